@@ -190,10 +190,11 @@ def test_numbers_do_not_depend_on_threads_nor_on_the_kind_of_file(blobs, mapped,
 def test_scores_are_counted_from_rows_and_labels(blobs, mapped):
     X, codes = blobs
     own = np.random.default_rng(0).integers(K, size=N).astype(np.uint8)
-    found, cost = score_chunks(open_chunks(*mapped, **SMALL), own, np.arange(J, dtype=np.uint8), K)
+    found, costs = score_chunks(open_chunks(*mapped, **SMALL), own, np.arange(J, dtype=np.uint8), K)
     np.testing.assert_array_equal(found, contingency(own.astype(int), codes.astype(int), K, J))
     means = np.stack([X[own == k].mean(axis=0, dtype=float) for k in range(K)])
-    assert cost == pytest.approx(((X - means[own]) ** 2).sum(), rel=1e-6)
+    paid = np.bincount(codes, ((X - means[own]) ** 2).sum(axis=1), J)
+    assert costs == pytest.approx(paid, rel=1e-6)
 
 
 def test_bounds_that_a_sample_cannot_keep(blobs, mapped):

@@ -33,7 +33,7 @@ def test_fit_writes_labels_and_prints_metrics(people, tmp_path, capsys):
     rows = len(pd.read_csv(people))
     np.testing.assert_array_equal(labels.row, np.arange(1, rows + 1))
     assert set(labels.cluster) == {0, 1, 2}
-    assert "note: name: left out: constant" in text
+    assert "note: left out: name (constant)" in text
     assert "features: age, income (standardised)\n" in text
     assert "Balance" in text
     # The last line of the table is the whole data.
@@ -135,8 +135,8 @@ def test_columns_that_look_odd_are_named(people, tmp_path, capsys):
     frame.to_csv(tmp_path / "odd.csv")
     status, text, _ = run(capsys, "fit", tmp_path / "odd.csv", "--sensitive", "sex", "--n-clusters", 3)
     assert status == 0
-    assert "Unnamed: 0: left out: it has no name" in text
-    assert "number: left out: it counts the rows" in text
+    assert "left out: Unnamed: 0 (it has no name); " in text
+    assert "number (it counts the rows)" in text
     assert "paid: '1,000' is read as 1000" in text
     assert "features: age, income, paid (standardised)" in text
 
@@ -151,7 +151,7 @@ def test_many_groups_are_printed_in_part(people, tmp_path, capsys):
     frame.loc[frame.index[:2], "town"] = "hamlet"
     frame.to_csv(tmp_path / "towns.csv", index=False)
     _, text, _ = run(capsys, "fit", tmp_path / "towns.csv", "--sensitive", "town", "--n-clusters", 3)
-    assert "note: group hamlet has 2 rows, too few for 3 clusters" in text
+    assert "note: too few rows for 3 clusters in group hamlet (2 rows): their shares cannot be met" in text
 
 
 SEX = "asked: sex: "

@@ -19,6 +19,7 @@ from fairclust import methods
 from fairclust.cli import main
 from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import by_column, mean_deviation
+from fairclust.tables import load_model
 
 N = 400
 
@@ -63,7 +64,7 @@ def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
     for start in ("gender  ", "ethnicity  ", "gender & ethnicity  "):
         assert any(line.startswith(start) for line in lines), start
     assert [line.partition(":")[0] for line in lines[1:6]] == ["asked", "asked", "got", "cost", "who pays"]
-    assert "5 rows without a value in gender or ethnicity are left out" in text
+    assert "5 rows are left out: no value in ethnicity (5); --missing group makes them a group" in text
     # A repeated option, and columns separated by commas, mean the same.
     again = fit(capsys, people, "gender", "--sensitive", "ethnicity")[1]
     assert without_seconds(again) == without_seconds(text)
@@ -94,7 +95,7 @@ def test_a_model_of_several_columns_predicts_by_all_of_them(people, capsys, tmp_
     assert status == 0
     fitted, predicted = pd.read_csv(labels), pd.read_csv(io.StringIO(text))
     # They differ only in the few rows that the fit moved to meet the bounds.
-    assert (fitted["cluster"] == predicted["cluster"]).mean() > 0.9
+    assert (fitted["cluster"].dropna() == predicted["cluster"].dropna()).mean() > 0.9
 
 
 def test_ranges_of_a_column_of_numbers(people, capsys, tmp_path):
@@ -106,7 +107,9 @@ def test_ranges_of_a_column_of_numbers(people, capsys, tmp_path):
     status, text, _ = run(capsys, "predict", tmp_path / "model", people)
     assert status == 0
     # Rows without an age have no group.
-    assert len(pd.read_csv(io.StringIO(text))) == N - 5
+    found = pd.read_csv(io.StringIO(text))
+    assert found.reason[:5].tolist() == ["no value in age"] * 5
+    assert found.cluster.isna().tolist() == found.reason.notna().tolist() == [True] * 5 + [False] * (N - 5)
 
 
 def test_the_mean_of_a_column_of_numbers_is_bounded(people, capsys, tmp_path):
@@ -115,8 +118,9 @@ def test_the_mean_of_a_column_of_numbers_is_bounded(people, capsys, tmp_path):
     status, text, err = fit(capsys, people, "gender", "age", *mean, "--save", model, "--out", labels)
     assert status == 0, err
     written = pd.read_csv(labels)
+    assert written["cluster"].isna().sum() == 5
+    written = written.dropna(subset="cluster").astype({"cluster": int})
     table = pd.read_csv(people).iloc[written["row"] - 1]
-    assert len(written) == N - 5
     # The numbers are rounded, so the means may be off by more than the bound. docs/bounds.md states by how much.
     most = 0.05 + 0.01 / np.sqrt(written["cluster"].value_counts().min())
     assert mean_deviation(written["cluster"], sensitive_features=table["age"]) <= most
@@ -124,7 +128,7 @@ def test_the_mean_of_a_column_of_numbers_is_bounded(people, capsys, tmp_path):
         by_column("fairness_ratio", written["cluster"], sensitive_features=table[["gender"]])["worst"] > 0.75
     )
     status, text, _ = run(capsys, "predict", model, people)
-    assert status == 0 and len(pd.read_csv(io.StringIO(text))) == N - 5
+    assert status == 0 and pd.read_csv(io.StringIO(text))["cluster"].isna().sum() == 5
     status, _, err = fit(capsys, people, "gender", "age", *mean, "--crossed")
     assert status == 2 and "leave out one of the two" in err
     status, _, err = fit(capsys, people, "gender", "--set", "mean_tolerance={'gender': 0.1}")
@@ -163,13 +167,26 @@ def test_json_has_certificate_payers_and_as_many_starts_of_k_means(people, capsy
     assert sum(cluster["size"] for cluster in found["clusters"]) == N
 
 
-def test_labels_have_identifiers_and_rows_of_the_file(people, tmp_path, capsys):
+def test_the_label_file_has_every_row_its_identifier_and_the_reason_without_a_label(people, tmp_path, capsys):
     out = tmp_path / "labels.csv"
-    assert fit(capsys, people, "ethnicity", "--id", "person", "--out", out)[0] == 0
-    labels, frame = pd.read_csv(out), pd.read_csv(people)
-    assert list(labels.columns) == ["row", "person", "cluster"]
-    assert labels.row.tolist() == [i + 1 for i in range(N) if not 5 <= i <= 9]
-    assert labels.person.tolist() == frame.person[labels.row - 1].tolist()
+    frame = pd.read_csv(people)
+    # The identifier is found, or named.
+    for options in ((), ("--id", "person")):
+        assert fit(capsys, people, "ethnicity", *options, "--out", out)[0] == 0
+        labels = pd.read_csv(out)
+        assert list(labels.columns) == ["row", "person", "cluster", "reason"]
+        assert labels.row.tolist() == [*range(1, N + 1)]
+        assert labels.person.tolist() == frame.person.tolist()
+        assert labels.index[labels.cluster.isna()].tolist() == [5, 6, 7, 8, 9]
+        assert labels.reason.dropna().tolist() == ["no value in ethnicity"] * 5
+    # `report` takes the file, with the rows that have a label.
+    options = ("--sensitive", "ethnicity", "--n-clusters", 3, "--methods", "kmeans", "--starts", 1)
+    page = tmp_path / "page.html"
+    status, _, err = run(capsys, "report", people, *options, "--labels", out, "--out", page)
+    assert status == 0, err
+    # Without such rows there is no column of reasons.
+    assert fit(capsys, people, "gender", "--out", out)[0] == 0
+    assert list(pd.read_csv(out).columns) == ["row", "person", "cluster"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +199,7 @@ def test_missing(people, capsys, missing, rows, groups):
     found = json.loads(run(capsys, "fit", people, "--sensitive", "ethnicity", *options)[1])
     assert found["rows"] == rows
     assert len(found["groups"]) == groups
-    assert any("age: 5 missing cells" in note for note in found["notes"])
+    assert any(note.startswith("missing cells") and "age 5" in note for note in found["notes"])
 
 
 def test_predict_gives_the_labels_of_the_fit_and_of_new_rows(people, tmp_path, capsys):
@@ -210,21 +227,22 @@ def test_a_model_that_drops_rows_needs_its_columns(people, tmp_path, capsys):
     options = ("--sensitive", "gender", "--n-clusters", 3, "--missing", "drop", "--save", model)
     run(capsys, "fit", people, *options)
     _, _, err = run(capsys, "predict", model, people)
-    assert "10 rows without a value in gender or age or income or ethnicity or education are left out" in err
+    assert "10 rows are left out: no value in " in err and "age (5)" in err and "ethnicity (5)" in err
     frame = pd.read_csv(people)
     frame.drop(columns="age").to_csv(tmp_path / "new.csv", index=False)
     status, _, err = run(capsys, "predict", model, tmp_path / "new.csv")
     assert status == 2 and "has no column 'age'" in err
 
 
-def test_predict_reads_codes_and_identifiers_as_the_fit_did(people, tmp_path, capsys):
+@pytest.mark.parametrize("named", [(), ("--id", "person")])
+def test_predict_reads_codes_and_identifiers_as_the_fit_did(people, tmp_path, capsys, named):
     frame = pd.read_csv(people).assign(
         gender=["1", "1.0", "x", "2"] * (N // 4), region=["01", "1"] * (N // 2)
     )
     frame["person"] = [f"{i:04}" for i in range(N)]
     frame.to_csv(people, index=False)
     model, labels = tmp_path / "model", tmp_path / "labels.csv"
-    options = ("--categories", "region", "--id", "person", "--save", model, "--out", labels)
+    options = ("--categories", "region", *named, "--save", model, "--out", labels)
     status, text, err = fit(capsys, people, "gender", *options)
     assert status == 0, err
     assert "4 groups" in text
@@ -338,7 +356,7 @@ def test_a_model_predicts_from_the_columns_that_it_was_fitted_to(people, tmp_pat
     assert status == 0, err
     status, _, err = run(capsys, "predict", model, people, "--out", again)
     assert status == 0, err
-    same = pd.read_csv(labels).cluster.to_numpy() == pd.read_csv(again).cluster.to_numpy()
+    same = pd.read_csv(labels).cluster.dropna() == pd.read_csv(again).cluster.dropna()
     # Group prices change a few labels, so that counts are whole numbers within the bounds.
     assert same.mean() > 0.95 and (same.all() or "vfc" not in options)
 
@@ -528,123 +546,285 @@ def test_the_time_of_a_fit_is_estimated_from_a_sample():
         assert (seconds is not None and seconds > 0) if told else seconds is None
 
 
-# Tables in chunks
+# What a stranger's table hides
+
+
+def german(frame, path, **changes):
+    """Write a table as spreadsheets do where the comma is the decimal point."""
+    rng = np.random.default_rng(2)
+    rent = [
+        f"{x:,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".") for x in rng.normal(1500, 600, N)
+    ]
+    frame = frame.assign(rent=rent, **changes)
+    frame.to_csv(path, index=False, sep=";", decimal=",")
+    return frame
+
+
+def test_decimal_commas_are_read_and_told(people, tmp_path, capsys):
+    frame = pd.read_csv(people).drop(columns="income")
+    path, model = tmp_path / "german.csv", tmp_path / "model"
+    table = german(frame, path)
+    status, text, err = fit(capsys, path, "gender", "--save", model, "--json")
+    assert status == 0, err
+    found = json.loads(text)
+    assert found["features"] == ["age", "rent", "ethnicity", "education"]
+    assert found["notes"][0].startswith("the comma is the decimal point, because the file has '")
+    plain = tmp_path / "plain.csv"
+    rent = table.rent.str.replace(".", "").str.replace(",", ".").astype(float)
+    table.assign(rent=rent).to_csv(plain, index=False)
+    assert json.loads(fit(capsys, plain, "gender", "--json")[1])["metrics"] == found["metrics"]
+    # New rows whose cells would be unclear are read as those of the fit.
+    table.head(30).assign(age="39", rent="1,234").to_csv(tmp_path / "new.csv", index=False, sep=";")
+    few = table.head(30).assign(age="39", rent="1,23")
+    few.to_csv(tmp_path / "same.csv", index=False, sep=";")
+    clusters = [run(capsys, "predict", model, tmp_path / name) for name in ("new.csv", "same.csv")]
+    assert clusters[0][0] == 0 and clusters[0][1] == clusters[1][1]
+
+
+@pytest.mark.parametrize(
+    "columns, message",
+    [
+        ({"rent": ["1,234", "2,500"]}, "'1,234' in column 'rent', which can be a whole number or a fraction"),
+        (
+            {"rent": ["12,5", "13,5"], "price": ["12.5", "13.5"]},
+            "'12,5' in column 'rent' and '12.5' in column 'price', so its decimal point is unclear",
+        ),
+    ],
+)
+def test_an_unclear_decimal_point_stops_with_the_option(people, tmp_path, capsys, columns, message):
+    frame = pd.read_csv(people)[["gender"]].assign(**{name: of * (N // 2) for name, of in columns.items()})
+    path = tmp_path / "unclear.csv"
+    frame.to_csv(path, index=False, sep=";")
+    status, _, err = fit(capsys, path, "gender")
+    assert status == 2 and message in err and "Fix: say which one by --decimal , or --decimal ." in err
+    assert fit(capsys, path, "gender", "--decimal", ",", "--features", "rent", "--json")[0] == 0
+
+
+def test_notes_name_first_what_changes_the_result_most(people, tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    frame = pd.read_csv(people).assign(
+        fnlwgt=rng.integers(1, 9, N) * 1000,
+        race=rng.integers(1, 4, N),
+        region=rng.integers(1, 8, N),
+        rooms=np.where(rng.random(N) < 0.6, np.nan, rng.normal(size=N)),
+    )
+    frame.loc[:3, "gender"] = ["Female", "male ", "MALE", "other"]
+    frame.to_csv(people, index=False)
+    _, text, _ = fit(capsys, people, "gender", "--json")
+    notes = json.loads(text)["notes"]
+    places = [
+        next(i for i, note in enumerate(notes) if words in note)
+        for words in (
+            "too few rows for 3 clusters in group Female (1 row), MALE (1 row), other (1 row)",
+            "rooms: 2",
+            "ethnicity, race: clustered by, and not among the sensitive columns",
+            "fnlwgt: clustered by, as a number; if it says how many people a row stands for, --weight fnlwgt",
+            "gender: 'Female' (1 rows) and 'female' (",
+            "left out: person (an identifier: 400 different values in 400 rows); joined (constant)",
+            "region: few different whole numbers, taken as numbers; if they are codes, --categories region",
+            "missing cells, imputed: age 5, rooms 2",
+        )
+    ]
+    assert (
+        places == sorted(places)
+        and "of 400 cells are missing, and most rows get its median" in notes[places[1]]
+    )
+    assert sum("Female" in note for note in notes) == 2
+    printed = fit(capsys, people, "gender")[1]
+    assert printed.count("note: ") == 5 and f"{len(notes) - 5} more notes: --verbose" in printed
+    assert fit(capsys, people, "gender", "--verbose")[1].count("note: ") == len(notes)
+
+
+def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
+    frame = pd.read_csv(people)[["gender", "age", "income"]].dropna()
+    frame["count"] = np.random.default_rng(4).integers(1, 4, len(frame))
+    frame.to_csv(people, index=False)
+    status, text, err = fit(capsys, people, "gender", "--weight", "count", "--json")
+    assert status == 0, err
+    weighted = json.loads(text)
+    assert weighted["features"] == ["age", "income"]
+    total = frame["count"].groupby(frame.gender).sum() / frame["count"].sum()
+    sizes = pd.Series(weighted["groups"]) / weighted["rows"]
+    pd.testing.assert_series_equal(sizes, total, check_names=False)
+    # The bound holds for the weighted shares, up to a row in a cluster.
+    for cluster in weighted["clusters"]:
+        assert abs(cluster["shares"]["male"] - total["male"]) * cluster["size"] < 3
+    assert weighted["metrics"]["KMeans"]["sse"] <= weighted["metrics"]["PriceFairKMeans"]["sse"]
+    frame.iloc[0, 3] = 0
+    frame.to_csv(people, index=False)
+    out = tmp_path / "labels.csv"
+    assert fit(capsys, people, "gender", "--weight", "count", "--out", out)[0] == 0
+    assert pd.read_csv(out).reason[0] == "no positive number in count"
+    options = ("--sensitive", "gender", "--n-clusters", 3, "--weight", "count", "--method", "vfc")
+    status, _, err = run(capsys, "fit", people, *options)
+    assert status == 2 and "--weight: VariationalFairKMeans takes no weights" in err
+
+
+def test_predict_skips_unknown_groups_on_request_and_takes_numbers_as_names(people, tmp_path, capsys):
+    model, new = tmp_path / "model", tmp_path / "new.csv"
+    frame = pd.read_csv(people)
+    for method in ("price", "vfc"):
+        given = ("--sensitive", "gender", "ethnicity", "--n-clusters", 3, "--method", method, "--save", model)
+        assert run(capsys, "fit", people, *given)[0] == 0
+        frame.assign(gender=frame.gender.where(frame.index > 2, "other")).to_csv(new, index=False)
+        status, _, err = run(capsys, "predict", model, new)
+        assert status == 2 and "other" in err and "--unknown skip" in err
+        status, text, err = run(capsys, "predict", model, new, "--unknown", "skip")
+        assert status == 0, err
+        found = pd.read_csv(io.StringIO(text))
+        assert found.reason[:3].str.startswith("group not in the fit: other & ").all()
+        assert found.cluster.isna().sum() == 3 + 5
+    lags = pd.DataFrame(np.random.default_rng(5).normal(size=(60, 3)), columns=["-2", "-1", "0"])
+    lags.assign(sex=["f", "m"] * 30).to_csv(people, index=False)
+    lags.to_csv(new, index=False)
+    given = ("--sensitive", "sex", "--n-clusters", 2, "--method", "kmeans", "--save", model)
+    assert run(capsys, "fit", people, *given)[0] == 0
+    status, text, err = run(capsys, "predict", model, new)
+    assert status == 0 and len(text.splitlines()) == 61, err
+
+
+# Tables in several files, and in chunks
 
 
 @pytest.fixture
-def parts(tmp_path):
-    """Write numbers and a sensitive column to two Parquet files."""
-    rng = np.random.default_rng(1)
+def parts(people, tmp_path):
+    """The table as two Parquet files."""
+    frame = pd.read_csv(people)
     folder = tmp_path / "parts"
     folder.mkdir()
-    for part in range(2):
-        sex = rng.choice(["f", "m"], 500)
-        frame = pd.DataFrame(rng.normal(size=(500, 2)) * [1, 50], columns=["age", "income"])
-        frame["age"] += sex == "m"
-        frame.assign(sex=sex, serial=range(500)).to_parquet(folder / f"{part}.parquet")
+    for part, own in enumerate((frame[:150], frame[150:])):
+        own.to_parquet(folder / f"{part}.parquet", index=False)
     return folder
 
 
-def test_parquet_files_are_read_in_chunks(parts, capsys, tmp_path):
-    options = ("--sensitive", "sex", "--exclude", "serial", "--n-clusters", 3, "--set", "n_init=2")
-    out = tmp_path / "labels.npy"
-    status, text, err = run(capsys, "fit", f"{parts}/*.parquet", *options, "--out", out)
-    assert status == 0, err
-    assert "1,000 rows, 2 features, 2 groups, 3 clusters" in text
-    assert "features: age, income (standardised)" in text and "certificate" in text
-    assert "step 1: objective" in err
-    labels = np.load(out)
-    assert labels.dtype == np.uint8 and len(labels) == 1000
-    status, text, _ = run(capsys, "fit", parts, *options, "--json")
-    result = json.loads(text)
-    assert result["groups"].keys() == {"f", "m"} and result["certificate"]["violation"] < 1
-    assert [own["size"] for own in result["clusters"]] == np.bincount(labels).tolist()
-    assert result["cost_per_row"].keys() == {"all rows"}
-    # The columns are standardised as in memory, so the cost is the same.
-    frame = pd.concat(map(pd.read_parquet, sorted(parts.iterdir())))
-    X = frame[["age", "income"]].to_numpy()
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    means = pd.DataFrame(X).groupby(labels).transform("mean").to_numpy()
-    assert result["metrics"]["PriceFairKMeans"]["sse"] == pytest.approx(((X - means) ** 2).sum())
+def chunked(monkeypatch):
+    """Let no table fit in memory."""
+    from fairclust.cli import in_chunks
+
+    monkeypatch.setattr(in_chunks, "memory", lambda: 0)
+
+
+def test_files_that_fit_in_memory_are_one_table(people, parts, capsys, tmp_path):
+    pattern = f"{tmp_path}/csv/*.csv"
+    (tmp_path / "csv").mkdir()
+    for part in (0, 1):
+        pd.read_parquet(parts / f"{part}.parquet").to_csv(tmp_path / f"csv/{part}.csv", index=False)
+    options = ("gender", "ethnicity", "--json")
+    whole = json.loads(fit(capsys, people, *options)[1])
+    for table in (parts, f"{parts}/*.parquet", pattern):
+        found = json.loads(fit(capsys, table, *options)[1])
+        assert {**found, "seconds": 0} == {**whole, "seconds": 0}
+    (tmp_path / "csv/2.csv").write_text("gender,age\nmale,3\n")
+    status, _, err = fit(capsys, pattern, "gender")
+    assert status == 2 and "0.csv has the column 'education', but" in err and "2.csv does not have it" in err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("gender",),
+        ("gender", "ethnicity", "--crossed", "--missing", "group"),
+        ("ethnicity", "--missing", "drop", "--scale", "l2"),
+        ("age", "--bins", 3, "--id", "person", "--categories", "education"),
+    ],
+)
+def test_files_in_chunks_are_prepared_as_in_memory(parts, capsys, tmp_path, monkeypatch, options):
+    found = []
+    for place in ("memory", "chunks"):
+        out, model = tmp_path / f"{place}.csv", tmp_path / f"{place}.model"
+        status, text, err = fit(capsys, parts, *options, "--out", out, "--save", model, "--json")
+        assert status == 0, err
+        status, predicted, err = run(capsys, "predict", model, f"{parts}/*.parquet")
+        assert status == 0, err
+        found.append((json.loads(text), pd.read_csv(out), pd.read_csv(io.StringIO(predicted))))
+        chunked(monkeypatch)
+    (memory, labels, _), (chunks, same_labels, predicted) = found
+    for key in ("features", "scale", "n_columns", "rows", "groups", "notes"):
+        assert chunks[key] == memory[key], key
+    assert chunks["passes"] > 2 and "certificate" in chunks
+    assert chunks["cost_per_row"].keys() == memory["cost_per_row"].keys()
+    # The cost is that of the labels for rows prepared as in memory.
+    frame = pd.read_parquet(parts)[same_labels.cluster.notna().to_numpy()]
+    X = load_model(tmp_path / "memory.model", methods).preparation.transform(frame)
+    means = pd.DataFrame(X).groupby(same_labels.cluster.dropna().to_numpy()).transform("mean").to_numpy()
+    cost = ((X - means) ** 2).sum()
+    assert chunks["metrics"]["PriceFairKMeans"]["sse"] == pytest.approx(cost)
+    assert chunks["cost_per_row"]["all rows"]["PriceFairKMeans"] == pytest.approx(cost / len(X))
+    assert chunks["metrics"]["KMeans"]["sse"] < memory["metrics"]["PriceFairKMeans"]["sse"]
+    pd.testing.assert_frame_equal(labels.drop(columns="cluster"), same_labels.drop(columns="cluster"))
+    assert labels.cluster.isna().equals(same_labels.cluster.isna())
+    assert (same_labels.cluster.dropna() == predicted.cluster.dropna()).mean() > 0.9
+    sizes = same_labels.cluster.value_counts().sort_index()
+    assert [cluster["size"] for cluster in chunks["clusters"]] == sizes.tolist()
+
+
+def test_a_sample_that_decides_the_roles_is_stated(parts, capsys, monkeypatch):
+    from fairclust.tables import chunked as module
+
+    chunked(monkeypatch)
+    monkeypatch.setattr(module, "DECIDING_ROWS", 100)
+    notes = json.loads(fit(capsys, parts, "gender", "--json")[1])["notes"]
+    assert "roles of columns, usual values and scales are those of 101 rows drawn from 400" in notes
 
 
 def by_options(parts, capsys, out, *options):
-    """Fit the files, and return the labels and the standard output."""
-    needed = (
-        "--sensitive",
-        "sex",
-        "--exclude",
-        "serial",
-        "--n-clusters",
-        3,
-        "--set",
-        "n_init=2",
-        "--out",
-        out,
-    )
-    status, text, err = run(capsys, "fit", f"{parts}/*.parquet", *needed, *options)
+    """Fit the files in chunks, and return the labels and the standard output."""
+    status, text, err = fit(capsys, f"{parts}/*.parquet", "gender", "--out", out, *options)
     assert status == 0, err
-    return np.load(out), text
+    assert "step 1: objective" in err
+    return pd.read_csv(out), text
 
 
-def test_workers_of_a_scheduler_read_the_files(parts, capsys, tmp_path):
+def test_workers_of_a_scheduler_read_the_files(parts, capsys, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
-    out, kept = tmp_path / "labels.npy", tmp_path / "fit.npz"
+    chunked(monkeypatch)
+    out, kept = tmp_path / "labels.csv", tmp_path / "fit.npz"
     alone, text = by_options(parts, capsys, out)
     quiet = {"dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **quiet) as workers:
         address = workers.scheduler_address
         labels, again = by_options(parts, capsys, out, "--scheduler", address, "--checkpoint", kept)
         assert len(workers.scheduler.workers) == 2
-    np.testing.assert_array_equal(labels, alone)
+    pd.testing.assert_frame_equal(labels, alone)
     assert without_seconds(again) == without_seconds(text)
     assert not kept.exists()
 
 
 @pytest.mark.slow
-def test_worker_processes_read_the_files(parts, capsys, tmp_path):
+def test_worker_processes_read_the_files(parts, capsys, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    alone, text = by_options(parts, capsys, tmp_path / "labels.npy")
-    labels, again = by_options(parts, capsys, tmp_path / "labels.npy", "--workers", 2)
-    np.testing.assert_array_equal(labels, alone)
+    chunked(monkeypatch)
+    alone, text = by_options(parts, capsys, tmp_path / "labels.csv")
+    labels, again = by_options(parts, capsys, tmp_path / "labels.csv", "--workers", 2)
+    pd.testing.assert_frame_equal(labels, alone)
     assert without_seconds(again) == without_seconds(text)
 
 
-def test_options_that_tables_in_chunks_do_not_take(parts, capsys):
-    needed = ("fit", parts, "--n-clusters", 3)
-    for options, message in (
-        (("--sensitive", "sex", "serial"), "in chunks take one column"),
-        (
-            ("--sensitive", "sex", "--method", "bfkm"),
-            "needs all rows in memory; price, vfc and kmeans do not",
-        ),
-        (("--sensitive", "sex", "--out", "labels.csv"), "written as .npy"),
-        (
-            ("--sensitive", "sex", "--save", "model"),
-            "--save: does not work for tables that are read in chunks",
-        ),
-        (
-            ("--sensitive", "sex", "--missing", "drop"),
-            "--missing: does not work for tables that are read in chunks",
-        ),
-        (("--sensitive", "sex", "--workers", 0), "and must be at least 1"),
-        (
-            ("--sensitive", "sex", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
-            "--workers: cannot be combined with --scheduler",
-        ),
-        (("--sensitive", "age"), "column 'sex' is of type"),
-        (("--sensitive", "gender"), "has no column 'gender'"),
-        (("--sensitive", "sex", "--bins", 4), "--bins: does not work for tables that are read in chunks"),
-        (("--sensitive", "sex", "--exclude", "age,income,serial"), "--exclude: no column is left"),
-    ):
-        status, _, err = run(capsys, *needed, *options)
-        assert status == 2 and message in err, err
-
-
-@pytest.mark.parametrize("number", [np.inf, 1e200])
-def test_a_number_that_cannot_be_standardised_is_named_with_its_row(number, parts, capsys):
+def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
+    chunked(monkeypatch)
     frame = pd.read_parquet(parts / "1.parquet")
-    frame.loc[7, "income"] = number
-    frame.to_parquet(parts / "1.parquet")
-    status, _, err = run(capsys, "fit", parts, "--sensitive", "sex", "--n-clusters", 3)
-    assert status == 2 and f"1.parquet, row 7: column 'income' is {number}" in err
+    for options, message in (
+        (("gender", "--method", "bfkm"), "needs all rows in memory; price, vfc and kmeans do not"),
+        (("gender", "--weight", "age"), "--weight: rows of tables that are read in chunks count one each"),
+        (("gender", "--set", "mean_tolerance={'gender': 0.1}"), "mean_tolerance: does not work for tables"),
+        (("gender", "--workers", 0), "and must be at least 1"),
+        (
+            ("gender", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
+            "cannot be combined with --scheduler",
+        ),
+        (("sex",), "has no column 'sex'"),
+        (("age",), "'age' holds"),
+    ):
+        options = options if "bfkm" in options else (*options, "--set", "n_init=2")
+        status, _, err = run(capsys, "fit", parts, "--n-clusters", 3, "--sensitive", *options)
+        assert status == 2 and message in err, err
+    status, _, err = fit(capsys, people, "gender", "--workers", 2)
+    assert status == 2 and "is not Parquet, and only Parquet files are read in chunks" in err
+    for changed, message in (
+        (frame.drop(columns="age"), "0.parquet has the column 'age', but"),
+        (frame.assign(gender=1), "column 'gender' is of type int64, but in"),
+        (frame.assign(age=np.inf), "column 'age' has inf in data row 151"),
+    ):
+        changed.to_parquet(parts / "1.parquet")
+        status, _, err = fit(capsys, parts, "gender")
+        assert status == 2 and message in err, err

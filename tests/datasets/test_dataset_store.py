@@ -30,7 +30,6 @@ from fairclust.datasets import (
     store,
     write_skipped,
 )
-from fairclust.datasets.digest import sha256_of
 from fairclust.datasets.store import read_card
 
 
@@ -229,7 +228,7 @@ def test_a_settled_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "file"
     path.write_bytes(b"content")
     first = content_digest(path)
-    assert first == sha256_of(path)
+    assert first == hashlib.sha256(path.read_bytes()).hexdigest()
     assert content_digest(path, skip_last=3) == hashlib.sha256(b"cont").hexdigest()
     monkeypatch.setattr(digest, "SETTLED_NS", -1)
     assert content_digest(path) == first
@@ -271,7 +270,7 @@ def test_pickles_are_not_loaded(tmp_path: Path) -> None:
     broken = PreparedDataset(ds.X, ds.groups, ds.feature_names, ds.group_names, ds.card)
     save_prepared(broken, tmp_path / "toy")
     np.save(tmp_path / "toy" / "groups.npy", pickled, allow_pickle=True)
-    digests = {p.name: sha256_of(p) for p in (tmp_path / "toy").glob("*.npy")}
+    digests = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (tmp_path / "toy").glob("*.npy")}
     (tmp_path / "toy" / "card.json").write_text(store._card_text(read_card(tmp_path / "toy"), digests))
     with pytest.raises(DatasetError, match="allow_pickle=False"):
         load_prepared(tmp_path / "toy")

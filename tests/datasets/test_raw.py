@@ -81,7 +81,8 @@ def test_decimal_commas_and_other_delimiters(tmp_path, people):
     path = tmp_path / "people.csv"
     people.to_csv(path, sep=";", decimal=",", index=False)
     raw = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": {"column": "sex"}, "n_clusters": 3}
-    for reader in ({"decimal": ","}, {"sep": ";", "decimal": ","}):
+    # Both signs can be stated, and are found otherwise.
+    for reader in ({}, {"decimal": ","}, {"sep": ";", "decimal": ","}):
         data = prepare_dataset("mine", DatasetSpec.model_validate({**raw, "reader": reader}), {"mine": path})
         np.testing.assert_array_equal(data.X, plain.X)
 
@@ -92,7 +93,7 @@ def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_pat
     spec = DatasetSpec.model_validate(raw)
     for text, advice in (
         ("age,sex\n1,ä\n".encode("latin-1"), "set 'encoding' in 'reader' to latin-1"),
-        (b"age,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
+        (b"age;town,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
         (b"-1.5,f\n2,m\n", "set 'header: false' in 'reader'"),
     ):
         path.write_bytes(text)

@@ -10,6 +10,7 @@ import time
 import zipfile
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -57,26 +58,15 @@ def raw(tmp_path: Path) -> Path:
     return tmp_path / "raw"
 
 
-def test_download(server: Server, raw: Path) -> None:
+def test_a_download_is_used_until_it_is_damaged(server: Server, raw: Path) -> None:
     server.routes["/t"] = body(GOOD)
-    path = fetch(spec(server, "/t"), raw)
-    assert path == raw / FILE == local_path("demo", spec(server, "/t"), raw)
-    assert path.read_bytes() == GOOD
-    assert files(raw) == [FILE]
-
-
-def test_verified_file_is_used_again(server: Server, raw: Path) -> None:
-    server.routes["/t"] = body(GOOD)
-    fetch(spec(server, "/t"), raw)
-    fetch(spec(server, "/t"), raw)
-    assert server.hits == ["/t"]
-
-
-def test_damaged_file_is_fetched_again(server: Server, raw: Path) -> None:
-    server.routes["/t"] = body(GOOD)
-    path = fetch(spec(server, "/t"), raw)
-    path.write_bytes(b"damaged")
-    assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
+    for damage, hits in ((None, 1), (None, 1), (b"damaged", 2)):
+        if damage:
+            (raw / FILE).write_bytes(damage)
+        path = fetch(spec(server, "/t"), raw)
+        assert path == raw / FILE == local_path("demo", spec(server, "/t"), raw)
+        assert path.read_bytes() == GOOD
+        assert files(raw) == [FILE] and server.hits == hits * ["/t"]
 
 
 def test_mirror_folder_comes_first(server: Server, raw: Path, tmp_path: Path) -> None:
@@ -111,29 +101,24 @@ def test_wrong_hash(server: Server, raw: Path) -> None:
     assert files(raw) == []
 
 
-def test_wrong_hash_from_mirror_folder(raw: Path, tmp_path: Path) -> None:
-    (tmp_path / FILE).parent.mkdir()
-    (tmp_path / FILE).write_bytes(b"old")
-    with pytest.raises(SourceCorrupt, match=sha(b"old")):
-        fetch(spec(), raw, tmp_path, retries=0)
-
-
 def test_unknown_hash_accepts_what_comes(server: Server, raw: Path) -> None:
     server.routes["/t"] = body(b"whatever")
     assert fetch(spec(server, "/t", sha256="unknown"), raw).read_bytes() == b"whatever"
 
 
-@pytest.mark.parametrize("code", [500, 503, 429])
-def test_server_error_is_retried(server: Server, raw: Path, code: int) -> None:
-    server.routes["/t"] = in_turn(status(code), status(code), body(GOOD))
-    assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(status(code) for code in (500, 503, 429)),
+        body(GOOD[:100], stated=len(GOOD)),
+        lambda handler: time.sleep(1.0),
+    ],
+    ids=["500", "503", "429", "short", "timeout"],
+)
+def test_failures_that_may_pass_are_tried_again(server: Server, raw: Path, answer: Any) -> None:
+    server.routes["/t"] = in_turn(answer, answer, body(GOOD))
+    assert fetch(spec(server, "/t"), raw, timeout=0.3).read_bytes() == GOOD
     assert len(server.hits) == 3
-
-
-def test_short_body_is_retried(server: Server, raw: Path) -> None:
-    server.routes["/t"] = in_turn(body(GOOD[:100], stated=len(GOOD)), body(GOOD))
-    assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
-    assert len(server.hits) == 2
 
 
 def test_short_body_is_never_accepted(server: Server, raw: Path) -> None:
@@ -143,11 +128,6 @@ def test_short_body_is_never_accepted(server: Server, raw: Path) -> None:
     assert files(raw) == []
 
 
-def test_timeout_is_retried(server: Server, raw: Path) -> None:
-    server.routes["/t"] = in_turn(lambda handler: time.sleep(1.0), body(GOOD))
-    assert fetch(spec(server, "/t"), raw, timeout=0.3).read_bytes() == GOOD
-
-
 def test_back_off_doubles(server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr("fairclust.datasets.download.time.sleep", waits.append)
@@ -155,12 +135,6 @@ def test_back_off_doubles(server: Server, raw: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(SourceUnavailable, match="HTTP status 500"):
         fetch(spec(server, "/t"), raw, backoff=0.5)
     assert waits == [0.5, 1.0, 2.0]
-
-
-def test_missing_page_is_not_retried(server: Server, raw: Path) -> None:
-    with pytest.raises(SourceUnavailable, match="HTTP status 404"):
-        fetch(spec(server, "/t"), raw)
-    assert len(server.hits) == 1
 
 
 def test_unavailable_lists_every_place(server: Server, raw: Path, tmp_path: Path) -> None:
@@ -183,18 +157,29 @@ def test_next_url_is_tried(server: Server, raw: Path) -> None:
     assert server.hits == ["/a", "/b"]
 
 
-def test_endless_body_stops_at_max_bytes(server: Server, raw: Path) -> None:
-    server.routes["/t"] = endless
-    with pytest.raises(SourceUnavailable, match=r"larger than max_bytes = 1,000,000"):
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (status(404), "HTTP status 404"),
+        (endless, "larger than max_bytes = 1,000,000"),
+        (body(b"", stated=10**12), "1,000,000,000,000 bytes"),
+        (
+            status(302, Location="http://example.org/t"),
+            "refused to follow 'http://example.org/t': only https",
+        ),
+        (status(302, Location="http://127.0.0.1.example.org/t"), "refused to follow .*: only https"),
+        (status(302, Location="ftp://x.org/t"), "refused to follow 'ftp://x.org/t': only https"),
+    ],
+    ids=["missing", "endless", "long", "http", "no loopback", "ftp"],
+)
+def test_failures_that_do_not_pass_are_not_tried_again(
+    server: Server, raw: Path, answer: Any, message: str
+) -> None:
+    server.routes["/t"] = answer
+    with pytest.raises(SourceUnavailable, match=message):
         fetch(spec(server, "/t", max_bytes=1_000_000), raw)
     assert len(server.hits) == 1
     assert files(raw) == []
-
-
-def test_stated_length_above_max_bytes(server: Server, raw: Path) -> None:
-    server.routes["/t"] = body(b"", stated=10**12)
-    with pytest.raises(SourceUnavailable, match=r"1,000,000,000,000 bytes"):
-        fetch(spec(server, "/t"), raw)
 
 
 def test_large_mirror_file_stops_at_max_bytes(raw: Path, tmp_path: Path) -> None:
@@ -209,16 +194,6 @@ def test_redirect_within_https(server: Server, raw: Path) -> None:
     server.routes["/t"] = status(302, Location=server.url("/u"))
     server.routes["/u"] = body(GOOD)
     assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
-
-
-@pytest.mark.parametrize(
-    "target", ["http://example.org/t", "http://127.0.0.1.example.org/t", "ftp://x.org/t"]
-)
-def test_redirect_away_from_https_is_refused(server: Server, raw: Path, target: str) -> None:
-    server.routes["/t"] = status(302, Location=target)
-    with pytest.raises(SourceUnavailable, match=f"refused to follow '{target}': only https"):
-        fetch(spec(server, "/t"), raw)
-    assert len(server.hits) == 1
 
 
 def test_redirect_to_loopback_http_is_followed(server: Server, plain_server: Server, raw: Path) -> None:
@@ -313,27 +288,6 @@ def test_an_address_may_serve_the_unpacked_member(server: Server, raw: Path) -> 
     assert files(raw) == []
 
 
-def test_archive_hash_decides_when_the_member_hash_is_unknown(server: Server, raw: Path) -> None:
-    server.routes["/a.zip"] = body(zipped({"in/t.csv": GOOD}))
-    with pytest.raises(SourceCorrupt, match="sha256 of"):
-        fetch(archive_spec(server, sha256="0" * 64, member_sha256="unknown"), raw)
-    assert files(raw) == []
-
-
-def test_wrong_member(server: Server, raw: Path) -> None:
-    server.routes["/a.zip"] = body(zipped({"in/t.csv": b"other"}))
-    with pytest.raises(SourceCorrupt, match=f"sha256 of in/t.csv is {sha(b'other')}, expected {sha(GOOD)}"):
-        fetch(archive_spec(server), raw)
-    assert files(raw) == []
-
-
-def test_missing_member(server: Server, raw: Path) -> None:
-    server.routes["/a.zip"] = body(zipped({"elsewhere.csv": GOOD}))
-    with pytest.raises(SourceUnavailable, match=r"no member 'in/t.csv'; it has: elsewhere.csv"):
-        fetch(archive_spec(server), raw)
-    assert files(raw) == []
-
-
 @pytest.mark.parametrize("member", ["../../evil.csv", "/evil.csv", "..\\evil.csv"])
 def test_member_path_never_leaves_the_folder(server: Server, raw: Path, tmp_path: Path, member: str) -> None:
     server.routes["/a.zip"] = body(zipped({member: GOOD, "../bystander": b"x"}))
@@ -342,15 +296,6 @@ def test_member_path_never_leaves_the_folder(server: Server, raw: Path, tmp_path
     assert path.parent == raw / "demo"
     assert path.read_bytes() == GOOD
     assert set(files(tmp_path)) - before == {"raw/demo/a.zip", str(path.relative_to(tmp_path))}
-
-
-def test_zip_bomb(server: Server, raw: Path) -> None:
-    bomb = zipped({"in/t.csv": bytes(20_000_000)})
-    assert len(bomb) < 100_000
-    server.routes["/a.zip"] = body(bomb)
-    with pytest.raises(SourceUnavailable, match=r"larger than max_bytes = 100,000"):
-        fetch(archive_spec(server, max_bytes=100_000), raw)
-    assert files(raw) == []
 
 
 def test_zip_bomb_that_lies_about_its_size(server: Server, raw: Path) -> None:
@@ -362,21 +307,40 @@ def test_zip_bomb_that_lies_about_its_size(server: Server, raw: Path) -> None:
     assert files(raw) == []
 
 
+BOMB = zipped({"in/t.csv": bytes(20_000_000)})
+
+
 # The cases have explicit ids, because the bytes of an archive contain its time, which differs between xdist processes.
-@pytest.mark.parametrize("content", [b"no zip at all", zipped({"in/t.csv": GOOD})[:60]], ids=["text", "torn"])
-def test_broken_archive(server: Server, raw: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "changes", "error", "message"),
+    [
+        (b"no zip at all", {}, SourceUnavailable, "cannot be unpacked"),
+        (zipped({"in/t.csv": GOOD})[:60], {}, SourceUnavailable, "cannot be unpacked"),
+        (BOMB, {"max_bytes": 100_000}, SourceUnavailable, "larger than max_bytes = 100,000"),
+        (zipped({"other.csv": GOOD}), {}, SourceUnavailable, "no member 'in/t.csv'; it has: other.csv"),
+        (
+            zipped({"in/t.csv": b"other"}),
+            {},
+            SourceCorrupt,
+            f"sha256 of in/t.csv is {sha(b'other')}, expected {sha(GOOD)}",
+        ),
+        (
+            zipped({"in/t.csv": GOOD}),
+            {"sha256": "0" * 64, "member_sha256": "unknown"},
+            SourceCorrupt,
+            "sha256 of",
+        ),
+    ],
+    ids=["text", "torn", "bomb", "no member", "other member", "hash of the archive"],
+)
+def test_an_archive_that_cannot_be_used_leaves_nothing(
+    server: Server, raw: Path, content: bytes, changes: dict, error: type, message: str
+) -> None:
+    assert len(content) < 100_000
     server.routes["/a.zip"] = body(content)
-    with pytest.raises(SourceUnavailable, match="cannot be unpacked"):
-        fetch(archive_spec(server), raw)
+    with pytest.raises(error, match=message):
+        fetch(archive_spec(server, **changes), raw)
     assert files(raw) == []
-
-
-def test_damaged_compressed_data(server: Server, raw: Path) -> None:
-    content = bytearray(zipped({"in/t.csv": GOOD}))
-    content[40] ^= 0xFF
-    server.routes["/a.zip"] = body(bytes(content))
-    with pytest.raises(SourceUnavailable, match="cannot be unpacked"):
-        fetch(archive_spec(server), raw)
 
 
 @pytest.mark.parametrize(
@@ -417,19 +381,12 @@ def test_own_file_is_read_in_place(raw: Path, tmp_path: Path) -> None:
         fetch(SourceSpec(path=str(tmp_path / "not.csv")), raw)
 
 
-def test_own_archive(raw: Path, tmp_path: Path) -> None:
-    own = tmp_path / "mine.zip"
-    own.write_bytes(zipped({"in/t.csv": GOOD}))
-    path = fetch(SourceSpec(path=str(own), member="in/t.csv"), raw)
-    assert path == raw / "demo--in_t.csv"
-    assert path.read_bytes() == GOOD
-
-
-def test_replaced_archive_is_unpacked_again(raw: Path, tmp_path: Path) -> None:
+def test_an_own_archive_is_unpacked_again_if_it_is_replaced(raw: Path, tmp_path: Path) -> None:
     own = tmp_path / "mine.zip"
     for content in (GOOD, b"new"):
         own.write_bytes(zipped({"in/t.csv": content}))
-        assert fetch(SourceSpec(path=str(own), member="in/t.csv"), raw).read_bytes() == content
+        path = fetch(SourceSpec(path=str(own), member="in/t.csv"), raw)
+        assert path == raw / "demo--in_t.csv" and path.read_bytes() == content
 
 
 def test_other_users_may_read_the_file(server: Server, raw: Path) -> None:

@@ -67,13 +67,14 @@ def assert_same(before, after, people):
     frame = pd.read_csv(people)
     new = frame.iloc[::-1].assign(town="nowhere", age=[None, *np.linspace(0, 99, N - 1)])
     for rows in (frame, new):
-        pd.testing.assert_series_equal(before.usable(rows), after.usable(rows))
-        assert before.unseen(rows) == after.unseen(rows)
-        rows = rows[before.usable(rows)]
+        pd.testing.assert_series_equal(before.reasons(rows), after.reasons(rows))
+        assert before.preparation.unseen(rows) == after.preparation.unseen(rows)
+        rows = rows[before.reasons(rows) == ""]
         np.testing.assert_array_equal(before.preparation.transform(rows), after.preparation.transform(rows))
         np.testing.assert_array_equal(before.predict(rows), after.predict(rows))
-    for name in ("features", "needed", "ids", "version", "means", "by_column"):
-        assert getattr(before, name) == getattr(after, name), name
+    assert (before.version, before.by_column) == (after.version, after.by_column)
+    for name in ("features", "needed", "ids", "means", "texts", "decimal"):
+        assert getattr(before.preparation, name) == getattr(after.preparation, name), name
 
 
 @pytest.mark.parametrize("name", PREDICTING)
@@ -244,8 +245,8 @@ def test_changed_models_give_plain_errors(fitted, people, options):
             path.write_text(json.dumps(changed))
             try:
                 model = load_model(path, methods)
-                rows = frame[model.usable(frame)]
-                model.unseen(rows)
+                rows = frame[model.reasons(frame) == ""]
+                model.preparation.unseen(rows)
                 labels = model.predict(rows)
             except ValueError as error:
                 assert len(str(error)) < 2000

@@ -286,7 +286,7 @@ def test_values(tmp_path, cells, values, note):
     text = "g,x\n" + "".join(f'"{cell}",1\n' for cell in cells)
     frame = read_text(tmp_path, text, values=["g"])
     assert [None if pd.isna(value) else value for value in frame["g"]] == values
-    assert not note or frame.attrs["notes"][0].startswith(note)
+    assert not note or frame.attrs["spellings"][0].startswith(note)
     # Columns that were text in the fit stay text, and identifiers stay as they are written.
     kept = read_text(tmp_path, text, values=["g"], texts=["g"])["g"].dropna()
     assert all(isinstance(value, str) for value in kept)

@@ -16,8 +16,8 @@ from fairclust.metrics.counts import contingency
 
 def score_chunks(
     table: ChunkTable, labels: Any, names: np.ndarray, n_clusters: int
-) -> tuple[np.ndarray, float]:
-    """The group-by-cluster table and the sum of squared distances to the cluster means, in two passes.
+) -> tuple[np.ndarray, np.ndarray]:
+    """The group-by-cluster table, and for each group the sum of squared distances to the cluster means, in two passes.
 
     `names` are the groups, sorted; the table has the shape (n_groups, n_clusters).
     """
@@ -30,8 +30,8 @@ def score_chunks(
 
     counts, sums = total_of(table.engine.run(_counts_and_sums, table.chunks, names, n_clusters, each=own()))
     means = sums / np.maximum(counts.sum(axis=0), 1)[:, None]
-    (cost,) = total_of(table.engine.run(_cost, table.chunks, means, each=own()))
-    return counts, cost
+    (costs,) = total_of(table.engine.run(_costs, table.chunks, names, means, each=own()))
+    return counts, costs
 
 
 def _counts_and_sums(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clusters: int) -> tuple[Any, ...]:
@@ -43,7 +43,8 @@ def _counts_and_sums(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clus
     return counts, cluster_moments(np.array(X), labels, n_clusters)[1]
 
 
-def _cost(chunk: Chunk, labels: np.ndarray, means: np.ndarray) -> tuple[float]:
-    X, _ = chunk.read()
+def _costs(chunk: Chunk, labels: np.ndarray, names: np.ndarray, means: np.ndarray) -> tuple[np.ndarray]:
+    X, values = chunk.read()
     apart = X - means[labels]
-    return (float(np.einsum("pf,pf->", apart, apart)),)
+    costs = np.einsum("pf,pf->p", apart, apart)
+    return (np.bincount(group_codes(values, names, chunk), costs, len(names)),)

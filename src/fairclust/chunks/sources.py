@@ -242,22 +242,27 @@ class ParquetChunk:
     first: int
     n_rows: int
 
-    def read(self) -> tuple[np.ndarray, Values]:
+    def table(self, columns: Sequence[str]) -> Any:
+        """Columns as a `pyarrow.Table`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         self.file.check()
-        columns = list(dict.fromkeys([*self.features, self.sensitive]))
         try:
             with pq.ParquetFile(self.file.path) as file:
                 # Several chunks are read at the same time already, so further threads would slow them down.
-                table = file.read_row_groups(list(self.groups), columns, use_threads=False)
-            table = table.unify_dictionaries()
+                table = file.read_row_groups(list(self.groups), list(columns), use_threads=False)
+            return table.unify_dictionaries()
         except (OSError, pa.ArrowException) as error:
             self.file.check()
             raise ChunkError(
                 f"{self.place(0)} and after cannot be read: {on_one_line(error)}. Write the file again"
             ) from None
+
+    def read(self) -> tuple[np.ndarray, Values]:
+        import pyarrow as pa
+
+        table = self.table(list(dict.fromkeys([*self.features, self.sensitive])))
         kinds = [table.schema.field(name).type for name in self.features]
         X = np.empty((len(table), len(kinds)), np.float32 if all(map(_is_small, kinds)) else np.float64)
         for f, (name, kind) in enumerate(zip(self.features, kinds, strict=True)):
@@ -337,7 +342,7 @@ def parquet_chunks(
     names: tuple[str, ...] = tuple(features or ())
     first_file, first_types = None, {}
     for path in parquet_files(pattern):
-        file, metadata = _opened(path)
+        file, metadata = opened(path)
         schema = metadata.schema.to_arrow_schema()
         names = names or tuple(name for name in schema.names if name != sensitive)
         if not names:
@@ -368,11 +373,11 @@ def parquet_chunks(
                 f"{path} has the column {more[0]!r}, but {first_file} does not have it: "
                 "pass the columns to cluster by as features"
             )
-        chunks += _row_groups(file, metadata, names, sensitive, chunk_rows)
+        chunks += row_groups(file, metadata, names, sensitive, chunk_rows)
     return chunks, names
 
 
-def _opened(path: Path) -> tuple[FileState, Any]:
+def opened(path: Path) -> tuple[FileState, Any]:
     """The state of a Parquet file, and its metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -383,11 +388,6 @@ def _opened(path: Path) -> tuple[FileState, Any]:
         raise ChunkError(
             f"{path} cannot be read as Parquet: {on_one_line(error)}. Write the file again, or name another one"
         ) from None
-
-
-def parquet_columns(pattern: str | Path) -> list[str]:
-    """The names of all columns of the first of the Parquet files."""
-    return list(_opened(parquet_files(pattern)[0])[1].schema.to_arrow_schema().names)
 
 
 def _check_numbers(path: Path, types: dict[str, Any]) -> None:
@@ -408,10 +408,11 @@ def _is_small(kind: Any) -> bool:
     return kind in (pa.float16(), pa.float32(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.bool_())
 
 
-def _row_groups(
+def row_groups(
     file: FileState, metadata: Any, names: tuple[str, ...], sensitive: str, chunk_rows: int
-) -> list[Chunk]:
-    chunks: list[Chunk] = []
+) -> list[ParquetChunk]:
+    """Chunks of whole row groups of a file. A chunk has at most `chunk_rows` rows, unless a row group has more."""
+    chunks: list[ParquetChunk] = []
     groups: list[int] = []
     first = rows = 0
     for g in range(metadata.num_row_groups):

@@ -8,25 +8,24 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from sklearn.cluster import KMeans
 
 from fairclust import methods
 from fairclust.chunks import ChunkTable
 from fairclust.cli import CommandError, in_chunks, raw_table
 from fairclust.cli.fitting import fit, parameters
+from fairclust.cli.labels import labels_table, write_labels
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
-from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import Measured, Rows, as_text, counted, describe
 from fairclust.messages import shortened
-from fairclust.metrics import group_costs, sse
-from fairclust.outputs import atomic_write, check_outputs
+from fairclust.outputs import check_outputs
 from fairclust.tables import TableModel
 
+_SHOWN_GROUPS = 5
 # If clusters have fewer rows than this on average, the group shares in them mean little.
 _FEW_ROWS = 20
 
@@ -50,20 +49,21 @@ def run(args: argparse.Namespace) -> list[str]:
         if isinstance(rows.X, ChunkTable):
             passes = Passes(rows.X.engine, USUAL_PASSES[cls.__name__])
             rows.X = replace(rows.X, engine=passes)
-        with progress(f"fitting {cls.__name__}", expected=expected, notes=rows.size_notes, passes=passes):
-            model, seconds, warned = fit(cls, params, rows.X, rows.groups)
-        notes = [*rows.notes, *rows.size_notes, *warned]
+        sizes = _size_notes(rows, args.n_clusters)
+        with progress(f"fitting {cls.__name__}", expected=expected, notes=sizes, passes=passes):
+            model, seconds, warned = fit(cls, params, rows.X, rows.groups, rows.weights)
+        notes = [*sizes, *warned, *rows.notes]
         result = describe(
             model, rows, scaled=raw_table.describe_scale(args.scale), notes=notes, seconds=seconds
         )
         result |= rows.write(model)
-    return [json.dumps(result, indent=2)] if args.json else as_text(result)
+    return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
 
 @contextmanager
 def _open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Iterator[Rows]:
     """The rows of a table that is read into memory."""
-    check_outputs({"--out": args.out, "--save": args.save}, [args.table])
+    check_outputs({"--out": args.out, "--save": args.save}, raw_table.read_files(args))
     if args.save and not hasattr(cls, "predict"):
         raise CommandError(
             f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
@@ -74,111 +74,92 @@ def _open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> I
 
 class _RowsInMemory:
     def __init__(self, args: argparse.Namespace, cls: type, params: dict[str, Any], means: list[str]) -> None:
-        self._args, self._params, self._means = args, params, means
+        self._args, self._params = args, params
         self._raw = raw = raw_table.read(args, means)
-        self.X, self.notes = raw.X, raw.notes
-        self.groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed, means=means)
-        self.size_notes = _size_notes(raw, args.n_clusters, isinstance(self.groups, dict))
-        self.features = [column.name for column in raw.columns if column.role != "left out"]
+        self.X, self.notes, self.weights = raw.X, raw.notes, raw.weights
+        self.groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
+        self.columns = list(raw.groups.columns)
+        self.sizes = dict(
+            zip(*(of.tolist() for of in np.unique(raw.crossed, return_counts=True)), strict=True)
+        )
+        self.features = raw.preparation.features
         self.n_columns = raw.X.shape[1]
 
     def plain(self, model: Any) -> np.ndarray:
         """Labels of k-means with as many starts as the fair fit. With fewer starts, fairness would look too cheap."""
         starts, seed = getattr(model, "n_init", 1), self._params.get("random_state")
-        plain = methods.KMeans(model.n_clusters, n_init=starts, random_state=seed)
         with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
             warnings.simplefilter("ignore")
+            if self.weights is not None:
+                plain = KMeans(model.n_clusters, n_init=starts, random_state=seed)
+                return plain.fit(self.X, sample_weight=self.weights).labels_
+            plain = methods.KMeans(model.n_clusters, n_init=starts, random_state=seed)
             return plain.fit(self.X, sensitive_features=self._raw.crossed).labels_
 
     def measured(self, labels: np.ndarray, model: Any) -> Measured:
-        raw = self._raw
+        raw, weights = self._raw, np.ones(len(labels)) if self.weights is None else self.weights
         groups = {name: column.to_numpy(dtype=str) for name, column in raw.groups.items()}
-        costs = {"all rows": float(group_costs(raw.X, labels, sensitive_features=np.zeros(len(labels)))[0])}
+        paid = weights * _row_costs(raw.X, labels, weights)
+        costs = {"all rows": float(paid.sum() / weights.sum())}
         for name, of in groups.items():
-            paid = group_costs(raw.X, labels, sensitive_features=of)
-            costs |= {f"{name} {group}": float(cost) for group, cost in zip(np.unique(of), paid, strict=True)}
+            for group in np.unique(of):
+                costs[f"{name} {group}"] = float(paid[of == group].sum() / weights[of == group].sum())
         if len(groups) > 1:
             groups[" & ".join(groups)] = raw.crossed
-        tables = {name: counted(labels, of, model.n_clusters) for name, of in groups.items()}
-        return Measured(sse(raw.X, labels), tables, costs)
+        tables = {name: counted(labels, of, model.n_clusters, self.weights) for name, of in groups.items()}
+        return Measured(float(paid.sum()), tables, costs)
 
     def write(self, model: Any) -> dict[str, str]:
         args, raw = self._args, self._raw
         written = {}
         if args.out:
-            table = labels_table(raw.frame, raw.ids, model.labels_, spreadsheet_safe=args.spreadsheet_safe)
-            write_csv(args.out, table)
+            preparation, given = raw.preparation, args.spreadsheet_safe
+            table = labels_table(
+                raw.whole, preparation.ids, raw.reasons, model.labels_, spreadsheet_safe=given
+            )
+            write_labels(args.out, [table], reasons=bool((raw.reasons != "").any()))
             written["labels"] = f"{args.out} (rows counted from 1, clusters from 0)"
         if args.save:
-            table_model = TableModel(
-                raw.preparation,
-                model,
-                list(raw.groups.columns),
-                args.missing,
-                raw.ids,
-                raw.ranges,
-                by_column=isinstance(self.groups, dict),
-                means=self._means,
-                texts=raw.texts,
-            )
-            table_model.save(args.save)
+            TableModel(raw.preparation, model, isinstance(self.groups, dict)).save(args.save)
             written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
         return written
 
 
-def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
-    """Notes on small clusters and small groups, and on several sensitive columns.
+def _row_costs(X: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The squared distance of every row to the weighted mean of its cluster."""
+    n_clusters = int(labels.max()) + 1
+    sizes = np.maximum(np.bincount(labels, weights, n_clusters), np.finfo(float).tiny)
+    means = np.column_stack([np.bincount(labels, weights * column, n_clusters) / sizes for column in X.T])
+    return ((X - means[labels]) ** 2).sum(axis=1)
 
-    `each` says whether each sensitive column counts on its own.
-    """
+
+def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
+    """Notes on small clusters and small groups, and on several sensitive columns."""
     notes = []
-    if len(raw.X) < _FEW_ROWS * n_clusters:
+    n_rows = sum(rows.sizes.values())
+    if n_rows < _FEW_ROWS * n_clusters:
         notes.append(
-            f"{n_clusters} clusters of {len(raw.X):,} rows have {len(raw.X) / n_clusters:.0f} rows on average: with "
-            "so few, shares of groups mean little"
+            f"{n_clusters} clusters of {n_rows:,} rows have {n_rows / n_clusters:.0f} rows on average: with so few, "
+            "shares of groups mean little"
         )
-    names, sizes = np.unique(raw.crossed, return_counts=True)
-    least = int(sizes.argmin())
-    if sizes[least] < n_clusters:
-        rows = "1 row" if sizes[least] == 1 else f"{sizes[least]} rows"
-        notes.append(f"group {shortened(str(names[least]))} has {rows}, too few for {n_clusters} clusters")
-    if len(raw.groups.columns) > 1:
-        listed = " and ".join(raw.groups.columns)
+    small = {name: size for name, size in rows.sizes.items() if size < n_clusters}
+    if small:
+        shown = ", ".join(
+            f"{shortened(name)} ({size} row{'s' * (size > 1)})"
+            for name, size in list(small.items())[:_SHOWN_GROUPS]
+        )
+        more = f" and {len(small) - _SHOWN_GROUPS:,} more" if len(small) > _SHOWN_GROUPS else ""
+        notes.append(
+            f"too few rows for {n_clusters} clusters in group {shown}{more}: their shares cannot be met; join "
+            "them with another group in the table, or leave their rows out"
+        )
+    if len(rows.columns) > 1:
+        listed = " and ".join(rows.columns)
         notes.insert(
             0,
-            f"each of {listed} counts on its own; --crossed takes their {len(names)} combinations instead"
-            if each
-            else f"the groups are the combinations of {listed}: {len(names)} groups, and what the method promises "
+            f"each of {listed} counts on its own; --crossed takes their {len(rows.sizes)} combinations instead"
+            if isinstance(rows.groups, dict)
+            else f"the groups are the combinations of {listed}: {len(rows.sizes)} groups, and what the method promises "
             "holds for each of them",
         )
     return notes
-
-
-def labels_table(
-    frame: pd.DataFrame, ids: list[str], labels: np.ndarray, *, spreadsheet_safe: bool
-) -> pd.DataFrame:
-    """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
-
-    If `spreadsheet_safe`, text that a spreadsheet would take as a formula gets an apostrophe before it. Columns of
-    numbers stay as they are.
-    """
-    table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids])
-    if spreadsheet_safe:
-        text = [name for name in ids if pd.to_numeric(table[name], errors="coerce").isna().any()]
-        table[text] = table[text].map(_quoted)
-        table = table.rename(columns=_quoted)
-    return table.assign(cluster=labels)
-
-
-def _quoted(value: Any) -> Any:
-    return (
-        f"'{value}"
-        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-        else value
-    )
-
-
-def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV, completely or not at all."""
-    with atomic_write(path) as file:
-        table.to_csv(file, index=False)

@@ -59,17 +59,24 @@ def _value(text: str) -> Any:
         return text
 
 
-def fit(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> tuple[Any, float, list[str]]:
+def fit(
+    cls: type, params: dict[str, Any], X: np.ndarray, groups: Any, weights: np.ndarray | None = None
+) -> tuple[Any, float, list[str]]:
     """Fit a method to rows and their groups, which may be a mapping of columns.
 
     Returns the model, the seconds that the fit took, and the first line of each warning. CommandError if the method
-    refuses the data or a parameter, or diverges.
+    refuses the data or a parameter, takes no weights although they are given, or diverges.
     """
     begin = perf_counter()
+    counted = {} if weights is None else {"sample_weight": weights}
+    if counted and "sample_weight" not in inspect.signature(cls.fit).parameters:  # type: ignore[attr-defined]
+        raise CommandError(
+            f"--weight: {cls.__name__} takes no weights. Fix: leave it out, or fit by --method price"
+        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = cls(**params).fit(X, sensitive_features=groups)
+            model = cls(**params).fit(X, sensitive_features=groups, **counted)
         except (ValueError, TypeError, Diverged) as error:
             raise CommandError(f"{cls.__name__} cannot fit the table: {error}") from None
     return model, perf_counter() - begin, [str(item.message).splitlines()[0] for item in caught]

@@ -16,8 +16,8 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fit import write_csv
 from fairclust.cli.fitting import Grid, fit, fit_starts, scored
+from fairclust.cli.labels import write_csv
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned, count
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> list[str]:
         )
     endings = ("csv", "html", "png") if importlib.util.find_spec("matplotlib") else ("csv", "html")
     paths = {ending: Path(f"{args.out}.{ending}") for ending in endings}
-    check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, [args.table])
+    check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, raw_table.read_files(args))
     grid = Grid(args)
     over_k = len(grid.numbers) > 1
     if over_k and not args.methods:

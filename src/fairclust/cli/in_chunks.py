@@ -3,35 +3,57 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import logging
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairclust.chunks import ChunkTable, open_chunks
-from fairclust.chunks.scaling import standardized
+import numpy as np
+
+from fairclust import methods
+from fairclust.chunks import ChunkError
+from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.scores import score_chunks
-from fairclust.chunks.sources import parquet_columns, parquet_files
+from fairclust.chunks.sources import opened
 from fairclust.cli import CommandError
+from fairclust.cli.labels import labels_table, write_labels
+from fairclust.cli.raw_table import decided, possible, read_files
 from fairclust.cli.results import Measured, Rows
 from fairclust.methods._in_chunks import InChunks
 from fairclust.outputs import OutputError, check_outputs
+from fairclust.tables import TableError, TableModel, left_out_rows
+from fairclust.tables.chunked import ChunkedTable, prepare_chunks
 
-# Options that work only for tables in memory. They are refused for tables that are read in chunks.
-_NOT_HERE = ("bins", "categories", "id", "save", "spreadsheet_safe", "thousands")
+# The bytes that a fit in memory takes for a cell of the table, with its copies, and for a row and a cluster.
+_PER_CELL, _PER_CLUSTER = 64, 8
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
-    """Whether the table is read in chunks: an option of chunks is given, or it is a folder or a pattern of files."""
-    return bool(
-        args.workers is not None
-        or args.scheduler
-        or args.checkpoint
-        or glob.has_magic(args.table)
-        or Path(args.table).is_dir()
-    )
+    """Whether the table is read in chunks: an option of chunks is given, or Parquet files do not fit in memory."""
+    if args.workers is not None or args.scheduler or args.checkpoint:
+        return True
+    files = [Path(file) for file in read_files(args)]
+    if files[0].suffix.lower() != ".parquet":
+        return False
+    size = 0
+    with suppress(ChunkError):  # A damaged file is reported by the road through memory.
+        for file in files:
+            metadata = opened(file)[1]
+            size += metadata.num_rows * (_PER_CELL * metadata.num_columns + _PER_CLUSTER * args.n_clusters)
+    return size > memory()
+
+
+def memory() -> int:
+    """Half of the memory of this machine or of its control group, in bytes."""
+    found = [1 << 33]
+    with suppress(AttributeError, ValueError, OSError):
+        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with suppress(OSError, ValueError):
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(found) // 2
 
 
 @contextmanager
@@ -41,65 +63,103 @@ def open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> It
     CommandError if the files cannot be read, a column does not exist, or the method or an option does not work with
     tables that are read in chunks.
     """
-    _check_options(args, cls)
+    _check_options(args, cls, params)
     try:
-        read = [*parquet_files(args.table), *([args.scheduler] if args.scheduler else [])]
-        check_outputs({"--out": args.out, "--checkpoint": args.checkpoint}, read)
-        with _told_steps(), _open(args) as table:
-            scaled = table if args.scale == "none" else standardized(table, unit_rows=args.scale == "l2")
-            yield _RowsInChunks(args, scaled)
+        files = [Path(file) for file in read_files(args)]
+        if any(file.suffix.lower() != ".parquet" for file in files):
+            raise CommandError(
+                f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
+                "Parquet, or leave out --workers, --scheduler and --checkpoint"
+            )
+        read = [*files, *([args.scheduler] if args.scheduler else [])]
+        check_outputs({"--out": args.out, "--save": args.save, "--checkpoint": args.checkpoint}, read)
+        with _told_steps(), _engine(args) as engine:
+            found = prepare_chunks(
+                args.table,
+                lambda sample: decided(sample, args),
+                engine,
+                values=possible(args.sensitive, args.categories),
+                checkpoint=args.checkpoint,
+                seed=args.seed,
+            )
+            yield _RowsInChunks(args, params, found)
     except (CommandError, OutputError):
         raise
+    except TableError as error:
+        raise CommandError(str(error)) from None
     except ValueError as error:
         raise CommandError(f"{args.table} cannot be read: {error}") from None
 
 
 class _RowsInChunks:
-    def __init__(self, args: argparse.Namespace, table: ChunkTable) -> None:
-        self._args, self.X, self.groups = args, table, None
-        self.features, self.n_columns = list(table.features), len(table.features)
-        self.notes: list[str] = []
-        self.size_notes: list[str] = []
+    def __init__(self, args: argparse.Namespace, params: dict[str, Any], found: ChunkedTable) -> None:
+        self._args, self._params, self._found = args, params, found
+        self.X, self.groups = found.table, None
+        self.weights: np.ndarray | None = None
+        preparation = found.decision.preparation
+        self.features = preparation.features
+        self.n_columns = len(preparation.pipeline.get_feature_names_out())
+        self.columns, self.sizes = list(found.groups.columns), found.sizes
+        self.notes = [*left_out_rows(found.reasons, args.missing), *found.decision.notes, *found.notes]
 
-    def plain(self, model: Any) -> None:
-        """No labels of k-means, because a second fit of so many rows would take as long as the first one."""
+    def plain(self, model: Any) -> Any:
+        """Labels of k-means with as many starts as the fair fit."""
+        starts, seed = getattr(model, "n_init", 1), self._params.get("random_state")
+        plain = methods.KMeans(model.n_clusters, n_init=starts, random_state=seed)
+        return plain.fit(replace(self.X, checkpoint=None)).labels_
 
     def measured(self, labels: Any, model: Any) -> Measured:
-        counts, cost = score_chunks(self.X, labels, model.groups_, model.n_clusters)
-        tables = {self._args.sensitive[0]: (model.groups_.astype(str), counts)}
-        return Measured(cost, tables, {"all rows": cost / int(counts.sum())})
+        names, groups = np.array(list(self._found.groups.index)), self._found.groups
+        counts, costs = score_chunks(self.X, labels, names, model.n_clusters)
+        tables, paid = {}, {"all rows": float(costs.sum() / counts.sum())}
+        for column in groups:
+            values, codes = np.unique(groups[column].to_numpy(dtype=str), return_inverse=True)
+            table, of = np.zeros((len(values), model.n_clusters), np.int64), np.bincount(codes, costs)
+            np.add.at(table, codes, counts)
+            tables[column] = (values, table)
+            paid |= {
+                f"{column} {value}": cost for value, cost in zip(values, of / table.sum(axis=1), strict=True)
+            }
+        if len(tables) > 1:
+            tables[" & ".join(tables)] = (names, counts)
+        return Measured(float(costs.sum()), tables, {name: float(cost) for name, cost in paid.items()})
 
     def write(self, model: Any) -> dict[str, str]:
-        # The fit has written the labels.
-        return {"labels": str(self._args.out)} if self._args.out else {}
+        args, preparation, written = self._args, self._found.decision.preparation, {}
+        if args.out:
+            write_labels(args.out, self._labels(model.labels_), reasons=bool(self._found.reasons))
+            written["labels"] = f"{args.out} (rows counted from 1 over all files, clusters from 0)"
+        if args.save:
+            TableModel(preparation, model).save(args.save)
+            written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
+        return written
+
+    def _labels(self, labels: Any) -> Iterator[Any]:
+        first, ids = 0, self._found.decision.preparation.ids
+        for frame, reasons in self._found.parts():
+            last = first + int((reasons == "").sum())
+            own = np.asarray(labels[first:last])
+            yield labels_table(frame, ids, reasons, own, spreadsheet_safe=self._args.spreadsheet_safe)
+            first = last
 
 
-def _check_options(args: argparse.Namespace, cls: type) -> None:
+def _check_options(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> None:
     if not issubclass(cls, InChunks):
         raise CommandError(
             f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not. Fix: name one of these"
         )
-    given = [name for name in _NOT_HERE if getattr(args, name)]
-    if given:
+    if args.weight:
         raise CommandError(
-            f"--{given[0].replace('_', '-')}: does not work for tables that are read in chunks. Fix: leave it out"
+            "--weight: rows of tables that are read in chunks count one each. Fix: leave it out, or fit a sample"
         )
-    if args.missing != "impute":
+    if params.get("mean_tolerance"):
         raise CommandError(
-            "--missing: does not work for tables that are read in chunks, in which a missing cell is an error. Fix: "
-            "leave it out"
+            "--set mean_tolerance: does not work for tables that are read in chunks. Fix: bound ranges of the column "
+            "instead, by --bins"
         )
     if args.workers is not None and (args.scheduler or args.workers < 1):
         raise CommandError(
             "--workers: cannot be combined with --scheduler, and must be at least 1. Fix: give one of the two options"
-        )
-    if len(args.sensitive) > 1:
-        raise CommandError(
-            "--sensitive: tables that are read in chunks take one column. Fix: join several into one in the files"
-        )
-    if args.out and args.out.suffix != ".npy":
-        raise CommandError(
-            "--out: labels of tables that are read in chunks are written as .npy. Fix: end the name with .npy"
         )
 
 
@@ -116,19 +176,16 @@ def _told_steps() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-def _open(args: argparse.Namespace) -> ChunkTable:
-    features = [part for name in args.features for part in name.split(",")]
-    excluded = [part for name in args.exclude for part in name.split(",")]
-    if excluded and not features:
-        given = (*args.sensitive, *excluded)
-        features = [name for name in parquet_columns(args.table) if name not in given]
-        if not features:
-            raise CommandError("--exclude: no column is left to cluster by. Fix: leave out fewer columns")
-    return open_chunks(
-        args.table,
-        args.sensitive[0],
-        features=features or None,
-        labels=args.out,
-        checkpoint=args.checkpoint,
-        client=args.scheduler or args.workers,
-    )
+@contextmanager
+def _engine(args: argparse.Namespace) -> Iterator[Engine]:
+    """The threads or the Dask workers that read the chunks."""
+    engine: Engine = Threads()
+    if args.scheduler or args.workers:
+        # Imported only here, because Dask is not needed without a cluster.
+        from fairclust.chunks.cluster import Cluster
+
+        engine = Cluster(args.scheduler or args.workers)
+    try:
+        yield engine
+    finally:
+        engine.close()

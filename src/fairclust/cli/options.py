@@ -69,17 +69,23 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
     bounds.add_argument("--equal-sizes", action="store_true", help="clusters of equal size, up to one row")
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the row numbers and clusters here, as CSV"
+        "--out", type=Path, metavar="FILE", help="write row numbers, identifiers and clusters here, as CSV"
     )
     parser.add_argument(
         "--save", type=Path, metavar="FILE", help="write the model here, for `fairclust predict`"
     )
+    parser.add_argument(
+        "--weight", metavar="COLUMN", help="numbers that say how often a row counts; they are no feature"
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print all notes on the table, not only the first five"
+    )
     _add_spreadsheet_safe(parser)
     chunks = parser.add_argument_group(
         "tables larger than the memory",
-        "The table is a folder of Parquet files, a pattern such as 'big/*.parquet', or one file together with "
-        "an option of this section. Features are numbers, and there is one sensitive column. Labels become .npy files.",
+        "Parquet files that do not fit in memory are read in chunks, and so are all if an option of this section is "
+        "given.",
     )
     chunks.add_argument(
         "--workers", type=int, metavar="N", help="number of processes on this machine that read the chunks"
@@ -105,6 +111,12 @@ def add_predict(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("model", type=Path, help="written by `fairclust fit --save`")
     _add_file(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to standard output")
+    parser.add_argument(
+        "--unknown",
+        choices=("error", "skip"),
+        default="error",
+        help="skip: rows of groups that did not occur in the fit get no cluster (default: %(default)s)",
+    )
     _add_spreadsheet_safe(parser)
 
 
@@ -181,10 +193,12 @@ def add_methods(commands: argparse._SubParsersAction) -> None:
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "table", help="CSV, also compressed (.gz), Parquet, Feather or Excel; - is standard input"
+        "table",
+        help="CSV, also compressed (.gz), Parquet, Feather or Excel, a folder of Parquet files, or a pattern such as "
+        "'big/*.parquet'; - is standard input",
     )
     parser.add_argument("--delimiter", help="separator of cells (default: guessed from the first line)")
-    parser.add_argument("--decimal", default=".", help="decimal point (default: %(default)s)")
+    parser.add_argument("--decimal", help="decimal point (default: what the numbers show, or a point)")
     parser.add_argument("--encoding", default="utf-8", help="such as latin-1 (default: %(default)s)")
 
 

@@ -7,10 +7,11 @@ import sys
 
 from fairclust import methods
 from fairclust.cli import CommandError
-from fairclust.cli.fit import labels_table, write_csv
+from fairclust.cli.labels import labels_table, write_csv
+from fairclust.cli.raw_table import read_files
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
-from fairclust.tables import TableError, load_model
+from fairclust.tables import TableError, left_out_rows, load_model
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -19,32 +20,34 @@ def run(args: argparse.Namespace) -> list[str]:
     Returns the labels as CSV or, with `--out`, a line that names the written file. CommandError if the model or the
     table cannot be read, or the table lacks a column of the fit.
     """
-    check_outputs({"--out": args.out}, [args.model, args.table])
+    check_outputs({"--out": args.out}, [args.model, *read_files(args)])
     try:
         model = load_model(args.model, methods)
         frame = model.read(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
-        keep = model.usable(frame)
+        preparation, reasons = model.preparation, model.reasons(frame)
+        if args.unknown == "skip":
+            unknown = model.unknown(frame[reasons == ""])
+            reasons[unknown.index[unknown != ""]] = "group not in the fit: " + unknown[unknown != ""]
+        keep = reasons == ""
         if not keep.any():
             raise TableError(
-                f"{args.table} has no row with a value in {' and '.join(model.needed)}. Fix: fill in these cells"
+                f"{args.table} has no row with a known value in {' and '.join(preparation.needed)}. Fix: fill in these "
+                "cells"
             )
         labels = model.predict(frame[keep])
     except ValueError as error:
-        raise CommandError(str(error)) from None
-    for note in frame.attrs["notes"]:
+        hint = "; or skip them by --unknown skip" if "not seen in fit" in str(error) else ""
+        raise CommandError(f"{error}{hint}") from None
+    for note in [*frame.attrs["notes"], *left_out_rows(reasons[~keep].value_counts().to_dict(), "")]:
         print(f"note: {note}", file=sys.stderr)
-    for name, values in model.unseen(frame[keep]).items():
+    for name, values in preparation.unseen(frame[keep]).items():
         found = f"1 value did not occur in the fit: {shortened(repr(values[0]))}"
         if len(values) > 1:
             found = f"{len(values):,} values did not occur in the fit, such as {shortened(repr(values[0]))}"
         print(f"column {name}: {found}. Such rows count as having none of the known values", file=sys.stderr)
-    if not keep.all():
-        print(
-            f"{(~keep).sum():,} rows without a value in {' or '.join(model.needed)} are left out",
-            file=sys.stderr,
-        )
-    ids = [name for name in model.ids if name in frame]
-    table = labels_table(frame[keep], ids, labels, spreadsheet_safe=args.spreadsheet_safe)
+    ids = [name for name in preparation.ids if name in frame]
+    table = labels_table(frame, ids, reasons, labels, spreadsheet_safe=args.spreadsheet_safe)
+    table = table if not keep.all() else table.iloc[:, :-1]
     if args.out is None:
         return [table.to_csv(index=False).rstrip("\n")]
     write_csv(args.out, table)

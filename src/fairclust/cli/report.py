@@ -14,7 +14,7 @@ from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import Grid, fit, scored
 from fairclust.cli.progress import progress
-from fairclust.cli.raw_table import RawTable, sensitive_for
+from fairclust.cli.raw_table import RawTable, read_files, sensitive_for
 from fairclust.cli.score import read_labels
 from fairclust.metrics import score_labels
 from fairclust.outputs import atomic_write, check_outputs
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> list[str]:
     Returns notes, the number of fits, and the name of the page. CommandError if the table cannot be read, an option
     names a column or method that does not exist, or no setting could be fitted.
     """
-    check_outputs({"--out": args.out}, [args.table, *args.labels])
+    check_outputs({"--out": args.out}, [*read_files(args), *args.labels])
     grid = Grid(args)
     raw = grid.raw
     given = {path.stem: read_labels(path, raw.frame.index.to_numpy() + 1, None) for path in args.labels}
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> list[str]:
     origin["config"] = {
         "table": title,
         "sensitive": list(raw.groups.columns),
-        "features": [column.name for column in raw.columns if column.role != "left out"],
+        "features": raw.preparation.features,
         "scale": args.scale,
         "missing": args.missing,
         "n_clusters": grid.numbers,

@@ -22,6 +22,7 @@ _METRICS = {
 }
 _PRINTED_GROUPS = 8
 _PRINTED_FEATURES = 20
+_PRINTED_NOTES = 5
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,14 @@ class Measured:
         return _number(self.sse if name == "sse" else METRICS[name].function(self.groups[1]))
 
 
-def counted(labels: np.ndarray, groups: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
-    """The names of groups, given as text of shape (n_rows,), and their counts in the clusters."""
+def counted(
+    labels: np.ndarray, groups: np.ndarray, n_clusters: int, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The names of groups, given as text of shape (n_rows,), and their counts, or sums of weights, in the clusters."""
     names, codes = np.unique(groups, return_inverse=True)
+    if weights is not None:
+        sums = np.bincount(codes * n_clusters + labels, weights, len(names) * n_clusters)
+        return names, sums.reshape(len(names), n_clusters)
     return names, contingency(labels, codes, n_clusters, len(names))
 
 
@@ -54,10 +60,12 @@ class Rows(Protocol):
 
     X: Any  # what the methods fit
     groups: Any  # their sensitive features; None if `X` has them
+    weights: np.ndarray | None  # (n_rows,), of mean 1; None if all rows count alike
+    columns: list[str]  # the sensitive ones
+    sizes: dict[str, int]  # the numbers of rows of the combinations of groups
     features: list[str]
     n_columns: int
     notes: list[str]  # on what was left out, and on how the rest was read
-    size_notes: list[str]  # on small groups and clusters
 
     def plain(self, model: Any) -> np.ndarray | None:
         """Labels of k-means, to compare the model with."""
@@ -88,7 +96,7 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
     return {
         "method": method,
         "parameters": {name: _plain_value(value) for name, value in model.get_params().items()},
-        "rows": int(table.sum()),
+        "rows": round(float(table.sum())),
         "features": rows.features,
         "scale": scaled,
         "n_columns": rows.n_columns,
@@ -203,7 +211,7 @@ def _clusters(table: np.ndarray, names: np.ndarray) -> list[dict[str, Any]]:
     return [
         {
             "cluster": k,
-            "size": int(counts.sum()),
+            "size": round(float(counts.sum())),
             "counts": dict(zip(map(str, names), counts.tolist(), strict=True)),
             "shares": {
                 str(name): _number(count / counts.sum()) if counts.sum() else None
@@ -223,9 +231,10 @@ def _plain_value(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None | list | tuple | dict) else str(value)
 
 
-def as_text(result: dict[str, Any]) -> list[str]:
-    """The lines that the command prints."""
-    features = result["features"]
+def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
+    """The lines that the command prints. Unless `verbose`, only the first notes, which change the result most."""
+    features, notes = result["features"], result["notes"]
+    rest = 0 if verbose else max(0, len(notes) - _PRINTED_NOTES)
     more = ", ..." if len(features) > _PRINTED_FEATURES else ""
     lines = [
         f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'feature')}, "
@@ -233,7 +242,8 @@ def as_text(result: dict[str, Any]) -> list[str]:
         f"{result['seconds']:,.1f} s" + (f", {result['passes']} passes" if "passes" in result else ""),
         *_answer_lines(result),
         f"features: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
-        *(f"note: {note}" for note in result["notes"]),
+        *(f"note: {note}" for note in notes[: len(notes) - rest]),
+        *([f"{count(rest, 'more note')}: --verbose"] if rest else []),
         "",
         *_metric_lines(result),
         "",

@@ -160,6 +160,9 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndar
             f"{path} has no column 'cluster', only {', '.join(map(repr, frame.columns[:5]))}. Fix: write a CSV with "
             "the column 'cluster', and with 'row', counted from 1, where the rows are in another order"
         )
+    if "row" in frame and "reason" in frame:
+        # `fairclust fit` gives a row that it leaves out no cluster, but a reason.
+        frame = frame[(frame["cluster"] != "") | (frame["reason"] == "")].reset_index(drop=True)
     labels = _whole_numbers(path, frame["cluster"])
     if "row" in frame:
         labels = labels[_in_order(path, _whole_numbers(path, frame["row"]), rows)]

@@ -13,12 +13,6 @@ SETTLED_NS = 2 * 10**9
 _known: dict[tuple[int, ...], str] = {}
 
 
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file as 64 hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def content_digest(path: str | Path, *, skip_last: int = 0) -> str:
     """Return the SHA-256 of a file, and read a file that has not changed only once per process.
 

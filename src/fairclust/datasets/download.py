@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import requests
 from tqdm import tqdm
 
-from fairclust.datasets.digest import sha256_of
+from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import SourceCorrupt, SourceUnavailable
 from fairclust.datasets.spec import SourceSpec, is_secure_url
 from fairclust.temporary import temporary_beside
@@ -127,7 +127,7 @@ def _is_current(target: Path, spec: SourceSpec) -> bool:
     if spec.content_sha256 is None:
         # The user may have replaced an archive since its member was unpacked.
         return spec.path is None or spec.member is None
-    return sha256_of(target) == spec.content_sha256
+    return content_digest(target) == spec.content_sha256
 
 
 def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:
@@ -164,7 +164,7 @@ def _accept(file: Path, spec: SourceSpec, target: Path) -> bool:
     if spec.content_sha256 is None and spec.sha256 != "unknown":
         _compare(file, spec.file or file.name, spec.sha256)
     # A mirror may hold the unpacked member instead of the archive.
-    alone = spec.content_sha256 is not None and sha256_of(file) == spec.content_sha256
+    alone = spec.content_sha256 is not None and content_digest(file) == spec.content_sha256
     with _temporary(target) as temp:
         _write(_local(file) if alone else _member(file, spec.member, spec.max_bytes), temp, spec.max_bytes)
         _compare(temp, spec.member, spec.content_sha256)
@@ -173,7 +173,7 @@ def _accept(file: Path, spec: SourceSpec, target: Path) -> bool:
 
 
 def _compare(file: Path, what: str, expected: str | None) -> None:
-    if expected is not None and (found := sha256_of(file)) != expected:
+    if expected is not None and (found := content_digest(file)) != expected:
         raise _Mismatch(f"sha256 of {what} is {found}, expected {expected}")
 
 

@@ -18,11 +18,9 @@ from fairclust.datasets.spec import ColumnRef, DatasetSpec, SensitiveSpec
 from fairclust.datasets.table import ADVICE, TableFile, dropped_rows
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
 from fairclust.messages import shortened
-from fairclust.tables.columns import understand
-from fairclust.tables.errors import TableError
-from fairclust.tables.preparation import make_preparation
+from fairclust.tables.preparation import decide
 from fairclust.tables.reading import read_table
-from fairclust.tables.text import as_number
+from fairclust.tables.text import TableError, as_number
 from fairclust.tables.values import factor
 
 # Keys of `reader` that a table may have whose features are found; with others, every column must be a number.
@@ -157,13 +155,13 @@ def _listed(name: str, spec: DatasetSpec, file: Path) -> _Columns:
 def _found(name: str, spec: DatasetSpec, file: Path) -> _Columns:
     """The columns of a table whose features are not listed. They are found and prepared as by `fairclust fit`."""
     reader, where = spec.reader, {"dataset": name, "file": file.name}
-    signs: dict[str, Any] = {"thousands": reader.thousands, "decimal": reader.decimal}
+    given = reader.model_fields_set
     inside = [column.column for column in spec.sensitive_columns if column.source is None]
     try:
         frame = read_table(
             file,
-            delimiter=reader.sep if "sep" in reader.model_fields_set else None,
-            decimal=reader.decimal,
+            delimiter=reader.sep if "sep" in given else None,
+            decimal=reader.decimal if "decimal" in given else None,
             encoding=reader.encoding,
             values=[column for column in inside if isinstance(column, str)],
             advice=ADVICE,
@@ -174,19 +172,23 @@ def _found(name: str, spec: DatasetSpec, file: Path) -> _Columns:
     texts = {column: _texts(frame[own]) for column, own in asked.items()}
     drops = {str(column): (texts[column], values) for column, values in spec.drop_rows.items()}
     keep, dropped = dropped_rows(drops, len(frame))
-    try:
-        others = frame.drop(columns=list({asked[column] for column in _asked(spec)}))
-        columns = understand(others[keep], **signs)
-    except TableError as error:
-        raise problem(str(error), **where, fix="list 'features'") from None
-    used = [column.name for column in columns if column.role != "left out"]
-    left_out = {column.name: column.note for column in columns if column.role == "left out"}
-    keys = [asked[column.key] for column in spec.sensitive_columns if column.key is not None]
-    left_out |= dict.fromkeys(keys, "the key by which the groups are joined")
-    # Groups are never imputed.
+    scale = _SCALES.get(spec.scale, "none")
     names = [asked[column] for column in inside]
-    lacking = {column: int(frame.loc[keep, column].isna().sum()) for column in [*used, *names]}
-    lacking = {column: count for column, count in lacking.items() if count}
+    try:
+        found = decide(
+            frame[keep],
+            names,
+            exclude=[asked[column] for column in _asked(spec)],
+            # Groups that are listed are values, and ranges are cut after this.
+            categories=names,
+            scale=scale,
+            missing="impute" if spec.missing == "impute" else "drop",
+            thousands=reader.thousands,
+            decimal=frame.attrs["decimal"],
+        )
+    except TableError as error:
+        raise problem(str(error), **where, fix="correct the file, or list 'features'") from None
+    preparation, lacking = found.preparation, found.lacking
     if lacking and spec.missing == "error":
         cells = ", ".join(f"{column} ({count:,})" for column, count in lacking.items())
         raise problem(
@@ -197,26 +199,22 @@ def _found(name: str, spec: DatasetSpec, file: Path) -> _Columns:
             fix="set 'missing: drop' to leave out their rows, or 'missing: impute' to fill features with the median or "
             "the most frequent category, or list 'features' without these columns",
         )
-    keep &= frame[[*used, *names] if spec.missing == "drop" else names].notna().all(axis=1).to_numpy()
+    keep &= (preparation.reasons(frame, preparation.groups(frame)) == "").to_numpy()
+    left_out = {column.name: column.note for column in found.columns if not column.is_feature}
+    keys = [asked[column.key] for column in spec.sensitive_columns if column.key is not None]
+    left_out |= dict.fromkeys(keys, "the key by which the groups are joined")
     notes = [*frame.attrs["notes"], *(f"{column}: left out: {why}" for column, why in left_out.items())]
     if lacking:
         cells = ", ".join(f"{column} {count:,}" for column, count in lacking.items())
         notes.append(f"missing cells ({spec.missing}): {cells}")
-    scale = _SCALES.get(spec.scale, "none")
-    missing = "impute" if spec.missing == "impute" else "drop"
-    preparation = make_preparation(columns, scale=scale, missing=missing, **signs)
-    try:
-        X = np.ascontiguousarray(preparation.fit_transform(frame[keep]), dtype=np.float64)
-    except ValueError as error:
-        raise problem(str(error), **where) from None
     return _Columns(
         list(frame.columns),
         keep,
         dropped,
-        X,
-        tuple(map(str, preparation.get_feature_names_out())),
+        preparation.transform(frame[keep]),
+        tuple(map(str, preparation.pipeline.get_feature_names_out())),
         texts,
-        card={"left_out": left_out, "missing": spec.missing, "notes": notes},
+        card={"left_out": left_out, "missing": spec.missing, "notes": [*notes, *frame.attrs["spellings"]]},
         is_scaled=scale != "none" or not spec.scale,
     )
 

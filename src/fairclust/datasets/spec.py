@@ -171,7 +171,7 @@ class ReaderSpec(Spec):
     quotechar: OneCharacter = '"'
     """The character that encloses a cell with separators in it."""
     decimal: OneCharacter = "."
-    """Decimal point."""
+    """Decimal point. If the features of the table are not listed, the default is what its numbers show."""
     thousands: OneCharacter | None = None
     """Separator between groups of three digits, as the comma in '44,954'."""
     as_zero: tuple[StrictStr, ...] = ()

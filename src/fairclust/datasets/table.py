@@ -2,28 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from fairclust.datasets.arff import arff_head
 from fairclust.datasets.errors import DatasetError, problem
-from fairclust.datasets.numbers import lookalike
 from fairclust.datasets.spec import ReaderSpec
 from fairclust.group_encoding import Values
 from fairclust.messages import nearest
-from fairclust.tables.errors import TableError
-from fairclust.tables.text import Format, Rows, as_number, open_rows
+from fairclust.tables.text import Format, Rows, TableError, as_number, open_rows
 from fairclust.tables.values import factor
 
 ADVICE = {
     "delimiter": "is {!r} the right 'sep' in 'reader'?",
     "encoding": "set 'encoding' in 'reader' to {}",
+    "decimal": "set 'decimal' in 'reader' to one of them",
     "header": "Fix: set 'header: false' in 'reader', and name the columns by 'names' or by numbers from 0",
 }
+
+_ATTRIBUTE = re.compile(
+    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
+)
+_DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
+# Cells that look like numbers to a person but not to this program: pattern, description, and what to do. {0} stands
+# for the separator that was found.
+_LOOKALIKES = (
+    (r"[+-]?[0-9.,]+ ?%", "a percentage", "delete the '%' from the file"),
+    (
+        r"[+-]?0[xX][0-9a-fA-F]+",
+        "a hexadecimal number",
+        "list the column under 'categorical' if it holds codes",
+    ),
+    (
+        r"[+-]?[0-9]{1,3}([^0-9a-zA-Z+-])[0-9]{3}(?:\1[0-9]{3})*",
+        "a number with '{0}' between thousands",
+        "set 'reader.thousands' to '{0}' (or 'reader.decimal', if that is the decimal point)",
+    ),
+    (
+        r"[+-]?[0-9]{1,3}(?:([^0-9a-zA-Z+-])[0-9]{3})+[,.][0-9]+",
+        "a number with '{0}' between thousands",
+        "set 'reader.thousands' to '{0}' and 'reader.decimal' to the decimal point",
+    ),
+    (
+        r"[+-]?[0-9]+([,.])[0-9]+",
+        "a number with '{0}' as decimal point",
+        "set 'reader.decimal' to '{0}'",
+    ),
+    (r"[$€£¥] ?[0-9.,]+|[0-9.,]+ ?[$€£¥]", "an amount of money", "delete the currency sign from the file"),
+    (r"(?i:true|false|yes|no)", "a truth value", "list the column under 'categorical'"),
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +83,7 @@ class TableFile:
         if reader.format == "arff":
             try:
                 with path.open(encoding=reader.encoding, errors="replace", newline="") as lines:
-                    head, self.names = arff_head(lines)
+                    head, self.names = _arff_head(lines)
             except ValueError as error:
                 raise self._problem("the file is no ARFF", found=error, fix="check 'format'") from None
         self._named = reader.header and reader.format == "csv"
@@ -187,7 +218,7 @@ class TableFile:
                 "the table cannot be read", found=cause, fix="check 'sep', 'quotechar' and 'encoding'"
             )
         column, (line, cell, count) = min(bad.items(), key=lambda item: item[1][0])
-        look, fix = lookalike(cell)
+        look, fix = _lookalike(cell)
         return self._problem(
             "a feature has cells that are not finite numbers",
             column=self.names[column],
@@ -213,3 +244,24 @@ def dropped_rows(
             dropped.append({"column": column, "value": value, "rows": int(hit.sum())})
             kept &= ~hit
     return kept, dropped
+
+
+def _arff_head(lines: Iterable[str]) -> tuple[int, list[str]]:
+    """Lines of an ARFF file up to and including ``@data``, and the names of its columns; a ValueError without them."""
+    names: list[str] = []
+    for count, line in enumerate(lines, 1):
+        if found := _ATTRIBUTE.match(line):
+            names.append(next(name for name in found.groups() if name is not None))
+        elif _DATA.match(line):
+            if not names:
+                raise ValueError("no line with @attribute before @data")
+            return count, names
+    raise ValueError("no line with @data")
+
+
+def _lookalike(cell: str) -> tuple[str, str]:
+    """Describe a cell that is not a number, and say what to do; both are empty if it looks like nothing known."""
+    for pattern, look, fix in _LOOKALIKES:
+        if found := re.fullmatch(pattern, cell.strip()):
+            return look.format(*found.groups()), fix.format(*found.groups())
+    return "", ""

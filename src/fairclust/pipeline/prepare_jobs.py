@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairclust.datasets.download import fetch_source, local_path, sha256_of
+from fairclust.datasets.digest import content_digest
+from fairclust.datasets.download import fetch_source, local_path
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import save_graph
 from fairclust.datasets.prepare import prepare_dataset
@@ -62,7 +63,7 @@ def obtain_source(name: str, spec: SourceSpec, folder: Path, asked: Mapping[str,
     """
     try:
         path = fetch_source(name, spec, folder, asked["mirrors"])
-        found: dict[str, Any] = {"source": name, "status": "ok", "sha256": sha256_of(path)}
+        found: dict[str, Any] = {"source": name, "status": "ok", "sha256": content_digest(path)}
     except DatasetError as error:
         print(error, file=sys.stderr)
         found = {"source": name, "status": "unavailable", "reason": str(error)}
@@ -91,7 +92,7 @@ def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str,
     DamagedFile if the file is missing, or its content is not what was fetched.
     """
     path = folder / local_path(name, spec, "")
-    if not path.is_file() or sha256_of(path) != record["sha256"]:
+    if not path.is_file() or content_digest(path) != record["sha256"]:
         raise DamagedFile(
             f"'{path}' is damaged: its content is not what was downloaded. "
             f"Fix: delete the folder '{folder}' and run again"

@@ -79,12 +79,13 @@ def load_reported(path: str | Path) -> pd.DataFrame:
         for given, text in zip(raw["decimals"], raw["value"], strict=True)
     ]
     frame = pd.DataFrame(index=raw.index)
+    malformed: dict[str, pd.Series] = {}
     for name in ("table", "dataset", "n_rows", "n_groups", "n_clusters", "lam", "method", "metric", "value",
                  "decimals", "note"):  # fmt: skip
         if name in _TEXT:
             frame[name] = raw[name].astype("string")
             continue
-        numbers = _numbers(path, raw[name], whole=name not in _REAL)
+        numbers = _numbers(raw[name], malformed, whole=name not in _REAL)
         frame[name] = numbers if name in _REAL else numbers.astype("Int64")
     absent = frame["value"].isna()
     rules = {
@@ -94,7 +95,7 @@ def load_reported(path: str | Path) -> pd.DataFrame:
         "no value and no note": absent & (frame["note"] == ""),
         "a value that was already given": frame.duplicated(list(KEY)),
     }
-    _check(path, rules)
+    _check(path, malformed, rules)
     return frame
 
 
@@ -108,7 +109,8 @@ def load_programs(path: str | Path, kinds: Mapping[str, str]) -> pd.DataFrame:
     columns = [*_PROGRAM_TEXT, *_PROGRAM_NUMBERS]
     if sorted(raw.columns) != sorted(columns):
         raise ReportedError(f"{path} needs exactly the columns {columns}")
-    frame = raw.assign(**{name: _numbers(path, raw[name]) for name in _PROGRAM_NUMBERS})
+    malformed: dict[str, pd.Series] = {}
+    frame = raw.assign(**{name: _numbers(raw[name], malformed) for name in _PROGRAM_NUMBERS})
     rules = {
         "no runs, mean, low or high": frame[["runs", "mean", "low", "high"]].isna().any(axis=1),
         _UNKNOWN_METRIC: ~frame["metric"].isin(_METRICS),
@@ -117,7 +119,7 @@ def load_programs(path: str | Path, kinds: Mapping[str, str]) -> pd.DataFrame:
         ].isin(list(kinds)),
         "a value that was already given": frame.duplicated(list(PROGRAM_KEY)),
     }
-    _check(path, rules)
+    _check(path, malformed, rules)
     return frame.assign(kind=frame["program"].map(dict(kinds)))
 
 
@@ -130,20 +132,25 @@ def _read(path: str | Path) -> pd.DataFrame:
         raise ReportedError(f"{path} cannot be read: {error}") from None
 
 
-def _numbers(path: str | Path, texts: pd.Series, *, whole: bool = False) -> pd.Series:
-    """A column of texts as numbers; empty ones are NaN."""
+def _numbers(texts: pd.Series, malformed: dict[str, pd.Series], *, whole: bool = False) -> pd.Series:
+    """A column of texts as numbers. Empty ones are NaN, and so are others that are no numbers, added to `malformed`."""
     numbers = pd.to_numeric(texts.where(texts != ""), errors="coerce").astype("float64")
     wrong = numbers.isna() & (texts != "")
     if whole:
         wrong |= numbers.notna() & (numbers % 1 != 0)
     what = "whole number" if whole else "number"
-    _check(path, {f"column {texts.name!r} holds something that is no {what},": wrong})
-    return numbers
+    malformed[f"column {texts.name!r} holds something that is no {what},"] = wrong
+    return numbers.mask(wrong)
 
 
-def _check(path: str | Path, rules: Mapping[str, pd.Series]) -> None:
-    """Raise an error about the first rule that a line breaks; `rules` maps what is wrong to the lines that are."""
-    for what, broken in rules.items():
-        if broken.any():
-            lines = [int(row) + 2 for row in np.flatnonzero(broken.to_numpy(dtype=bool))]
-            raise ReportedError(f"{path}: {what} in line(s) {lines}")
+def _check(path: str | Path, malformed: Mapping[str, pd.Series], rules: Mapping[str, pd.Series]) -> None:
+    """Raise an error with a line for everything that is wrong. Rules are not checked in lines with malformed cells."""
+    odd = pd.concat(malformed, axis=1).any(axis=1)
+    broken = {**malformed, **{what: of & ~odd for what, of in rules.items()}}
+    found = [
+        f"{path}: {what} in line(s) {[int(row) + 2 for row in np.flatnonzero(of.to_numpy(dtype=bool))]}"
+        for what, of in broken.items()
+        if of.any()
+    ]
+    if found:
+        raise ReportedError("\n".join(found))

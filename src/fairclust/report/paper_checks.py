@@ -59,7 +59,7 @@ def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:
             kinds = {name: program.kind for name, program in spec.programs.items()}
             frames.append((programs, load_programs(str(programs), kinds)))
     except ReportedError as error:
-        yield str(error)
+        yield from str(error).splitlines()
         return
     for file, frame in frames:
         yield from _misspelt(file, frame, "dataset", config.datasets)

@@ -10,11 +10,10 @@ from typing import Literal
 import pandas as pd
 
 from fairclust.messages import shortened
-from fairclust.tables.errors import TableError
-from fairclust.tables.text import number_pattern
+from fairclust.tables.text import TableError, number_pattern
 from fairclust.tables.values import is_nested
 
-Role = Literal["number", "category", "left out"]
+Role = Literal["number", "category", "identifier", "left out"]
 
 MAX_CATEGORIES = 50
 """If a column has more categories than this, its rarer values are joined into one category."""
@@ -33,6 +32,10 @@ class Column:
     name: str
     role: Role
     note: str = ""  # why the column is left out, or how it is read, if that is worth a sentence
+
+    @property
+    def is_feature(self) -> bool:
+        return self.role in ("number", "category")
 
 
 def understand(
@@ -53,12 +56,10 @@ def understand(
     columns = [
         _column(frame[name], name, name in features, name in categories, thousands, decimal) for name in named
     ]
-    unusable = [
-        c for c in columns if c.role == "left out" and c.name in features and "constant" not in c.note
-    ]
+    unusable = [c for c in columns if not c.is_feature and c.name in features and "constant" not in c.note]
     if unusable:
         raise TableError(f"{unusable[0].name!r} cannot be a feature: {unusable[0].note}")
-    if all(column.role == "left out" for column in columns):
+    if not any(column.is_feature for column in columns):
         why = shortened("; ".join(f"{column.name}: {column.note}" for column in columns), 1000)
         raise TableError(f"no column is left to cluster by ({why or 'there is no other'})")
     return columns
@@ -80,13 +81,16 @@ def _column(
         return Column(name, "category", _rare(values))
     if pd.api.types.is_numeric_dtype(values):
         found = None if asked else _identifies(values, name)
-        return Column(name, "left out", found) if found else Column(name, "number")
-    return _text_column(values.astype(str).str.strip(), name, thousands, decimal)
+        return Column(name, "identifier", found) if found else Column(name, "number")
+    return _text_column(values.astype(str).str.strip(), name, asked, thousands, decimal)
 
 
-def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str) -> Column:
+def _text_column(text: pd.Series, name: str, asked: bool, thousands: str | None, decimal: str) -> Column:
     numeric = is_number(text, thousands, decimal)
     if numeric.all():
+        identifies = None if asked else _identifies(to_number(text, thousands, decimal), name)
+        if identifies:
+            return Column(name, "identifier", identifies)
         example = text[text.str.contains(_separator(thousands, decimal), regex=False)].iloc[:1]
         read = to_number(example, thousands, decimal)
         note = f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:g}" if len(read) else ""
@@ -105,7 +109,7 @@ def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str
         )
     if distinct > _NEARLY_ALL * len(text):
         return Column(
-            name, "left out", f"an identifier: {distinct:,} different values in {len(text):,} rows{signs}"
+            name, "identifier", f"an identifier: {distinct:,} different values in {len(text):,} rows{signs}"
         )
     if distinct > 0.5 * len(text):
         return Column(

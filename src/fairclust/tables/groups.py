@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,8 @@ from fairclust.group_encoding import (
     cut_column,
     is_measured,
 )
-from fairclust.tables.errors import TableError
-from fairclust.tables.values import factor
+from fairclust.tables.text import TableError
+from fairclust.tables.values import as_text, factor
 
 MISSING = "missing"
 
@@ -38,33 +38,16 @@ def group_columns(
     found = {}
     for name in columns:
         cells = _in_ranges(frame[name], ranges[name]) if ranges and name in ranges else frame[name]
-        values = factor(cells)
-        found[name] = np.array([*values.words, np.nan], dtype=object)[values.entries]
+        found[name] = as_text(cells)
         if missing_is_group:
-            lacks = values.entries < 0
-            if MISSING in values.words and lacks.any():
+            lacks = found[name].isna()
+            if lacks.any() and (found[name] == MISSING).any():
                 raise TableError(
                     f"{name!r} has missing cells and the group {MISSING!r}. Fix: rename the group, or leave out the "
                     "option --missing group"
                 )
             found[name][lacks] = MISSING
     return pd.DataFrame(found, index=frame.index, dtype=object)
-
-
-def text_or_numbers(
-    groups: pd.DataFrame, frame: pd.DataFrame, name: str, means: Collection[str]
-) -> np.ndarray:
-    """A sensitive column as a method takes it: its numbers if it is one of `means`, otherwise the text of `groups`.
-
-    TableError if `means` names a column that does not hold numbers.
-    """
-    if name not in means:
-        return groups[name].to_numpy(dtype=str)
-    if not pd.api.types.is_numeric_dtype(frame[name]):
-        raise TableError(
-            f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there"
-        )
-    return frame[name].to_numpy(dtype=float)
 
 
 def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -> dict[str, SensitiveColumn]:

@@ -1,9 +1,14 @@
-"""The preparation of a raw data frame for the methods, as a scikit-learn pipeline."""
+"""The preparation of a raw data frame for the methods, as a scikit-learn pipeline.
+
+Tables in memory, files in chunks and data sets of the configuration are prepared by `decide`: it finds the role of
+every column in a data frame, which may be a sample of the rows, and returns the `Preparation` of all rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,16 +17,164 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
-from fairclust.group_encoding import value_text
+from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.stored import Stored
-from fairclust.tables.columns import MAX_CATEGORIES, Column, is_number, to_number
-from fairclust.tables.errors import TableError
+from fairclust.tables import notes
+from fairclust.tables.columns import MAX_CATEGORIES, Column, is_number, to_number, understand
+from fairclust.tables.groups import cross, find_ranges, group_columns
+from fairclust.tables.text import TableError
+from fairclust.tables.values import as_text, factor
 
 MISSING = ("impute", "drop", "group")
+# A column whose mean is bounded is shown in this many ranges unless another number is asked for.
+_SHOWN_RANGES = 4
+# In tables with fewer rows than this, groups can be small by chance.
+_FEW_ROWS = 20
 # The square of a larger number could be infinite.
 _TOO_LARGE = 1e150
 SCALES = ("standardize", "l2", "none")
+
+
+@dataclass
+class Preparation:
+    """What was decided about a table. All rows, those of the fit and new ones, are prepared by it."""
+
+    pipeline: Pipeline  # fitted, from `make_preparation`
+    sensitive: list[str]
+    missing: str  # as in `make_preparation`
+    ids: list[str] = field(default_factory=list)  # columns to write beside the labels
+    # The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
+    ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
+    # The sensitive columns of numbers whose mean the method bounds; it gets their numbers.
+    means: list[str] = field(default_factory=list)
+    # The sensitive columns and categories that are text, and not numbers.
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def features(self) -> list[str]:
+        """The raw columns that are clustered by."""
+        return [name for _, _, names in self.pipeline.named_steps["columns"].transformers for name in names]
+
+    @property
+    def decimal(self) -> str:
+        """The decimal point of the table."""
+        return self.pipeline.named_steps["columns"].transformers[0][1][0].kw_args["decimal"]
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns in which a row needs values to get a label; features are among them only if none are imputed."""
+        return [*self.sensitive, *(self.features if self.missing == "drop" else [])]
+
+    def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The sensitive columns as text."""
+        is_group = self.missing == "group"
+        found = group_columns(frame, self.sensitive, missing_is_group=is_group, ranges=self.ranges)
+        # A row without the number cannot count for the mean, so it has no group even if missing values are one.
+        found[self.means] = found[self.means].where(frame[self.means].notna())
+        return found
+
+    def for_method(self, frame: pd.DataFrame, groups: pd.DataFrame, *, by_column: bool) -> Any:
+        """The groups as a method takes them: columns by name, or their combinations as text, shape (n_rows,).
+
+        A column whose mean is bounded has its numbers, or is a TableError if it holds none.
+        """
+        if not by_column:
+            return cross(groups).to_numpy(dtype=str)
+        for name in self.means:
+            if not pd.api.types.is_numeric_dtype(frame[name]):
+                raise TableError(
+                    f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there"
+                )
+        return {
+            name: frame[name].to_numpy(dtype=float)
+            if name in self.means
+            else groups[name].to_numpy(dtype=str)
+            for name in groups
+        }
+
+    def reasons(self, frame: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Series:
+        """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
+        lacks = pd.DataFrame(index=frame.index) if groups is None else groups.isna()
+        if self.missing == "drop":
+            lacks = lacks.join(frame[self.features].isna())
+        found = pd.Series("", index=frame.index)
+        for name in reversed(lacks.columns):
+            found[lacks[name]] = f"no value in {name}"
+        return found
+
+    def transform(self, frame: pd.DataFrame) -> np.ndarray:
+        """The features of rows that have no reason to be left out, shape (n_rows, n_features)."""
+        return np.ascontiguousarray(self.pipeline.transform(frame), dtype=np.float64)
+
+    def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
+        """For each column of categories, its values that did not occur in the fit, if there are any.
+
+        A row with such a value counts as having none of the known values of the column.
+        """
+        _, pipeline, names = self.pipeline.named_steps["columns"].transformers_[1]
+        known = dict(zip(names, pipeline[-1].categories_, strict=True)) if names else {}
+        found = {name: set(factor(frame[name]).words) for name in names}
+        return {name: sorted(of - set(known[name])) for name, of in found.items() if of - set(known[name])}
+
+
+class Decision(NamedTuple):
+    """The preparation of a table, and what a reader should know about it."""
+
+    preparation: Preparation
+    columns: list[Column]  # those that are not sensitive, excluded or named as identifiers
+    lacking: dict[str, int]  # missing cells of features and sensitive columns that have any
+    notes: list[str]  # what changes the result most comes first
+
+
+def decide(
+    frame: pd.DataFrame,
+    sensitive: Sequence[str],
+    *,
+    features: Collection[str] = (),
+    exclude: Collection[str] = (),
+    ids: Sequence[str] = (),
+    categories: Collection[str] = (),
+    means: Collection[str] = (),
+    bins: int | None = None,
+    scale: str = "standardize",
+    missing: str = "impute",
+    thousands: str | None = None,
+    decimal: str = ".",
+) -> Decision:
+    """Find the role of every column, and fit the preparation to the rows that have a group.
+
+    Sensitive columns in `categories` are not cut into ranges, although they hold many different numbers, and those in
+    `means` are cut only to be shown. TableError if a column cannot be used as asked, or no row is left.
+    """
+    own: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
+    measured = [name for name in sensitive if name in means]
+    cut = [name for name in sensitive if name not in (*categories, *means)]
+    ranges = find_ranges(frame, cut, bins) | find_ranges(frame, measured, bins or _SHOWN_RANGES)
+    others = frame.drop(columns=[*sensitive, *ids, *exclude])
+    codes = [name for name in categories if name not in sensitive]
+    columns = understand(others, features=features, categories=codes, **own)
+    named = [*ids, *(column.name for column in columns if column.role == "identifier")]
+    words = [*sensitive, *(column.name for column in columns if column.role == "category")]
+    texts = [name for name in words if not pd.api.types.is_numeric_dtype(frame[name])]
+    pipeline = make_preparation(columns, scale=scale, missing=missing, **own)
+    preparation = Preparation(pipeline, [*sensitive], missing, named, ranges, measured, texts)
+    groups = preparation.groups(frame)
+    for name, of in groups.drop(columns=measured).items():
+        if len(of) >= _FEW_ROWS and of.nunique() > len(of) / 2:
+            raise TableError(
+                f"{name!r} holds {of.nunique():,} different values in {len(of):,} rows, and each would be a group. "
+                "Fix: name a sensitive column whose values many rows share"
+            )
+    kept = frame[preparation.reasons(frame, groups) == ""]
+    if kept.empty:
+        raise TableError(
+            f"no row has a value in {' and '.join(preparation.needed)}. Fix: fill in these cells"
+        )
+    pipeline.fit(kept)
+    lacking = frame[[*preparation.features, *sensitive]].isna().sum()
+    found = {name: int(count) for name, count in lacking.items() if count}
+    return Decision(preparation, columns, found, notes.of_columns(frame, columns, groups, found, missing))
 
 
 def make_preparation(
@@ -91,9 +244,7 @@ def _converted(column: pd.Series, thousands: str | None, decimal: str) -> pd.Ser
 
 def as_categories(frame: pd.DataFrame) -> pd.DataFrame:
     """Columns of categories as text; a missing cell is NaN."""
-    return frame.apply(lambda column: column.astype(object).map(value_text, na_action="ignore")).astype(
-        object
-    )
+    return frame.apply(as_text).astype(object)
 
 
 def stored_preparation(pipeline: Pipeline) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -9,8 +10,7 @@ import pandas as pd
 
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import shortened
-from fairclust.tables.errors import TableError
-from fairclust.tables.text import OPTIONS, Format, open_rows, unreadable
+from fairclust.tables.text import OPTIONS, Format, TableError, open_rows, unreadable
 from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
 
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
@@ -23,33 +23,129 @@ def read_table(
     path: str | Path,
     *,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
+    usual_decimal: str = "",
     encoding: str = "utf-8",
     values: Collection[str] = (),
     texts: Collection[str] = (),
     ids: Collection[str] = (),
+    header: Collection[str] = (),
     advice: Mapping[str, str] = OPTIONS,
 ) -> pd.DataFrame:
-    """Read Parquet, Feather, Excel or delimited text, which may be compressed, or text from standard input ("-").
+    """Read the rows of `table_files`: Parquet, Feather, Excel or text, for whose options see `Format` and `clean`.
+
+    The attributes "delimiter", "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
+    """
+    if decimal is not None and len(decimal) != 1:
+        raise TableError(f"--decimal: {shortened(repr(decimal))} is not one character")
+    form = Format(
+        _delimiter(delimiter),
+        decimal,
+        usual_decimal,
+        encoding,
+        names={*values, *ids},
+        all_names=header,
+        advice=advice,
+    )
+    files = table_files(path)
+    notes: list[str] = []
+    frames: list[pd.DataFrame] = []
+    for file in files:
+        frame, form, more = _read_file(file, form)
+        if frame.empty:
+            raise TableError(f"{file} has a header and no rows")
+        if frames and (odd := [*frame.columns.symmetric_difference(frames[0].columns)]):
+            owner, other = (file, files[0]) if odd[0] in frame else (files[0], file)
+            raise TableError(
+                f"{owner} has the column {shortened(repr(odd[0]))}, but {other} does not have it"
+            )
+        frames.append(frame)
+        notes += more
+    frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    try:
+        spellings = clean(
+            frame, values=values, texts=texts, ids=ids, typed=is_typed(files[0]), decimal=form.decimal or "."
+        )
+    except TableError as error:
+        raise TableError(f"{path}: {error}") from None
+    frame.attrs.update(
+        delimiter=form.delimiter,
+        decimal=form.decimal or ".",
+        notes=list(dict.fromkeys(notes)),
+        spellings=spellings,
+    )
+    return frame
+
+
+def table_files(path: str | Path) -> list[Path]:
+    """The files of a table, sorted: one, or those in a folder, or those that match a pattern."""
+    path = Path(path)
+    if str(path) == "-" or path.is_file():
+        return [path]
+    if not (path.is_dir() or glob.has_magic(str(path))):
+        raise TableError(f"there is no file {path}")
+    from fairclust.chunks.sources import ChunkError, parquet_files
+
+    try:
+        return parquet_files(path)
+    except ChunkError as error:
+        raise TableError(str(error)) from None
+
+
+def is_typed(path: Path) -> bool:
+    """Whether the columns of a file have types, as those of Parquet, and not of text."""
+    return path.suffix.lower() in _READERS
+
+
+def clean(
+    frame: pd.DataFrame,
+    *,
+    values: Collection[str] = (),
+    texts: Collection[str] = (),
+    ids: Collection[str] = (),
+    typed: bool = True,
+    decimal: str = ".",
+) -> list[str]:
+    """Give the values of all columns of text one spelling, in place; returns notes on them.
 
     Cells of columns in `values` are names of groups or categories, see `read_values`; those also in `texts` are text
-    even if they look like numbers, and `ids` stay as they are written. `advice` is that of `Format`. The attributes
-    "notes", on how cells were read, and "delimiter" are set. A TableError says what is wrong with the file.
+    even if they look like numbers, and `ids` stay as they are written. In a `typed` file, all texts are.
     """
-    path = Path(path)
-    if str(path) != "-" and not path.is_file():
-        raise TableError(f"there is no file {path}")
-    if len(decimal) != 1:
-        raise TableError(f"--decimal: {shortened(repr(decimal))} is not one character")
-    reader = _READERS.get(path.suffix.lower())
     notes: list[str] = []
+    for i, name in enumerate(frame.columns):
+        cells = frame.iloc[:, i]
+        kept, nested = name in values, is_nested(cells)
+        if kept and nested:
+            raise TableError(f"the cells of column {name!r} are lists, not single values")
+        if pd.api.types.is_numeric_dtype(cells) or name in ids or nested:
+            continue
+        untyped = kept and not typed and name not in texts
+        read, more = read_values(cells, untyped=untyped, named=kept, decimal=decimal)
+        frame.isetitem(i, read)
+        notes += more
+    return notes
+
+
+def _delimiter(given: str | None) -> str | None:
+    if given is None:
+        return None
+    delimiter = _DELIMITERS.get(given, given)
+    if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
+        raise TableError(
+            f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells"
+        )
+    return delimiter
+
+
+def _read_file(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str]]:
+    """The cells of a file, its format with what was found, and notes on how it was read."""
+    reader = _READERS.get(path.suffix.lower())
     try:
-        if reader is not None:
-            frame = reader(path)
-            frame.columns = _names(map(str, frame.columns), path)
-        else:
-            form = Format(delimiter, decimal, encoding, names={*values, *ids}, advice=advice)
-            frame, delimiter = _read_text(path, form, notes)
+        if reader is None:
+            return _read_text(path, form)
+        frame = reader(path)
+        frame.columns = column_names(map(str, frame.columns), path)
+        return frame, form, []
     except TableError:
         raise
     except ImportError as error:
@@ -60,27 +156,9 @@ def read_table(
     except Exception as error:
         # The packages that read Parquet and Excel raise errors of many types for damaged files.
         raise unreadable(path, error) from None
-    if frame.empty:
-        raise TableError(f"{path} has a header and no rows")
-    for i, name in enumerate(frame.columns):
-        cells = frame.iloc[:, i]
-        kept, nested = name in values, is_nested(cells)
-        if kept and nested:
-            raise TableError(f"{path}: the cells of column {name!r} are lists, not single values")
-        if pd.api.types.is_numeric_dtype(cells) or name in ids or nested:
-            continue
-        untyped = reader is None and name not in texts
-        try:
-            read, more = read_values(cells, untyped=kept and untyped, named=kept, decimal=decimal)
-        except TableError as error:
-            raise TableError(f"{path}: {error}") from None
-        frame.isetitem(i, read)
-        notes += more
-    frame.attrs.update(delimiter=delimiter, notes=notes)
-    return frame
 
 
-def _names(header: Iterable[str], path: Path) -> list[str]:
+def column_names(header: Iterable[str], path: Path) -> list[str]:
     """Names of the columns. Two columns of one name, very long names, and too many columns are errors."""
     places: dict[str, int] = {}
     header = list(header)
@@ -142,19 +220,12 @@ _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
 }
 
 
-def _read_text(path: Path, form: Format, notes: list[str]) -> tuple[pd.DataFrame, str]:
-    """The frame and the delimiter of delimited text. Columns of `form.names` are not converted."""
-    if form.delimiter is not None:
-        delimiter = _DELIMITERS.get(form.delimiter, form.delimiter)
-        if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
-            raise TableError(
-                f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells"
-            )
-        form = form._replace(delimiter=delimiter)
+def _read_text(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str]]:
+    """As `_read_file`, for delimited text. Columns of `form.names` are not converted."""
     with open_rows(path, form) as rows:
-        names = _names(rows.header, path)
+        names = column_names(rows.header, path)
         row_names = len(rows.first) > len(names) and bool(rows.first[-1].strip())
-        kept = {i + row_names for i, name in enumerate(names) if name in form.names}
+        kept = {i + row_names for i, name in enumerate(names) if name in form.names} | rows.codes()
         missing = {i: list(MISSING_TEXTS) for i in range(len(rows.first)) if i not in kept}
         frame = rows.frame(dict.fromkeys(kept, str), missing, all_columns=True)
     if len(rows.first) > len(names):
@@ -164,11 +235,11 @@ def _read_text(path: Path, form: Format, notes: list[str]) -> tuple[pd.DataFrame
         named = not pd.api.types.is_numeric_dtype(extra) and extra.is_unique and extra.notna().all()
         if not (numbered or named) if row_names else extra.notna().any():
             raise rows.differ()
-        notes.append(
+        rows.notes.append(
             "the header has one name fewer than the rows have cells, so the first cells are read as names of the rows, "
             f"as R writes them, and left out: {rows.shown()}. If a name lacks in the header instead, add it"
             if row_names
             else "the empty cell at the end of every row, which has no name, is left out"
         )
     frame.columns = names
-    return frame, rows.delimiter
+    return frame, form._replace(delimiter=rows.delimiter, decimal=rows.decimal), rows.notes

@@ -24,12 +24,12 @@ import pandas as pd
 
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import shortened
-from fairclust.tables.errors import TableError
 
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # The first bytes of compressed data, for standard input, which has no name.
 _PACKED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ\x00": lzma.decompress}
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_DELIMITERS = ",;\t|"
 _COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//"), 1000
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
@@ -40,8 +40,17 @@ OPTIONS = MappingProxyType(
         "delimiter": "is {!r} the right --delimiter?",
         "encoding": "try --encoding {}",
         "header": "Write the names of the columns above it",
+        "decimal": "say which one by --decimal , or --decimal .",
     }
 )
+# The decimal point and the columns of codes of a file are found in so many rows.
+_ROWS_AHEAD = 2000
+_NEARLY_ALL = 0.95
+_LEADING_ZERO = re.compile(r"0\d+")
+
+
+class TableError(ValueError):
+    """A table cannot be used; the message names the file, column or cell and says what to do."""
 
 
 class Format(NamedTuple):
@@ -50,13 +59,16 @@ class Format(NamedTuple):
     delimiter: str | None = (
         None  # by default, the one of `, ; tab |` that occurs most often in the first line
     )
-    decimal: str = "."
+    # By default, what the first cells with a comma or a point show. Commas are never decimal points between commas.
+    decimal: str | None = None
+    usual_decimal: str = ""  # what the cells are taken for if they show neither; by default, that is an error
     encoding: str = "utf-8"
     quote: str = '"'
     header: bool = True  # whether the first row names the columns
     skip_blanks: bool = True  # whether blanks after a delimiter are dropped before quotes are read
     skip_lines: int = 0  # lines before the header or, without one, before the rows
     names: Collection[str] = ()  # columns that the caller expects: a line with one of their names is a header
+    all_names: Collection[str] = ()  # a line with all of these names is a header, even if they are numbers
     advice: Mapping[str, str] = OPTIONS
 
 
@@ -79,7 +91,7 @@ class Rows:
         self.header: list[str] = []
         if form.header:
             self.header = self._cells(line)
-            if _is_data(self.header, form.decimal) and not _has_name(self.header, form.names):
+            if _is_data(self.header, form.decimal or ".") and not self._is_expected():
                 raise TableError(
                     f"the first line of {shown} looks like data: {shortened(repr(self._top))}. {form.advice['header']}"
                 )
@@ -98,6 +110,10 @@ class Rows:
         ):
             ahead.append(row)
         self._rows = chain(ahead, self._rows)
+        self.decimal = form.decimal or "."
+        self.notes: list[str] = []  # on how the text is read
+        if form.decimal is None and self.delimiter != ",":
+            self._find_decimal()
 
     def read(self, size: int) -> str:
         """The next rows, which have at least this number of characters unless the file ends."""
@@ -131,7 +147,7 @@ class Rows:
             names=range(len(self.first)),
             usecols=None if all_columns else sorted(dtypes),
             dtype=dict(dtypes),
-            decimal=self._form.decimal,
+            decimal=self.decimal,
             quotechar=self._form.quote,
             skipinitialspace=self._form.skip_blanks and self.delimiter != " ",
             na_values=dict(missing),
@@ -151,6 +167,52 @@ class Rows:
             f"{self._shown}: the header has {len(self.header):,} names, but the first row has {len(self.first):,} "
             f"cells: {self.shown()}. Fix: give every column a name{self._doubt()}"
         )
+
+    def _is_expected(self) -> bool:
+        """Whether the first line has the names that the caller expects."""
+        names = {one_spelling(cell) for cell in self.header}
+        return _has_name(self.header, self._form.names) or (
+            bool(self._form.all_names) and names.issuperset(self._form.all_names)
+        )
+
+    def _find_decimal(self) -> None:
+        """Set the decimal point to what the first rows show, with a note if it is a comma.
+
+        '12,5' and '1.234,5' show a comma, and '12.5' and '1,234.5' a point. '1,234' and '1.234' show neither.
+        """
+        shown: dict[str, str] = {}
+        for i, cells in enumerate(self._ahead()):
+            name = self.header[i] if i < len(self.header) else f"column {i}"
+            for sign, cell in _decimal_signs(cells).items():
+                shown.setdefault(sign, f"{shortened(repr(cell))} in column {shortened(repr(name))}")
+        comma, point, either = (shown.get(sign) for sign in (",", ".", ""))
+        if comma and point:
+            raise TableError(
+                f"{self._shown} has {comma} and {point}, so its decimal point is unclear. Fix: "
+                f"{self._form.advice['decimal']}"
+            )
+        if comma or point:
+            self.decimal = "," if comma else "."
+        elif either and self.delimiter == ";":
+            self.decimal = self._form.usual_decimal
+            if not self.decimal:
+                raise TableError(
+                    f"{self._shown} has {either}, which can be a whole number or a fraction. Fix: "
+                    f"{self._form.advice['decimal']}"
+                )
+        if comma:
+            self.notes.append(f"the comma is the decimal point, because the file has {comma}")
+
+    def codes(self) -> set[int]:
+        """The columns that have numbers with leading zeros, such as 007, which would become other texts as numbers."""
+        return {i for i, cells in enumerate(self._ahead()) if any(map(_LEADING_ZERO.fullmatch, cells))}
+
+    def _ahead(self) -> Iterator[list[str]]:
+        """The cells of the first rows, without blanks around them, column by column."""
+        ahead = list(itertools.islice(self._rows, _ROWS_AHEAD))
+        self._rows = chain(ahead, self._rows)
+        for cells in zip(*(self._cells(row) for _, row in ahead), strict=True):
+            yield [cell.strip() for cell in cells]
 
     def _comment(self) -> TableError | None:
         """The error for a comment in the first line, which would explain a wrong number of cells."""
@@ -195,7 +257,9 @@ class Rows:
             yield number, row
 
     def _doubt(self) -> str:
-        return f"; {self._form.advice['delimiter'].format(self.delimiter)}"
+        """The question whether the delimiter is right, if the first line has another sign that can be one."""
+        others = set(_DELIMITERS) - {self.delimiter}
+        return f"; {self._form.advice['delimiter'].format(self.delimiter)}" if others & set(self._top) else ""
 
     def _cells(self, line: str) -> list[str]:
         """The cells of the row that begins with this line. If a quote is open at its end, the next lines are read."""
@@ -281,6 +345,33 @@ def _is_data(row: list[str], decimal: str) -> bool:
     return min(numbers, default=0) < 0 or len(set(numbers)) < len(numbers) or (fractions and not increasing)
 
 
+def _decimal_signs(cells: list[str]) -> dict[str, str]:
+    """The decimal points that a column shows, each with a cell that shows it; the empty sign if it can be either."""
+    filled = [cell for cell in cells if any(sign.isdigit() for sign in cell)]
+    if 2 * len(filled) < sum(map(bool, cells)):
+        return {}
+    signed = [cell for cell in filled if "," in cell or "." in cell]
+    found = {}
+    for sign, other in ((",", "."), (".", ",")):
+        numbers = [cell for cell in filled if re.fullmatch(number_pattern(other, sign), cell)]
+        if len(numbers) > _NEARLY_ALL * len(filled):
+            # No number begins with a zero before the thousands.
+            found[sign] = next(
+                (
+                    cell
+                    for cell in numbers
+                    if sign in cell
+                    and (
+                        cell.lstrip("+-").startswith("0")
+                        or not re.fullmatch(number_pattern(sign, other), cell)
+                    )
+                ),
+                "",
+            )
+    shows = {sign: cell for sign, cell in found.items() if cell}
+    return shows or ({"": signed[0]} if signed and len(found) == 2 else {})
+
+
 def _has_name(row: list[str], names: Collection[str]) -> bool:
     """Tell whether a row has one of these names. A name that is a number does not tell a header from data."""
     return any(one_spelling(cell) in names and as_number(cell) is None for cell in row)
@@ -299,5 +390,5 @@ def _other_encoding(path: Path, advice: str) -> str:
 
 def _likely_delimiter(first: str) -> str:
     unquoted = re.sub('"[^"]*"', "", first.partition("\n")[0]).strip("\r")
-    likely = max(",;\t|", key=unquoted.count)
+    likely = max(_DELIMITERS, key=unquoted.count)
     return " " if likely not in unquoted and " " in unquoted else likely

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.group_encoding import Values, describe_merged, one_spelling, value_text
-from fairclust.tables.errors import TableError
-from fairclust.tables.text import as_number
+from fairclust.tables.text import TableError, as_number
 
 MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Cells of a table that hold one of these texts are missing."""
@@ -83,3 +82,11 @@ def _number(text: object, decimal: str) -> int | float | None:
     plain = str(text).replace(decimal, ".")
     number = None if _CODE.match(plain) else as_number(plain)
     return int(number) if number is not None and number.is_integer() and abs(number) < 2**53 else number
+
+
+def as_text(cells: pd.Series) -> pd.Series:
+    """The cells of a column as texts, see `value_text`; a missing cell is NaN."""
+    values = factor(cells)
+    return pd.Series(
+        np.array([*values.words, np.nan], dtype=object)[values.entries], cells.index, name=cells.name
+    )

@@ -1,0 +1,221 @@
+"""Parquet files that do not fit in memory, prepared as tables in memory are.
+
+A sample of the rows decides the preparation, and every pass prepares the rows that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import sklearn
+
+from fairclust.chunks import ChunkError, ChunkTable
+from fairclust.chunks.engines import Engine
+from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, opened, row_groups
+from fairclust.chunks.survey import SAMPLE_ROWS
+from fairclust.group_encoding import Values, factored
+from fairclust.tables.groups import cross
+from fairclust.tables.preparation import Decision, Preparation
+from fairclust.tables.reading import clean, column_names, table_files
+from fairclust.tables.text import TableError
+
+# The preparation is decided on about so many rows.
+DECIDING_ROWS = 1 << 18
+# Pandas writes an index without a name as a column whose name begins like this.
+_INDEX = "__index_level_"
+
+
+@dataclass(frozen=True)
+class FrameChunk:
+    """Rows of a Parquet file as a data frame whose index counts the rows of all files from 0."""
+
+    rows: ParquetChunk
+    begin: int  # the number of rows of all files before this chunk
+    names: tuple[str, ...]  # of the columns, in one spelling
+    values: frozenset[str]  # columns of groups or categories, see `clean`
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
+
+    def frame(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
+        """Some columns, or all, as they are written."""
+        asked = self.names if columns is None else list(dict.fromkeys(columns))
+        written = dict(zip(self.names, self.rows.features, strict=True))
+        frame = self.rows.table([written[name] for name in asked]).to_pandas(ignore_metadata=True)
+        frame.columns = pd.Index(asked)
+        frame.index = pd.RangeIndex(self.begin, self.begin + len(frame))
+        return frame
+
+    def usable(
+        self, preparation: Preparation, columns: Iterable[str] = ()
+    ) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series]:
+        """These columns and those that decide whether a row gets a label; the groups; and the reasons against one."""
+        frame = self.frame([*preparation.needed, *columns])
+        clean(frame, values=self.values, ids=preparation.ids)
+        groups = preparation.groups(frame)
+        return frame, groups, preparation.reasons(frame, groups)
+
+
+@dataclass(frozen=True)
+class PreparedChunk:
+    """The rows of a chunk that get a label, prepared."""
+
+    source: FrameChunk
+    preparation: Preparation
+    n_rows: int
+
+    def read(self) -> tuple[np.ndarray, Values]:
+        frame, groups, reasons = self.source.usable(self.preparation, self.preparation.features)
+        keep = reasons == ""
+        if not keep.any():
+            return np.empty((0, len(self.preparation.pipeline.get_feature_names_out()))), Values(
+                np.empty(0, str)
+            )
+        # `as_numbers` refuses numbers that are infinite.
+        with sklearn.config_context(assume_finite=True):
+            X = self.preparation.transform(frame[keep])
+        return X, factored(cross(groups[keep]).to_numpy())
+
+    def check(self) -> None:
+        self.source.rows.check()
+
+    def place(self, row: int) -> str:
+        return f"row {row} of those with a group from {self.source.rows.place(0)} on"
+
+    def feature(self, column: int) -> str:
+        return f"feature {self.preparation.pipeline.get_feature_names_out()[column]!r}"
+
+
+class ChunkedTable(NamedTuple):
+    """Files of rows, prepared."""
+
+    table: ChunkTable
+    decision: Decision
+    groups: pd.DataFrame  # the combinations of groups that occur, as text; the index has their names
+    sizes: dict[str, int]  # the number of rows of each combination
+    reasons: dict[str, int]  # the numbers of rows without a label, by the reason
+    notes: list[str]
+
+    def parts(self) -> Iterator[tuple[pd.DataFrame, pd.Series]]:
+        """Chunk by chunk, the identifiers of all rows, and the reasons why rows get no label."""
+        preparation = self.decision.preparation
+        for chunk in self.table.chunks:
+            frame, _, reasons = chunk.source.usable(preparation, preparation.ids)  # type: ignore[attr-defined]
+            yield frame[preparation.ids], reasons
+
+
+def prepare_chunks(
+    path: str | Path,
+    decided: Callable[[pd.DataFrame], Decision],
+    engine: Engine,
+    *,
+    values: Collection[str] = (),
+    checkpoint: Path | None = None,
+    seed: int = 0,
+) -> ChunkedTable:
+    """Decide the preparation on a sample of the rows, then count the rows that it keeps, in two passes.
+
+    `decided` gets the sample as a data frame, and `values` are as in `clean`. TableError or ChunkError if a file
+    cannot be read, its columns differ from those of the first file, or a column cannot be used as asked.
+    """
+    chunks = _chunks(path, frozenset(values))
+    n_rows = sum(chunk.n_rows for chunk in chunks)
+    share = min(1.0, DECIDING_ROWS / max(1, n_rows))
+    seeds = (([seed, number],) for number in range(len(chunks)))
+    sample = pd.concat(engine.run(_drawn, chunks, share, each=seeds))  # type: ignore[arg-type]
+    if sample.empty:
+        raise TableError(f"{path} has columns and no rows")
+    spellings = clean(sample, values=values)
+    sample.attrs["decimal"] = "."
+    decision = decided(sample)
+    preparation = decision.preparation
+    _check_types(chunks, {*preparation.sensitive, *preparation.features})
+    kept: list[Any] = []
+    sizes: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    combinations = []
+    for own, of_groups, of_reasons in engine.run(_counted, chunks, preparation):  # type: ignore[arg-type]
+        kept.append(sum(of_groups.values()))
+        combinations.append(own)
+        for total, part in ((sizes, of_groups), (reasons, of_reasons)):
+            for name, count in part.items():
+                total[name] = total.get(name, 0) + count
+    prepared = [PreparedChunk(chunk, preparation, n) for chunk, n in zip(chunks, kept, strict=True)]
+    notes = spellings
+    if share < 1:
+        notes = [
+            f"roles of columns, usual values and scales are those of {len(sample):,} rows drawn from {n_rows:,}",
+            *spellings,
+        ]
+    groups = pd.concat(combinations)
+    return ChunkedTable(
+        ChunkTable(prepared, (), engine, False, None, checkpoint, SAMPLE_ROWS),  # type: ignore[arg-type]
+        decision,
+        groups[~groups.index.duplicated()].sort_index(),
+        sizes,
+        reasons,
+        notes,
+    )
+
+
+def _chunks(path: str | Path, values: frozenset[str]) -> list[FrameChunk]:
+    chunks: list[FrameChunk] = []
+    begin = 0
+    for file in table_files(path):
+        state, metadata = opened(file)
+        schema = metadata.schema.to_arrow_schema()
+        written = tuple(name for name in schema.names if not name.startswith(_INDEX))
+        names = tuple(column_names(written, file))
+        if chunks and (odd := sorted({*names} ^ {*chunks[0].names})):
+            first = chunks[0].rows.file.path
+            owner, other = (file, first) if odd[0] in names else (first, file)
+            raise TableError(f"{owner} has the column {odd[0]!r}, but {other} does not have it")
+        for rows in row_groups(state, metadata, written, "", CHUNK_ROWS):
+            chunks.append(FrameChunk(rows, begin, names, values))
+            begin += rows.n_rows
+    if not chunks:
+        raise ChunkError(f"the files at {path} have no rows")
+    return chunks
+
+
+def _check_types(chunks: list[FrameChunk], columns: set[str]) -> None:
+    """TableError if a column of another file has another type than in the first one."""
+    first: dict[str, Any] = {}
+    for file in dict.fromkeys(chunk.rows.file.path for chunk in chunks):
+        schema = opened(Path(file))[1].schema.to_arrow_schema()
+        types = {name.strip(): kind for name, kind in zip(schema.names, schema.types, strict=True)}
+        for name in columns & {*types}:
+            if types[name] != first.setdefault(name, types[name]):
+                raise TableError(
+                    f"{file}: column {name!r} is of type {types[name]}, but in {chunks[0].rows.file.path} it is of "
+                    f"type {first[name]}"
+                )
+
+
+def _drawn(chunk: FrameChunk, seed: list[int], share: float) -> pd.DataFrame:
+    """A random sample of the rows, in their order."""
+    frame = chunk.frame()
+    n_rows = int(np.ceil(share * len(frame)))
+    rows = np.random.default_rng(seed).choice(len(frame), n_rows, replace=False, shuffle=False)
+    return frame.iloc[np.sort(rows)]
+
+
+def _counted(
+    chunk: FrameChunk, preparation: Preparation
+) -> tuple[pd.DataFrame, dict[str, int], dict[str, int]]:
+    """The combinations of groups in a chunk, the numbers of their rows, and those of rows without a label."""
+    _, groups, reasons = chunk.usable(preparation)
+    keep = reasons == ""
+    crossed = cross(groups[keep]) if keep.any() else pd.Series(dtype=object)
+    combinations = groups[keep].set_axis(crossed, axis=0)
+    return (
+        combinations[~combinations.index.duplicated()],
+        crossed.value_counts().to_dict(),
+        reasons[~keep].value_counts().to_dict(),
+    )

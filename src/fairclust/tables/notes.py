@@ -1,0 +1,129 @@
+"""Sentences on what was found in a table, so that nobody clusters something else than was meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from fairclust.messages import shortened
+from fairclust.tables.columns import Column
+
+# Words in the names of columns that hold what laws against discrimination protect, apart from age.
+_PROTECTED = re.compile(
+    "caste|citizenship|disab(led|ility|ilities)|ethnic(ity)?|gender|marital|nationality|orientation|races?|racial|"
+    "religi(on|ous)|sex"
+)
+_WEIGHTS = re.compile(r"(^|[ _.-])(\w*wgt|weights?|wts?|pweights?|perwt)([ _.-]|$)", re.IGNORECASE)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+# Whole numbers with at most this many different values may be codes of categories.
+_FEW_VALUES = 10
+# If a larger share of the cells is missing, most values of the column are made up.
+_MANY_MISSING = 0.5
+_TREATED = {"impute": "imputed", "drop": "their rows are left out", "group": "treated as a separate value"}
+_SHOWN = 10
+
+
+def of_columns(
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    groups: pd.DataFrame,
+    lacking: Mapping[str, int],
+    missing: str,
+) -> list[str]:
+    """Sentences on columns and groups. What changes the result most comes first.
+
+    `groups` are the sensitive columns as text, and `lacking` counts the missing cells of columns.
+    """
+    features = [column.name for column in columns if column.is_feature]
+    others = [column for column in columns if not column.is_feature]
+    protected = [
+        name for name in features if any(_PROTECTED.fullmatch(word.lower()) for word in _WORD.findall(name))
+    ]
+    weights = [name for name in features if _WEIGHTS.search(name) and _is_number(frame[name])]
+    notes = [
+        f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(name)}"
+        for name, count in lacking.items()
+        if name in features and count > _MANY_MISSING * len(frame)
+    ]
+    if protected:
+        notes.append(
+            f"{_listed(protected)}: clustered by, and not among the sensitive columns, so nothing is promised for "
+            f"{'their' if len(protected) > 1 else 'its'} groups; name them by --sensitive, or leave them out by "
+            "--exclude"
+        )
+    if weights:
+        notes.append(
+            f"{_listed(weights)}: clustered by, as {'numbers' if len(weights) > 1 else 'a number'}; if it says how "
+            f"many people a row stands for, --weight {weights[0]}"
+        )
+    notes += [f"{name}: {text}" for name, of in groups.items() for text in _alike(of)]
+    if others:
+        notes.append("left out: " + "; ".join(f"{column.name} ({column.note})" for column in others))
+    notes += [f"{column.name}: {column.note}" for column in columns if column.is_feature and column.note]
+    known = {*protected, *weights}
+    codes = [
+        c.name for c in columns if c.role == "number" and c.name not in known and _may_be_codes(frame[c.name])
+    ]
+    if codes:
+        notes.append(
+            f"{_listed(codes)}: few different whole numbers, taken as numbers; if they are codes, --categories "
+            + " ".join(map(shortened, codes[:_SHOWN]))
+        )
+    rest = {name: count for name, count in lacking.items() if name in features}
+    if rest:
+        counts = ", ".join(f"{name} {count:,}" for name, count in rest.items())
+        notes.append(f"missing cells, {_TREATED[missing]}: {counts}")
+    return notes
+
+
+_MOSTLY = {
+    "impute": "and most rows get its median or usual category instead; --exclude {0} or --missing group would not "
+    "invent them",
+    "drop": "and their rows are left out; --exclude {0} would keep them",
+    "group": "which is a value of its own here",
+}
+
+
+def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
+    """A sentence on the rows that get no label, with the numbers of rows for each reason; none if all rows get one."""
+    total = sum(reasons.values())
+    if not total:
+        return []
+    told = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items())
+    advice = "; --missing group makes them a group" if missing == "impute" else ""
+    return [f"{total:,} rows are left out: {told}{advice}"]
+
+
+def _alike(groups: pd.Series) -> list[str]:
+    """Groups whose names differ only by case or blanks are probably one."""
+    counts = groups.value_counts()
+    ways: dict[str, list[str]] = {}
+    for name, count in sorted(counts.items()):
+        ways.setdefault("".join(str(name).split()).casefold(), []).append(
+            f"{shortened(repr(name))} ({count:,} rows)"
+        )
+    return [
+        f"{' and '.join(of)} differ only by case or blanks, and count as {len(of)} groups; write one of them in the "
+        "table if they are one"
+        for of in ways.values()
+        if len(of) > 1
+    ]
+
+
+def _may_be_codes(cells: pd.Series) -> bool:
+    """Whether a column holds few whole numbers, more than two and other than truth values."""
+    if not _is_number(cells):
+        return False
+    found = cells.dropna().unique()
+    return 2 < len(found) <= _FEW_VALUES and not (found % 1).any()
+
+
+def _is_number(cells: pd.Series) -> bool:
+    return pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells)
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = [shortened(name) for name in names]
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
