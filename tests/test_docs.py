@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pandas as pd
@@ -11,7 +12,7 @@ import yaml
 from pydantic import BaseModel
 
 from fairclust.cli import CommandError
-from fairclust.cli.publish import filled, overview_block, results_block, with_results
+from fairclust.cli.publish import filled
 from fairclust.pipeline import papers
 from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config, read_yaml
 from fairclust.pipeline.reported import load_reported
@@ -236,27 +237,34 @@ def small_run(tmp_path):
         "git_commit": "0123456789abcdef",
         "wall_seconds": 1800,
     }
-    (folder / "provenance.json").write_text(json.dumps(origin))
-    return folder
+    return folder, origin
 
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
-def test_the_numbers_of_a_published_run_are_counted(small_run):
-    block = results_block(small_run, {"doe": "Doe"})
-    at = small_run.as_posix()
-    assert block.splitlines()[2:9] == [
+def test_the_numbers_of_a_run_are_counted_between_the_marks_of_a_page(small_run, tmp_path):
+    results, origin = small_run
+    inputs = SimpleNamespace(config=SimpleNamespace(papers={"doe": SimpleNamespace(short_name="Doe")}))
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- results: begin -->\nold\n<!-- results: end -->\nafter\n")
+    text = filled(page, results, Path("out"), origin, inputs)
+    before, begin, *block, end, after = text.splitlines()
+    assert (before, begin, end, after) == (
+        *("before", "<!-- results: begin -->"),
+        *("<!-- results: end -->", "after"),
+    )
+    assert block[2:9] == [
         "| Doe | rows as printed | 2 | 1 reproduced, 1 not reproduced |",
         "| Doe | rows at matched fairness | 1 | 1 better |",
         "| Doe | rows not compared | 1 | 1 not run |",
         "| Doe | values as printed | 2 | 1 reproduced, 1 not reproduced |",
         "| Doe | values at matched fairness | 1 | 1 better |",
         "| Doe | values not compared | 1 | 1 not run |",
-        f"| Doe | [claims]({at}/tables/doe/claims.md) | 1 | 1 holds |",
+        "| Doe | [claims](out/tables/doe/claims.md) | 1 | 1 holds |",
     ]
-    sentences = " ".join(block.split())
+    sentences = " ".join(" ".join(block).split())
     assert (
         "2 rows differ from the paper. The cause of the difference: 1 shown by a command, 1 unknown."
         in sentences
@@ -264,37 +272,17 @@ def test_the_numbers_of_a_published_run_are_counted(small_run):
     assert "The run (9 fits: 9 ok) took 30 minutes on 2 processors, with commit `0123456789`." in sentences
 
 
-def test_only_the_text_between_the_marks_of_the_readme_changes():
-    text = (ROOT / "README.md").read_text()
-    new = with_results(text, "some numbers\n", "my.md")
-    assert "<!-- results: begin -->\nsome numbers\n<!-- results: end -->" in new
-    assert with_results(new, "others\n", "my.md") == with_results(text, "others\n", "my.md")
-    with pytest.raises(CommandError, match=r"my\.md has no lines '<!-- results: begin -->' and"):
-        with_results("a page without marks", "numbers", "my.md")
-
-
 @pytest.mark.parametrize("page", ["README.md", "docs/group_prices.md"])
-def test_the_numbers_on_the_pages_come_from_the_published_run(page, shipped, monkeypatch):
+def test_the_numbers_on_the_pages_come_from_the_published_run(page, shipped, tmp_path, monkeypatch):
     if not PUBLISHED.exists():
         pytest.skip("no results are published; tests/test_published_results.py says so")
     monkeypatch.chdir(ROOT)
+    origin = json.loads((PUBLISHED / "provenance.json").read_text())
+    run = Path("docs/results"), Path("docs/results"), origin, RuleInputs(load_config(shipped))
     text = Path(page).read_text()
-    assert filled(text, Path("docs/results"), RuleInputs(load_config(shipped)), page) == text
-
-
-def test_rows_of_the_overview_that_a_page_asks_for():
-    columns = ["data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "Delta", "starts"]
-    rows = [
-        ("Toy", 2, "plain", "–", "9.0", "0.1", "0.5", "0.3", "5"),
-        ("Toy", 3, "plain", "–", "8.0", "0.1", "0.5", "0.3", "5"),
-        ("Toy", 3, "fair", "lam=1", "8.5", "0.9", "0.1", "0.1", "3"),
-        ("Other", 2, "fair", "lam=1", "7.0", "0.9", "0.1", "0.1", "3"),
-    ]
-    overview = pd.DataFrame(rows, columns=columns)
-    block = overview_block(overview, ["Toy"], ["plain", "fair"], "page.md")
-    assert block.splitlines()[2:] == [
-        "| Toy | 3 | plain | – | 8.0 | 0.1 | 0.5 | 5 |",
-        "| Toy | 3 | fair | lam=1 | 8.5 | 0.9 | 0.1 | 3 |",
-    ]
-    with pytest.raises(CommandError, match=r"page\.md: the overview has no method 'best'"):
-        overview_block(overview, ["Toy"], ["plain", "best"], "page.md")
+    assert filled(Path(page), *run) == text
+    if "overview: begin" in text:
+        other = tmp_path / "page.md"
+        other.write_text(re.sub(r"(overview: begin; .*) -->", r"\1 / best -->", text))
+        with pytest.raises(CommandError, match=r"page\.md: the overview has no method 'best'"):
+            filled(other, *run)

@@ -110,7 +110,8 @@ def test_environments_and_packages_exist(root):
     listed = {re.split(r"[<>=\[]", line)[0] for group in extras.values() for line in group}
     for _, *words in of("pip"):
         assert words[0] == "install"
-        assert set(words[1:]) <= listed | {f"fairclust[{extra}]" for extra in extras}
+        # A dot is a clone of the project.
+        assert set(words[1:]) <= {".", *listed, *(f".[{extra}]" for extra in extras)}
 
 
 def test_images_are_built_from_existing_files_and_saved_before_they_are_converted(root):

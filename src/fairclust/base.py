@@ -15,7 +15,12 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.frame import Frame
@@ -67,6 +72,13 @@ SHARED: dict[str, list[Any]] = {
     "max_memory_mb": POSITIVE,
     "verbose": ["verbose"],
     "random_state": ["random_state"],
+}
+
+
+# What is added to the message about a value that is not allowed.
+_MEANINGS = {
+    "tolerance": " It is how far a share may be off, as a part of itself: 0 is the strictest, and 0.1 allows a tenth.",
+    "min_balance": " It is the smallest ratio of two groups in a cluster: 1 asks for groups of equal size.",
 }
 
 
@@ -129,6 +141,23 @@ def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.
     return labels
 
 
+def check_same_order(X: Any, sensitive_features: Any) -> None:
+    """Refuse rows and groups of pandas with the same index in different orders, because rows are paired by position."""
+    columns = sensitive_features.values() if isinstance(sensitive_features, Mapping) else [sensitive_features]
+    own: Any = getattr(X, "index", None)
+    others: list[Any] = [getattr(column, "index", None) for column in columns]
+    for other in others:
+        if not (hasattr(own, "equals") and hasattr(other, "equals")) or own.equals(other):
+            continue
+        if len(own) == len(other) and own.is_unique and other.isin(own).all():
+            at = int(np.argmax(own != other))
+            raise ValueError(
+                f"X and sensitive_features have one index in different orders: row {at} is {own[at]!r} in X, and "
+                f"{other[at]!r} in sensitive_features. Pass sensitive_features.loc[X.index], or arrays if the rows "
+                "belong together as they stand"
+            )
+
+
 def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     """`validate_data` of scikit-learn, whose error about a number that is not finite names its row and column."""
     try:
@@ -142,8 +171,8 @@ def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
         where = f"row {row}, column {column if names is None else repr(names[column])}"
         value = "NaN" if np.isnan(np.asarray(X, dtype=np.float64)[row, column]) else "infinity"
         raise ValueError(
-            f"X contains {value} in {where}; cells that are not finite: {bad.sum()}. Fill them in, or leave out "
-            "their rows"
+            f"X contains {value} in {where}; cells that are not finite: {bad.sum()}. Fill them in, for example by "
+            "scikit-learn's SimpleImputer as the first step of a pipeline, or leave out their rows"
         ) from None
 
 
@@ -297,6 +326,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
         """Validated parameters, features and group codes of a fit."""
+        check_same_order(X, sensitive_features)
         self._validate_params()
         X = self._valid_rows(X)
         codes = self._group_codes(sensitive_features, X.shape[0])
@@ -353,10 +383,21 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
             allowed = constraints.get(name, ["boolean"])
             if isinstance(value, bool) and not any(word in allowed for word in ("boolean", "verbose")):
                 raise ValueError(f"{name}={value}: {type(self).__name__} takes no boolean there")
-        validate_parameter_constraints(constraints, params, caller_name=type(self).__name__)
+        try:
+            validate_parameter_constraints(constraints, params, caller_name=type(self).__name__)
+        except InvalidParameterError as error:
+            meaning = next(
+                (text for name, text in _MEANINGS.items() if f"'{name}' parameter" in str(error)), ""
+            )
+            raise InvalidParameterError(f"{error}{meaning}") from None
 
     def _check_sizes(self, n_samples: int) -> None:
         """Refuse fewer rows than clusters, and warn if many groups cannot all be in every cluster."""
+        if self.n_clusters == 1:
+            _warn(
+                "n_clusters=1 puts all rows in one cluster, so there is nothing to choose. Ask for 2 or more.",
+                UserWarning,
+            )
         if self.n_clusters > n_samples:
             raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={n_samples}")
         n_groups = len(self.groups_)

@@ -156,7 +156,7 @@ def encode_groups(
     what = label(name)
     if sensitive_features is None:
         raise ValueError(
-            "sensitive_features is missing: pass the group of every row, as in "
+            "sensitive_features is missing: pass the group of every row by keyword, as in "
             "fit(X, sensitive_features=data['sex'])"
         )
     values = factored(sensitive_features, what)

@@ -6,12 +6,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from fairclust.metrics.table import METRICS, Scored, score_labels
 from fairclust.sensitive import read_groups
 
-__all__ = ["FairnessScorer", "cheapest_fair"]
+__all__ = ["FairnessScorer", "RoutingIsOff", "cheapest_fair"]
+
+
+class RoutingIsOff(BaseException):
+    """A search called a scorer without the groups, because scikit-learn's metadata routing is off.
+
+    It is no `Exception`, because scikit-learn's searches turn each `Exception` of a scorer into a score of NaN.
+    """
 
 
 class FairnessScorer:
@@ -78,7 +86,15 @@ class FairnessScorer:
         ------
         ValueError
             The input does not fit the estimator, or the groups are missing or not one for each row.
+        RoutingIsOff
+            The groups are missing, and scikit-learn's metadata routing is off.
         """
+        if sensitive_features is None and not get_config()["enable_metadata_routing"]:
+            raise RoutingIsOff(
+                f"{self!r} got no groups, because scikit-learn's searches do not pass them on. Call "
+                "sklearn.set_config(enable_metadata_routing=True) before the search, and pass sensitive_features to "
+                "its fit; outside a search, pass them to the scorer"
+            )
         labels = estimator.predict(X, sensitive_features=sensitive_features)
         # A pipeline clusters the output of the steps before its last one, so distances are measured there.
         features = (

@@ -87,15 +87,11 @@ def test_errors_of_fit(people, capsys, monkeypatch, change, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty"),
-        (b"sex,a\nf,1\nm,2,3\nf,2\n", "line 3 has 3 cells, but the first row has 2"),
         (b"sex,a\nf,1\nf,2\nf,3\n", "Fix: name another column by --sensitive"),
-        ("sex,a\nf,1\nm,2\n".encode("utf-16"), "try --encoding utf-16"),
         ("sex,a\nfräulein,1\nherr,2\n".encode("latin-1"), "try --encoding latin-1"),
         (("sex,a\n" + "".join(f"{i},{i}\n" for i in range(30))).encode(), "30 different numbers"),
         # If undecodable letters became question marks, the last two rows would be one group.
         (("sex,a\n" + "f,1\n" * 60_000 + "ä,2\nö,3\n").encode("latin-1"), "--encoding"),
-        (b"sex,a\n", "no rows"),
         (b"sex,a\nf,x\nm,y\n", "no column is left to cluster by (a: an identifier"),
         (b"sex,a\nf,1\nf,2\n,3\n", "has only the group 'f'"),
     ],
@@ -158,12 +154,91 @@ def test_many_groups_are_printed_in_part(people, tmp_path, capsys):
     assert "note: too few rows for 3 clusters in group hamlet (2 rows): their shares cannot be met" in text
 
 
-def test_fit_is_compared_with_k_means(people, capsys):
+SEX = "asked: sex: "
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "got"),
+    [
+        ((), SEX + "every share within 0 of its share of all rows (tolerance 0, the strictest; --tol", "met"),
+        (
+            ("--tolerance", "10%"),
+            SEX + "every share at least 0.9 times its share of all rows, and at most",
+            "met",
+        ),
+        (("--min-balance", "0.3"), SEX + "in every cluster, a balance of at least 0.3", "met"),
+        (("--equal-sizes",), "asked: clusters of equal size", "met"),
+        (("--set", "size_max=250"), "asked: sizes of clusters: at most 250 rows", "met"),
+        (("--max-cost-increase", "500%"), "asked: the fairest clusters for the cost", "met"),
+        (
+            ("--method", "vfc"),
+            "asked: no bound; VariationalFairKMeans weighs fairness against cost",
+            "furthest",
+        ),
+        (("--method", "kmeans"), "asked: no bound; k-means ignores the groups", "furthest"),
+    ],
+)
+def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, asked, got):
+    status, text, err = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3, *options)
+    assert status == 0, err
+    lines = text.splitlines()
+    assert lines[1].startswith(asked)
+    answer = lines[2] if lines[2].startswith("got") else lines[3]
+    assert answer.startswith(f"got: {got}") and "furthest off is" in answer
+    assert ("budget of 500.0% not needed: exact shares cost" in text) == ("500%" in options)
+    if "--equal-sizes" in options:
+        sizes = [int(line.split()[1]) for line in lines[-4:-1]]
+        assert max(sizes) - min(sizes) <= 1
+    if "kmeans" not in options:
+        assert re.search(
+            r"^cost: SSE [\d,.]+, [\d.]+% (more|less) than k-means, also with ", text, re.MULTILINE
+        )
+        assert re.search(r"^who pays: compared with k-means, a row of sex \w costs ", text, re.MULTILINE)
+
+
+def test_a_budget_says_which_tolerance_it_buys(people, capsys):
+    options = ["--sensitive", "sex", "--n-clusters", 3, "--max-cost-increase", "1%"]
+    _, text, _ = run(capsys, "fit", people, *options)
+    assert re.search(r"^budget of 1\.0% met: tolerance 0\.\d+ costs [01]\.\d%$", text, re.MULTILINE)
+
+
+def test_terms_are_explained_beside_the_best_value_that_the_data_allow(people, capsys):
     _, text, _ = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3)
-    sse = next(line for line in text.splitlines() if line.startswith("SSE")).split()
-    assert float(sse[1]) >= float(sse[2])
-    _, alone, _ = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3, "--method", "KMeans")
-    assert next(line for line in alone.splitlines() if line.startswith("SSE")).split()[1] == sse[2]
+    sizes = pd.read_csv(people).sex.value_counts()
+    line = next(line for line in text.splitlines() if line.startswith("Balance"))
+    assert f"{sizes.min() / sizes.max():.4f}  smallest ratio of two groups in any cluster" in line
+
+
+@pytest.mark.parametrize("violation", [0.4, 0.0])
+def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
+    from fairclust.cli.results import _certificate_lines
+
+    found = {"gap": 1e-5, "cost": 99.0, "lower_bound": 100.0, "violation": violation, "spread": 0.004}
+    (line,) = _certificate_lines(found)
+    assert line.startswith("certificate: the cheapest labels for these centres, within 0.001%")
+    reason = "off the bounds by up to 0.4 rows in a cluster" if violation else "because of rounding errors"
+    assert "below the bound 100.0 because" in line and reason in line
+    assert line.endswith("the starts that ran to their end are within 0.40% of each other")
+    (line,) = _certificate_lines({**found, "cost": 101.0})
+    assert "(cost 101.0, lower bound 100.0)" in line and "because" not in line
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tolerance", "x"], "argument --tolerance: 'x' is neither a number nor a percentage"),
+        (["--tolerence", "0.1"], "unrecognized arguments: --tolerence"),
+        (
+            ["--n-clusters", "2:10"],
+            "'2:10' is not a whole number; `fairclust front` and `report` take a range",
+        ),
+    ],
+)
+def test_a_wrong_option_is_the_first_thing_that_is_said(people, capsys, options, message):
+    with pytest.raises(SystemExit):
+        run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3, *options)
+    err = capsys.readouterr().err
+    assert message in err.splitlines()[0] and err.splitlines()[1].endswith("--help` shows the options.")
 
 
 def test_missing_file(tmp_path, capsys):
@@ -180,17 +255,32 @@ def test_methods_lists_every_class(capsys):
         assert name in text
 
 
-def test_delimiters_within_quotes_are_ignored(tmp_path, capsys):
-    path = tmp_path / "quoted.csv"
-    path.write_text('sex,"x;y;z;w",b\n' + "".join(f"{'fm'[i % 2]},{i},{i % 7}\n" for i in range(40)))
-    status, out, _ = run(capsys, "fit", path, "--sensitive", "sex", "--method", "price", "--n-clusters", 2)
-    assert status == 0
-    assert "x;y;z;w" in out
-
-
 def test_codes_of_many_groups_are_groups(tmp_path, capsys):
     path = tmp_path / "towns.csv"
     path.write_text("town,x\n" + "".join(f"{i % 25},{i % 13}\n" for i in range(500)))
     status, out, _ = run(capsys, "fit", path, "--sensitive", "town", "--method", "vfc", "--n-clusters", 2)
     assert status == 0
     assert "25 groups" in out
+
+
+def test_what_was_asked_of_several_columns_and_of_sizes():
+    from fairclust import PriceFairKMeans, VariationalFairKMeans
+    from fairclust.cli.results import asked
+
+    def said(**params):
+        return asked(PriceFairKMeans(3, **params), ["sex", "age"])
+
+    assert said(tolerance={"sex": 0.2, "age": None}) == [
+        "sex: every share at least 0.8 times its share of all rows, and at most 1.25 times (tolerance 0.2; 0 is the "
+        "strictest)"
+    ]
+    assert said(min_balance={"sex": 0.5}) == ["sex: in every cluster, a balance of at least 0.5"]
+    mixed = said(mean_tolerance={"age": 0.1}, max_gap={"sex": 0.2}, size_min=5, size_max=1.5)
+    assert mixed == [
+        "sizes of clusters: at least 5 rows and at most 1.5 times the mean",
+        "sex: a Delta of at most 0.2",
+        "age: every mean within 0.1 standard deviations of the mean of all rows",
+    ]
+    assert "within 0 of its target" in said(target={"sex": {}, "age": {}})[0]
+    assert said(max_cost=7) == ["the fairest clusters for a cost of 7"]
+    assert asked(VariationalFairKMeans(3, max_gap=0.1), ["sex"]) == ["sex: a Delta of at most 0.1"]

@@ -1,6 +1,7 @@
 """`fairclust status` and `explain` in the folder of a run."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 import yaml
 
 from fairclust.cli import main
+from fairclust.cli.results import count
 from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
 from fairclust.pipeline.blocks import Request, plan_blocks, plan_jobs
 from fairclust.pipeline.cell_store import write_output
 from fairclust.pipeline.config import load_config
 from fairclust.pipeline.fingerprint import class_fingerprint, remember_code
 from fairclust.pipeline.fit_block import Setup, run_block
+from fairclust.pipeline.results_folder import lock
 
 CLASS = "fairclust.methods.RandomLabels"
 
@@ -131,8 +134,20 @@ def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
     assert run(capsys, "status")[1] == [
         "a, one: 0 of 2 cells done, 2 to go",
         "all: 0 of 2 cells done, 2 to go",
-        "time left on 1 cores: unknown, because no fit has ended yet",
+        f"time left on {count(os.cpu_count(), 'core')}: unknown, because no fit has ended yet",
     ]
+    with lock(Path("results"), 16):
+        assert run(capsys, "status")[1][-1].startswith("time left on 16 cores: ")
+    assert run(capsys, "status", "--cores", 3)[1][-1].startswith("time left on 3 cores: ")
+
+
+def test_the_numbers_of_status_add_up():
+    from fairclust.pipeline.progress import Progress
+
+    found = Progress(done=3425, skipped=131) + Progress(failed=1, to_go=2, again=1)
+    assert found.describe() == (
+        "3,425 of 3,559 cells done, 1 failed, 131 skipped, 2 to go (1 of them failed before)"
+    )
 
 
 def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsys):

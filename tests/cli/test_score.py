@@ -172,7 +172,11 @@ def bad_labels(labels):
             {"row": np.r_[1, rows[:-1]]},
             "1 of 600 rows are there more than once, the first is row 1",
         ),
-        "a foreign row": (labels, {"row": rows - 1}, "has a row 0, which the data do not have"),
+        "a foreign row": (
+            labels,
+            {"row": rows - 1},
+            "are not among the rows of the data, 1 to 600, the first is row 0",
+        ),
         "no number": (bad, {}, "the first is 'x' in data row 5"),
         "a fraction": (labels + 0.5, {}, "600 cells of the column 'cluster' are no whole numbers"),
         "an empty cell": (np.where(np.arange(ROWS) == 3, "", labels.astype(str)), {}, "'' in data row 4"),

@@ -33,6 +33,18 @@ def test_imports_are_lazy_and_need_no_extra():
     assert set(eval(done.stdout)) <= {"pyarrow", "yaml"}
 
 
+def test_everything_can_be_imported_without_an_extra():
+    extras = {*EXTRAS, "distributed", "kmedoids", "pynndescent"} - {"yaml"}
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({extras}))\n"
+        "from fairclust import *\n"
+        "print(PriceFairKMeans, FrontDisplay, 'balance' in dir(metrics))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.endswith("True\n"), done.stderr
+
+
 def test_metrics_take_labels_and_groups_as_those_of_fairlearn():
     from fairclust import metrics
 

@@ -1,8 +1,10 @@
 """The beginning of a run."""
 
+import pandas as pd
 import pytest
 
 from fairclust.pipeline.run_events import no_report_yet
+from fairclust.pipeline.summary import describe_times
 
 
 @pytest.mark.parametrize("option", [["--report", "report.zip"], ["--report=report.zip"], ["--report"]])
@@ -12,3 +14,13 @@ def test_a_report_before_a_run_says_what_to_do(option, tmp_path):
     assert no_report_yet(["snakemake", "--cores", "4", "--report-stylesheet", "x.css"], tmp_path) == ""
     (tmp_path / "provenance.json").write_text("{}")
     assert no_report_yet(words, tmp_path) == ""
+
+
+@pytest.mark.parametrize(("wall", "share"), [(0.01, ""), (50.0, " (20% of the fitting time)")])
+def test_what_the_pipeline_adds_is_a_share_only_if_that_says_something(tmp_path, wall, share):
+    runs, job = tmp_path / "runs.parquet", tmp_path / "benchmarks/fit/a.tsv"
+    pd.DataFrame({"finished": [2.0], "wall_seconds": [wall]}).to_parquet(runs)
+    job.parent.mkdir(parents=True)
+    job.write_text(f"s\n{wall + 10}\n")
+    lines = describe_times(runs, [job], began=1.0)
+    assert f"drawing 10.0 s{share}; " in lines[1]

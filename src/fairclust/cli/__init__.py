@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from fairclust import __version__
 from fairclust.cli import options
@@ -45,8 +46,14 @@ class CommandError(ValueError):
     """A command cannot do what the user asked for; the message says why and what to do."""
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Print the error alone. The usage, which argparse prints before it, is longer than a screen."""
+        self.exit(2, f"{self.prog}: {message}\n`{self.prog} --help` shows the options.\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fairclust", description=__doc__)
+    parser = _Parser(prog="fairclust", description=__doc__)
     parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -67,8 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument(
         "--cores",
         type=int,
-        default=1,
-        help="cores of the run, for the estimate of the time left (default: %(default)s)",
+        help="for the estimate of the time left (default: the cores of the run, or those of this machine)",
     )
     status.add_argument(
         "--prune", action="store_true", help="remove stored fits that the configuration no longer asks for"

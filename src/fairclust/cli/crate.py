@@ -43,113 +43,104 @@ _FORMATS = {
 _OF_CARD = {"name": "name", "sha256": "sha256", "license": "licence"}
 
 
+class _Graph(list[dict[str, Any]]):
+    """The entities of a crate."""
+
+    def add(self, name: str, kind: str | list[str], /, **about: Any) -> dict[str, str]:
+        """Add an entity, unless there is one of this name, and return a reference to it."""
+        if all(entity["@id"] != name for entity in self):
+            known = {key: value for key, value in about.items() if value}
+            self.append({"@id": name, "@type": kind, **known})
+        return {"@id": name}
+
+
+def _refs(found: list[dict[str, str]]) -> Any:
+    """References to entities; a single one stands alone, as the specification asks."""
+    return found[0] if len(found) == 1 else found
+
+
 def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> dict[str, Any]:
     """Describe published results, the files of `folder` with `WORKFLOW` among them, as JSON-LD.
 
     `origin` is the content of `provenance.json`. Authors and licence are those of `CITATION.cff` in the working
     folder, if there is one. CommandError if no cell of the run was fitted, or `CITATION.cff` cannot be read.
     """
-    about = _citation(Path("CITATION.cff"))
-    authors = [
-        {
-            "@id": f"#author-{i}",
-            "@type": "Organization" if "name" in author else "Person",
-            "name": _name(author),
-        }
-        for i, author in enumerate(about.get("authors") or ())
-    ]
     costs = read_table(folder / "scores" / "runs.parquet")
     if costs.finished.isna().all():
         raise CommandError("no cell of the run was fitted, so there is nothing to publish")
     began, ended = (costs.finished - costs.wall_seconds).min(), costs.finished.max()
-    files = [
-        _published(path, folder)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != CRATE
+    about, graph = _citation(Path("CITATION.cff")), _Graph()
+    authors = [
+        graph.add(f"#author-{i}", "Organization" if "name" in author else "Person", name=_name(author))
+        for i, author in enumerate(about.get("authors") or ())
     ]
-    sources = [
-        *_sources(inputs),
-        {
-            "@id": "#configuration",
-            "@type": "PropertyValue",
-            "name": "digest of the configuration",
-            "value": origin["config"]["digest"],
-        },
+    licences = [
+        graph.add(f"https://spdx.org/licenses/{name}", "CreativeWork", name=name)
+        for name in as_list(about.get("license"))
     ]
     software = [
-        {"@id": page, "url": page, "@type": "SoftwareApplication", "name": name, "softwareVersion": version}
+        graph.add(page, "SoftwareApplication", url=page, name=name, softwareVersion=version)
         for name, version in origin["versions"].items()
         for page in [f"https://pypi.org/project/{name}/{version}/"]
     ]
-    licences = [
-        {"@id": f"https://spdx.org/licenses/{name}", "@type": "CreativeWork", "name": name}
-        for name in as_list(about.get("license"))
+    snakemake = graph.add(
+        "https://w3id.org/workflowhub/workflow-ro-crate#snakemake",
+        "ComputerLanguage",
+        name="Snakemake",
+        url="https://snakemake.github.io",
+        version=origin["versions"]["snakemake"],
+    )
+    profiles = [
+        graph.add(profile, "CreativeWork", name=name, version=version)
+        for profile, (name, version) in _PROFILES.items()
     ]
-    workflow = next(file for file in files if file["@id"] == WORKFLOW)
-    workflow |= {
-        "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
-        "name": "fairclust",
-        "version": origin["git_commit"],
-        "programmingLanguage": {"@id": "https://w3id.org/workflowhub/workflow-ro-crate#snakemake"},
-        "softwareRequirements": _ids(software),
-    }
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CRATE)
+    workflow = _add_file(
+        graph,
+        folder / WORKFLOW,
+        folder,
+        ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+        name="fairclust",
+        version=origin["git_commit"],
+        programmingLanguage=snakemake,
+        softwareRequirements=_refs(software),
+    )
+    results = [_add_file(graph, path, folder) for path in paths if path != folder / WORKFLOW]
+    sources = _add_sources(graph, inputs)
+    digest = origin["config"]["digest"]
+    configuration = graph.add(
+        "#configuration", "PropertyValue", name="digest of the configuration", value=digest
+    )
     stated = ", ".join(inputs.config.papers[name].short_name for name in inputs.config.run.papers)
-    root = {
-        "@id": "./",
-        "@type": "Dataset",
-        "name": "Results of a run of fairclust",
-        "description": f"Scores, tables and figures ({stated or 'no paper'}). {origin['summary'][0]}.",
-        "datePublished": _time(ended)[:10],
-        "license": _ids(licences),
-        "author": _ids(authors),
-        "conformsTo": [{"@id": profile} for profile in _PROFILES],
-        "hasPart": _ids([*files, *(source for source in sources if source["@type"] == "File")]),
-        "mainEntity": {"@id": WORKFLOW},
-        "mentions": {"@id": "#run"},
-    }
-    run = {
-        "@id": "#run",
-        "@type": "CreateAction",
-        "name": "A run of the workflow",
-        "description": f"On {origin['platform']}, {origin['cpu_count']} processors, Python {origin['python']}.",
-        "startTime": _time(began),
-        "endTime": _time(ended),
-        "actionStatus": "http://schema.org/CompletedActionStatus",
-        "agent": _ids(authors),
-        "instrument": {"@id": WORKFLOW},
-        "object": _ids(sources),
-        "result": _ids([file for file in files if file is not workflow]),
-    }
-    entities: list[dict[str, Any]] = [
-        {
-            "@id": CRATE,
-            "@type": "CreativeWork",
-            "about": {"@id": "./"},
-            "conformsTo": [{"@id": _CRATE_1_1}, {"@id": _WORKFLOW_CRATE}],
-        },
-        *(
-            {"@id": profile, "@type": "CreativeWork", "name": name, "version": version}
-            for profile, (name, version) in _PROFILES.items()
-        ),
-        {
-            "@id": "https://w3id.org/workflowhub/workflow-ro-crate#snakemake",
-            "@type": "ComputerLanguage",
-            "name": "Snakemake",
-            "url": "https://snakemake.github.io",
-            "version": origin["versions"]["snakemake"],
-        },
-    ]
-    graph: list[dict[str, Any]] = [root, *entities, run, *authors, *licences, *files, *sources, *software]
-    return {
-        "@context": _CONTEXT,
-        "@graph": [{key: value for key, value in entity.items() if value} for entity in graph],
-    }
-
-
-def _ids(entities: list[dict[str, Any]]) -> Any:
-    """References to entities; a single one stands alone, as the specification asks."""
-    found = [{"@id": entity["@id"]} for entity in entities]
-    return found[0] if len(found) == 1 else found
+    graph.add(
+        "./",
+        "Dataset",
+        name="Results of a run of fairclust",
+        description=f"Scores, tables and figures ({stated or 'no paper'}). {origin['summary'][0]}.",
+        datePublished=_time(ended)[:10],
+        license=_refs(licences),
+        author=_refs(authors),
+        conformsTo=profiles,
+        hasPart=[workflow, *results, *(source for source in sources if source["@id"][0] != "#")],
+        mainEntity=workflow,
+        mentions={"@id": "#run"},
+    )
+    graph.add(
+        "#run",
+        "CreateAction",
+        name="A run of the workflow",
+        description=f"On {origin['platform']}, {origin['cpu_count']} processors, Python {origin['python']}.",
+        startTime=_time(began),
+        endTime=_time(ended),
+        actionStatus="http://schema.org/CompletedActionStatus",
+        agent=_refs(authors),
+        instrument=workflow,
+        object=[*sources, configuration],
+        result=_refs(results),
+    )
+    written_as = [{"@id": _CRATE_1_1}, {"@id": _WORKFLOW_CRATE}]
+    graph.add(CRATE, "CreativeWork", about={"@id": "./"}, conformsTo=written_as)
+    return {"@context": _CONTEXT, "@graph": graph}
 
 
 def _citation(path: Path) -> dict[str, Any]:
@@ -169,34 +160,35 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _published(path: Path, folder: Path) -> dict[str, Any]:
-    return {
-        "@id": path.relative_to(folder).as_posix(),
-        "@type": "File",
-        "contentSize": str(path.stat().st_size),
-        "encodingFormat": _FORMATS.get(path.suffix, "text/plain"),
-        "sha256": content_digest(path),
-    }
+def _add_file(
+    graph: _Graph, path: Path, folder: Path, kind: str | list[str] = "File", /, **more: Any
+) -> dict[str, str]:
+    return graph.add(
+        path.relative_to(folder).as_posix(),
+        kind,
+        **more,
+        contentSize=str(path.stat().st_size),
+        encodingFormat=_FORMATS.get(path.suffix, "text/plain"),
+        sha256=content_digest(path),
+    )
 
 
-def _sources(inputs: RuleInputs) -> list[dict[str, Any]]:
+def _add_sources(graph: _Graph, inputs: RuleInputs) -> list[dict[str, str]]:
     """What the run has read: downloads by their address, and the user's own files by name and digest."""
     own: dict[str, str] = {}
-    found: list[dict[str, Any]] = []
-    for folder in sorted(
-        {f"{inputs.results}/data/prepared/{block.dataset}" for block in plan_blocks(inputs.config)}
-    ):
-        for source in read_card(folder).get("sources", ()):
+    found = []
+    for dataset in sorted({block.dataset for block in plan_blocks(inputs.config)}):
+        for source in read_card(f"{inputs.results}/data/prepared/{dataset}").get("sources", ()):
             if source.get("urls"):
                 address = "#".join(filter(None, (source["urls"][0], source["member"])))
                 about = {key: source[value] for key, value in _OF_CARD.items()}
-                found.append({"@id": address, "@type": "File", **about})
+                found.append(graph.add(address, "File", **about))
             else:
                 own[Path(source.get("file", source["name"])).name] = source["sha256"]
     for paper in inputs.config.run.papers:
         own |= {Path(path).name: content_digest(path) for path in inputs.reported_files(paper)}
     found += [
-        {"@id": f"#input-{i}", "@type": "PropertyValue", "name": name, "value": f"sha256:{digest}"}
+        graph.add(f"#input-{i}", "PropertyValue", name=name, value=f"sha256:{digest}")
         for i, (name, digest) in enumerate(own.items())
     ]
     return list({entity["@id"]: entity for entity in found}.values())

@@ -6,18 +6,20 @@ import argparse
 import json
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 
 from fairclust import methods
+from fairclust.chunks import ChunkTable
 from fairclust.cli import CommandError, in_chunks, raw_table
 from fairclust.cli.fitting import fit, parameters
 from fairclust.cli.labels import labels_table, write_labels
 from fairclust.cli.methods import find_method
-from fairclust.cli.progress import expected_seconds, progress
+from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
 from fairclust.cli.results import Measured, Rows, as_text, counted, describe
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
@@ -36,12 +38,19 @@ def run(args: argparse.Namespace) -> list[str]:
     not exist.
     """
     cls = find_method(args.method)
-    params = parameters(cls, args.n_clusters, args.seed, args.set)
+    # Floats are multiples of the mean size.
+    equal = ["size_min=1.0", "size_max=1.0"] if args.equal_sizes else []
+    params = parameters(cls, args.n_clusters, args.seed, [*args.set, *equal])
     open_rows = in_chunks.open_rows if in_chunks.is_asked_for(args) else _open_rows
-    with open_rows(args, cls, params) as rows:
-        expected = expected_seconds(cls, params, rows.X, rows.groups)
+    with ExitStack() as stack:
+        with progress(f"reading {args.table}"):
+            rows = stack.enter_context(open_rows(args, cls, params))
+        expected, passes = expected_seconds(cls, params, rows.X, rows.groups), None
+        if isinstance(rows.X, ChunkTable):
+            passes = Passes(rows.X.engine, USUAL_PASSES[cls.__name__])
+            rows.X = replace(rows.X, engine=passes)
         sizes = _size_notes(rows, args.n_clusters)
-        with progress(f"fitting {cls.__name__}", expected=expected, notes=sizes):
+        with progress(f"fitting {cls.__name__}", expected=expected, notes=sizes, passes=passes):
             model, seconds, warned = fit(cls, params, rows.X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
         result = describe(

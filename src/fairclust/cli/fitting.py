@@ -43,7 +43,7 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
             raise CommandError(f"--set {given}: give it as --n-clusters {value}")
         if name not in known:
             hint = nearest(name, sorted(known))
-            raise CommandError(f"--set {given}: {cls.__name__} has no parameter {name!r}; {hint}")
+            raise CommandError(f"{given}: {cls.__name__} has no parameter {name!r}; {hint}")
         params[name] = _value(value)
     return params
 

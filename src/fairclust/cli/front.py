@@ -5,21 +5,22 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import textwrap
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import silhouette_score
+from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fitting import Grid, fit_starts, scored
+from fairclust.cli.fitting import Grid, fit, fit_starts, scored
 from fairclust.cli.labels import write_csv
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
-from fairclust.cli.results import aligned
+from fairclust.cli.results import aligned, count
 from fairclust.looks import COLOURS, SHAPES, look
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
@@ -28,8 +29,13 @@ from fairclust.plot import MEASURED, FrontDisplay, axis_label
 
 _SHOWN = ("sse", "balance", "delta")
 # The silhouette is computed on a sample of this many rows. It agrees with that of all rows to two digits, and takes a
-# second instead of minutes.
-_SILHOUETTE_ROWS = 5000
+# second instead of minutes. The halves whose clusterings are compared have as many rows at most.
+_SAMPLE_ROWS = 5000
+# A number of clusters is recommended if fits to two halves of the rows agree to this adjusted Rand index, and if its
+# silhouette is this much above those of all other such numbers. Smaller differences come with another sample of rows.
+_STABLE, _CLEARLY = 0.8, 0.02
+# Costs that differ by less than this fraction count as equal.
+_ALIKE = 1e-4
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -59,6 +65,8 @@ def run(args: argparse.Namespace) -> list[str]:
                 groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
                 model, seconds, warned = fit_starts(cls, params, raw.X, groups, args.starts)
                 point = {"method": cls.__name__, "setting": setting, **_measure(raw, model, args.crossed)}
+                if over_k:
+                    point["stability"] = _stability(model, raw.X, groups)
                 rows.append(point | {"seconds": round(seconds, 2)})
             except CommandError as error:
                 warned = [str(error)]
@@ -67,11 +75,17 @@ def run(args: argparse.Namespace) -> list[str]:
     if not rows:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
     points = pd.DataFrame(rows)
+    said = recommended(points) if over_k else []
+    said += [
+        f"k-means and every setting: the cheapest of {count(args.starts, 'start')}",
+        *cheaper(points),
+    ]
     return [
         *(f"note: {note}" for note in notes),
         *_table(points, over_k),
         "",
-        *_write(points, paths, Path(args.table).name, over_k),
+        *said,
+        *_write(points, paths, Path(args.table).name, over_k, said),
     ]
 
 
@@ -84,31 +98,110 @@ def _measure(raw: RawTable, model: Any, crossed: bool) -> dict[str, float]:
     labels, n_clusters = model.labels_, model.n_clusters
     scores = score_labels(scored(raw, labels, n_clusters, crossed), MEASURED)
     several = 1 < len(np.unique(labels)) < len(labels)
-    size = min(_SILHOUETTE_ROWS, len(labels))
+    size = min(_SAMPLE_ROWS, len(labels))
     silhouette = silhouette_score(raw.X, labels, sample_size=size, random_state=0) if several else np.nan
     return {"n_clusters": n_clusters, **scores, "silhouette": float(silhouette)}
 
 
-def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
-    rows = [
-        ["method", "K" if over_k else "setting", *(METRICS[m].label for m in _SHOWN), "silhouette", "seconds"]
+def _stability(model: Any, X: np.ndarray, groups: Any) -> float:
+    """Adjusted Rand index, on all rows, of two fits: each to another half of the rows, from another start.
+
+    NaN if the method cannot predict, or cannot fit a half.
+    """
+    if not hasattr(model, "predict"):
+        return np.nan
+    takes, labels = model.get_params(), []
+    order = np.random.default_rng(0).permutation(len(X))[: 2 * _SAMPLE_ROWS]
+    for seed, half in enumerate(np.array_split(order, 2)):
+        own = {name: of[half] for name, of in groups.items()} if isinstance(groups, dict) else groups[half]
+        seeded = {"random_state": takes["random_state"] + seed} if "random_state" in takes else {}
+        try:
+            fitted, _, _ = fit(type(model), takes | seeded, X[half], own)
+            labels.append(fitted.predict(X, sensitive_features=groups))
+        except (CommandError, ValueError):
+            return np.nan
+    return float(adjusted_rand_score(*labels))
+
+
+def recommended(points: pd.DataFrame) -> list[str]:
+    """For each fair method a sentence that recommends a number of clusters, or says that none is clearly better."""
+    lines = []
+    for method, of in points[points.method != "KMeans"].groupby("method", sort=False):
+        stable = of[of.stability >= _STABLE].sort_values("silhouette", ascending=False)
+        listed = ", ".join(
+            f"{k} ({s:.2f})" for k, s in zip(stable.n_clusters, stable.silhouette, strict=True)
+        )
+        if stable.empty:
+            why = (
+                f"fits to two halves of the rows agree to an adjusted Rand index of {of.stability.max():.2f} at most, "
+                f"and to trust the clusters it should be {_STABLE:g}"
+                if of.stability.notna().any()
+                else "it cannot predict, so whether fits to two halves of the rows agree is not known"
+            )
+            lines.append(f"{method}: no number of clusters is clearly better, because {why}")
+            continue
+        best = stable.iloc[0]
+        if len(stable) > 1 and best.silhouette - stable.silhouette.iloc[1] < _CLEARLY:
+            lines.append(
+                f"{method}: no number of clusters is clearly better: these are stable, with nearly the same "
+                f"silhouette: {listed}"
+            )
+            continue
+        others = (
+            f"the silhouettes of all stable K are {listed}" if len(stable) > 1 else "no other K is stable"
+        )
+        lines.append(
+            f"{method}: {best.n_clusters} clusters are recommended: under the bound, fits to two halves of the rows "
+            f"agree to an adjusted Rand index of {best.stability:.2f}, and the silhouette is {best.silhouette:.2f} "
+            f"({others})"
+        )
+    return lines
+
+
+def cheaper(points: pd.DataFrame) -> list[str]:
+    """A sentence if a fair setting costs less than k-means, which only bad starts of k-means explain."""
+    fair = points[points.method != "KMeans"]
+    least = fair.loc[fair.groupby("n_clusters").sse.idxmin()]
+    plain = least.n_clusters.map(points[points.method == "KMeans"].set_index("n_clusters").sse)
+    below = least[least.sse < (1 - _ALIKE) * plain]
+    if below.empty:
+        return []
+    first = below.iloc[0]
+    name = " ".join(filter(None, (first.method, first.setting)))
+    return [
+        f"at K = {', '.join(map(str, below.n_clusters))}, a fair setting costs less than k-means ({name} "
+        f"{first.sse:,.1f}, k-means {plain[below.index[0]]:,.1f}): the starts of k-means ended at worse centres. More "
+        "--starts find better ones"
     ]
+
+
+def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
+    more = ["silhouette", *(["stability"] if over_k else []), "seconds"]
+    rows = [["method", "K" if over_k else "setting", *(METRICS[m].label for m in _SHOWN), *more]]
     for of in points.to_dict("records"):
         shown = [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
         which = str(of["n_clusters"] if over_k else of["setting"])
-        rows.append([of["method"], which, *shown, f"{of['silhouette']:.3f}", f"{of['seconds']:.1f}"])
+        rows.append(
+            [of["method"], which, *shown, *(f"{of[name]:.3f}" for name in more[:-1]), f"{of['seconds']:.1f}"]
+        )
     return aligned(rows, left=(0, 1))
 
 
-def _write(points: pd.DataFrame, paths: dict[str, Path], title: str, over_k: bool) -> list[str]:
+def _write(
+    points: pd.DataFrame, paths: dict[str, Path], title: str, over_k: bool, said: list[str]
+) -> list[str]:
     """Write the CSV, the page, and the picture if there is a path for it; return a line that names the files."""
     write_csv(paths["csv"], points)
     looks = {name: look(name) for name in points.method.unique()}
     data = {
         "title": title,
+        "said": said,
         "points": json.loads(points.to_json(orient="records")),
         "looks": {name: [COLOURS[colour], SHAPES[shape]] for name, (colour, shape) in looks.items()},
-        "axes": {name: axis_label(name) for name in (*MEASURED, "silhouette", "n_clusters")},
+        "axes": {
+            name: axis_label(name)
+            for name in (*MEASURED, "silhouette", "n_clusters", *(["stability"] if over_k else []))
+        },
         "x": "n_clusters" if over_k else "sse",
     }
     page = files("fairclust.cli").joinpath("front.html").read_text(encoding="utf-8")
@@ -118,16 +211,19 @@ def _write(points: pd.DataFrame, paths: dict[str, Path], title: str, over_k: boo
         file.write(page.replace("/* data */ null", text).encode())
     if "png" in paths:
         with atomic_write(paths["png"]) as file:
-            _draw(points, over_k).savefig(file, format="png", dpi=150)
+            _draw(points, over_k, said).savefig(file, format="png", dpi=150)
     hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
     return [f"written: {', '.join(map(str, paths.values()))}{hint}"]
 
 
-def _draw(points: pd.DataFrame, over_k: bool) -> Any:
+def _draw(points: pd.DataFrame, over_k: bool, said: list[str]) -> Any:
     from matplotlib.figure import Figure
 
     panels = ("sse", "balance", "silhouette") if over_k else ("balance", "delta")
-    figure = Figure(figsize=(4.5 * len(panels), 3.8), layout="constrained")
+    width = 4.5 * len(panels)
+    lines = [part for line in said for part in textwrap.wrap(line, int(14 * width))]
+    figure = Figure(figsize=(width, 3.8 + 0.16 * len(lines)), layout="constrained")
+    figure.suptitle("\n".join(lines), fontsize=8, x=0.01, ha="left")
     for ax, name in zip(figure.subplots(1, len(panels)), panels, strict=True):
         FrontDisplay(points).plot("n_clusters" if over_k else "sse", name, ax=ax)
     return figure

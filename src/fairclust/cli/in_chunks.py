@@ -20,6 +20,7 @@ from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import opened
 from fairclust.cli import CommandError
 from fairclust.cli.labels import labels_table, write_labels
+from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import decided, possible, read_files
 from fairclust.cli.results import Measured, Rows
 from fairclust.outputs import OutputError, check_outputs
@@ -105,7 +106,8 @@ class _RowsInChunks:
         """Labels of k-means with as many starts as the fair fit."""
         starts, seed = getattr(model, "n_init", 1), self._params.get("random_state")
         plain = methods.KMeans(model.n_clusters, n_init=starts, random_state=seed)
-        return plain.fit(replace(self.X, checkpoint=None)).labels_
+        with progress("fitting k-means, to compare with"):
+            return plain.fit(replace(self.X, checkpoint=None)).labels_
 
     def measured(self, labels: Any, model: Any) -> Measured:
         names, groups = np.array(list(self._found.groups.index)), self._found.groups

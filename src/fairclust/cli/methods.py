@@ -30,9 +30,9 @@ SHORT_NAMES = {
 
 # What users need, and what meets it. docs/needs/index.md has the same rows, each with a page.
 NEEDS = {
-    "Every cluster has nearly the group shares of all rows.": "price --set tolerance=0.1",
-    "In every cluster the smallest group is at least some fraction of the largest.": "price --set min_balance=0.4",
-    "The cost may rise by some per cent and no more.": "price --set max_cost_increase=0.05",
+    "Every cluster has nearly the group shares of all rows.": "price --tolerance 0.1",
+    "In every cluster the smallest group is at least some fraction of the largest.": "price --min-balance 0.4",
+    "The cost may rise by some per cent and no more.": "price --max-cost-increase 5%",
     "No group pays more than the others, in distance to its centres.": "socially_fair",
     "Several sensitive columns count at once.": "price --sensitive gender ethnicity",
     "Clusters have bounded sizes, or rows have weights.": "price --set size_min=0.9 --set size_max=1.1",

@@ -6,6 +6,7 @@ They have a module of their own, so that parsing them imports nothing slow.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 _LABELS = (
@@ -22,6 +23,14 @@ def _one_number(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number{hint}") from None
 
 
+def _setting(name: str, text: str) -> str:
+    """The setting of a parameter to a number or a percentage, as `--set` takes it."""
+    try:
+        return f"{name}={float(text.removesuffix('%')) / (100 if text.endswith('%') else 1)!r}"
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor a percentage") from None
+
+
 def add_repeated(
     parser: argparse.ArgumentParser, option: str, metavar: str, text: str, kind: type = str
 ) -> None:
@@ -36,7 +45,28 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
     _add_raw_table(parser)
     parser.add_argument("--method", default="price", help="see `fairclust methods` (default: %(default)s)")
     parser.add_argument("--n-clusters", type=_one_number, required=True, metavar="K")
-    add_repeated(parser, "--set", "NAME=VALUE", "a parameter of the method, such as lam=100 or tolerance=0.1")
+    add_repeated(parser, "--set", "NAME=VALUE", "a parameter of the method, such as lam=100 or size_max=1.1")
+    bounds = parser.add_argument_group(
+        "what the clusters must keep", "Bounds of price and of methods that take them."
+    )
+    for name, metavar, text in (
+        (
+            "tolerance",
+            "T",
+            "how far a group's share in a cluster may be off its share of all rows, as a part of it: 0, the default of "
+            "price, is the strictest, and 0.1 allows a tenth",
+        ),
+        ("min_balance", "B", "the smallest ratio of two groups in any cluster, such as 0.4"),
+        (
+            "max_cost_increase",
+            "SHARE",
+            "find the fairest clusters that cost at most this much more than without a bound, such as 5%%",
+        ),
+    ):
+        # Another way to write `--set`.
+        kind, option = partial(_setting, name), f"--{name.replace('_', '-')}"
+        bounds.add_argument(option, dest="set", action="append", type=kind, metavar=metavar, help=text)
+    bounds.add_argument("--equal-sizes", action="store_true", help="clusters of equal size, up to one row")
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write row numbers, identifiers and clusters here, as CSV"

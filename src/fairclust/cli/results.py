@@ -13,7 +13,13 @@ from fairclust.messages import shortened
 from fairclust.metrics import balance, contingency, data_balance, delta
 from fairclust.metrics.table import METRICS
 
-_METRICS = ("sse", "balance", "fairness_error", "delta")
+# The metrics of a fit, each explained where it is printed.
+_METRICS = {
+    "sse": "sum of squared distances of the rows to the mean of their cluster; lower is better",
+    "balance": "smallest ratio of two groups in any cluster; higher is fairer",
+    "fairness_error": "distance of the shares in the clusters from those of all rows (KL divergence, summed)",
+    "delta": "largest difference between two groups in the part that a cluster has of them (mean over pairs)",
+}
 _PRINTED_GROUPS = 8
 _PRINTED_FEATURES = 20
 _PRINTED_NOTES = 5
@@ -83,6 +89,10 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
         found["KMeans"] = rows.measured(plain, model)
     of_model = found[method]
     names, table = of_model.groups
+    # Several columns are bounded each, or by their combinations, which come last.
+    *columns, combined = of_model.tables
+    bounded = columns if isinstance(rows.groups, dict) and columns else [combined]
+    best = {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0}
     return {
         "method": method,
         "parameters": {name: _plain_value(value) for name, value in model.get_params().items()},
@@ -94,8 +104,10 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),
         **({"passes": model.n_passes_} if hasattr(model, "n_passes_") else {}),
+        "asked": asked(model, bounded),
         "notes": notes,
         "metrics": {of: {name: own.metric(name) for name in _METRICS} for of, own in found.items()},
+        "best_possible": best,
         "certificate": _certificate(model),
         "fairness": {
             name: {
@@ -106,25 +118,77 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
             }
             for name, (of, counts) in of_model.tables.items()
         },
-        "largest_deviation": _largest_deviation(of_model),
+        "largest_deviation": _largest_deviation({name: of_model.tables[name] for name in bounded}),
         "cost_per_row": {name: {of: own.costs[name] for of, own in found.items()} for name in of_model.costs},
         "clusters": _clusters(table, names),
     }
 
 
+def asked(model: Any, columns: list[str]) -> list[str]:
+    """What the user asked a method to keep, a sentence for each bound; empty for a method without bounds."""
+    params = model.get_params()
+    size_min, size_max = params.get("size_min"), params.get("size_max")
+    lines = []
+    if size_min == size_max == 1.0 and isinstance(size_min, float):
+        lines.append("clusters of equal size")
+    elif (size_min, size_max) != (None, None):
+        ends = [
+            f"{word} {_size(end)}"
+            for word, end in (("least", size_min), ("most", size_max))
+            if end is not None
+        ]
+        lines.append(f"sizes of clusters: at {' and at '.join(ends)}")
+    budgets = {
+        "max_cost_increase": "the cost without a bound and {:.1%} more",
+        "max_cost": "a cost of {:,.6g}",
+    }
+    for name, words in budgets.items():
+        if params.get(name) is not None:
+            return [*lines, f"the fairest clusters for {words.format(params[name])}"]
+    whole = "its share of all rows" if params.get("target") is None else "its target"
+    # If other bounds are stated for some columns only, the default tolerance of 0 does not bound the others.
+    named = any(isinstance(params.get(name), dict) for name in ("min_balance", "max_gap"))
+    for column in columns:
+        tolerance, balance, gap, mean = (
+            of.get(column) if isinstance(of := params.get(name), dict) else of
+            for name in ("tolerance", "min_balance", "max_gap", "mean_tolerance")
+        )
+        if mean is not None:
+            lines.append(f"{column}: every mean within {mean:g} standard deviations of the mean of all rows")
+        elif balance is not None:
+            lines.append(f"{column}: in every cluster, a balance of at least {balance:g}")
+        elif gap is not None:
+            lines.append(f"{column}: a Delta of at most {gap:g}")
+        elif tolerance == 0 and not (named and params["tolerance"] == 0):
+            lines.append(
+                f"{column}: every share within 0 of {whole} (tolerance 0, the strictest; --tolerance 0.1 allows a "
+                "tenth)"
+            )
+        elif tolerance:
+            lines.append(
+                f"{column}: every share at least {1 - tolerance:g} times {whole}, and at most "
+                f"{1 / (1 - tolerance):.4g} times (tolerance {tolerance:g}; 0 is the strictest)"
+            )
+    return lines
+
+
+def _size(bound: Any) -> str:
+    if isinstance(bound, float):
+        return f"{bound:g} times the mean"
+    return f"{bound:,} rows" if isinstance(bound, int) else f"{list(bound)}"
+
+
 def _certificate(model: Any) -> dict[str, float | None] | None:
     if not hasattr(model, "lower_bound_"):
         return None
-    return {
-        name: _number(getattr(model, f"{name}_")) for name in ("cost", "lower_bound", "gap", "violation")
-        if hasattr(model, f"{name}_")
-    }  # fmt: skip
+    names = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
+    return {name: _number(getattr(model, f"{name}_")) for name in names if hasattr(model, f"{name}_")}
 
 
-def _largest_deviation(measured: Measured) -> dict[str, Any]:
+def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
     """The group and the cluster in which the share of the group differs most from its share in all rows."""
     worst: dict[str, Any] = {}
-    for column, (names, table) in measured.tables.items():
+    for column, (names, table) in tables.items():
         sizes = table.sum(axis=0)
         overall = table.sum(axis=1, keepdims=True) / table.sum()
         with np.errstate(invalid="ignore"):
@@ -173,18 +237,17 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
     rest = 0 if verbose else max(0, len(notes) - _PRINTED_NOTES)
     more = ", ..." if len(features) > _PRINTED_FEATURES else ""
     lines = [
-        f"{result['method']}: {_count(result['rows'], 'row')}, {_count(len(features), 'feature')}, "
-        f"{_count(len(result['groups']), 'group')}, {_count(result['n_clusters'], 'cluster')}, "
+        f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'feature')}, "
+        f"{count(len(result['groups']), 'group')}, {count(result['n_clusters'], 'cluster')}, "
         f"{result['seconds']:,.1f} s" + (f", {result['passes']} passes" if "passes" in result else ""),
+        *_answer_lines(result),
         f"features: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
         *(f"note: {note}" for note in notes[: len(notes) - rest]),
-        *([f"{_count(rest, 'more note')}: --verbose"] if rest else []),
+        *([f"{count(rest, 'more note')}: --verbose"] if rest else []),
         "",
-        *_metric_lines(result["metrics"]),
-        *_certificate_lines(result),
+        *_metric_lines(result),
         "",
         *_fairness_lines(result),
-        "",
         *_payer_lines(result),
         "",
         *_cluster_lines(result),
@@ -193,44 +256,107 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
     return lines + (["", *outputs] if outputs else [])
 
 
-def _metric_lines(metrics: dict[str, dict[str, float | None]]) -> list[str]:
-    rows = [["", *metrics, ""]]
-    for name in _METRICS:
-        metric = METRICS[name]
-        shown = [_shown(of[name], metric.decimals) for of in metrics.values()]
-        rows.append([metric.label, *shown, f"{metric.direction} is better"])
-    return aligned(rows, left=(0, len(rows[0]) - 1))
-
-
-def _certificate_lines(result: dict[str, Any]) -> list[str]:
-    found = result["certificate"]
-    if found is None:
-        return []
-    # Rounded up, because it is a bound.
-    gap = "unknown" if found["gap"] is None else f"{math.ceil(found['gap'] * 1e5) / 1e5:.3%}"
-    least, cost = found["lower_bound"], found["cost"]
-    compared = f"lower bound {_shown(least, 1)}, cost {_shown(cost, 1)}"
-    is_lower = None not in (least, cost) and cost < least
-    # Whole rows can rarely meet the bounds exactly, so less than a row is said only if it explains a lower cost.
-    if found.get("violation") and (is_lower or found["violation"] >= 1):
-        off = f"the labels are off the bounds by up to {found['violation']:.2g} rows in a cluster"
-        compared += f"; it is lower because {off}" if is_lower else f"; {off}"
-    return [
-        f"certificate: with these centres, no assignment that is as fair is cheaper by more than {gap} ({compared})"
+def _answer_lines(result: dict[str, Any]) -> list[str]:
+    """What was asked and what was got, in words: bounds, cost, who pays, and how sure that is."""
+    found = result["certificate"] or {}
+    worst, method = result["largest_deviation"], result["method"]
+    lines = [f"asked: {line}" for line in result["asked"]] or [
+        "asked: no bound; k-means ignores the groups"
+        if method == "KMeans"
+        else f"asked: no bound; {method} weighs fairness against cost"
     ]
+    off = found.get("violation")
+    kept = "" if off is None else "met" if off == 0 else "met, up to whole rows" if off < 1 else "not met"
+    if kept == "not met":
+        kept += f": the labels are off the bounds by up to {off:.2g} rows in a cluster"
+    furthest = (
+        f"furthest off is {shortened(worst['group'])}: {worst['share']:.1%} of cluster {worst['cluster']}, and "
+        f"{worst['share_in_all']:.1%} of all rows"
+    )
+    lines.append("got: " + "; ".join(filter(None, [kept, furthest])))
+    metrics, costs = result["metrics"], result["cost_per_row"]
+    sse = metrics[method]["sse"]
+    plain = metrics["KMeans"]["sse"] if method != "KMeans" and "KMeans" in metrics else None
+    if not plain:
+        lines.append(f"cost: SSE {_shown(sse, 1)}")
+    else:
+        increase = sse / plain - 1
+        starts = count(result["parameters"].get("n_init", 1), "start")
+        local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
+        lines.append(f"cost: SSE {_shown(sse, 1)}, {_more(increase)} than k-means, also with {starts}{local}")
+        lines += _budget_lines(result, found, round(increase, 3) + 0.0)
+        paid = {
+            g: of[method] / of["KMeans"] - 1 for g, of in costs.items() if g != "all rows" and of["KMeans"]
+        }
+        if paid:
+            most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
+            also = (
+                f", and one of {shortened(least)} {_more(paid[least])}" if paid[most] != paid[least] else ""
+            )
+            lines.append(
+                f"who pays: compared with k-means, a row of {shortened(most)} costs {_more(paid[most])}{also}"
+            )
+    return lines + _certificate_lines(found)
+
+
+def _budget_lines(result: dict[str, Any], found: dict[str, float | None], increase: float) -> list[str]:
+    """Whether a budget was needed, and the tolerance that it buys."""
+    tolerance, given = found.get("tolerance"), result["parameters"].get("max_cost_increase")
+    if tolerance is None:
+        return []
+    budget = "budget" if given is None else f"budget of {given:.1%}"
+    if tolerance == 0:
+        return [f"{budget} not needed: exact shares cost {increase:.1%}"]
+    if tolerance == 1:
+        return [f"{budget} met only without a bound on the shares, which costs {increase:.1%}"]
+    return [f"{budget} met: tolerance {math.ceil(tolerance * 1e4) / 1e4:g} costs {increase:.1%}"]
+
+
+def _certificate_lines(found: dict[str, float | None]) -> list[str]:
+    """How much cheaper other labels, and other centres, may be."""
+    if not found:
+        return []
+    gap, cost, least, off = (found.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
+    # Rounded up, because it is a bound.
+    within = "at a cost that cannot be bounded" if gap is None else f"within {math.ceil(gap * 1e5) / 1e5:.3%}"
+    text = f"certificate: the cheapest labels for these centres, {within}"
+    if cost is not None and least is not None:
+        # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
+        text += f" (cost {_shown(cost, 1)}, "
+        reason = (
+            f"the labels are off the bounds by up to {off:.2g} rows in a cluster"
+            if off
+            else "of rounding errors"
+        )
+        below = f"below the bound {_shown(least, 1)} because {reason})"
+        text += f"lower bound {_shown(least, 1)})" if cost >= least else below
+    text += "; other centres may be cheaper"
+    if spread := found.get("spread"):
+        text += f": the starts that ran to their end are within {spread:.2%} of each other"
+    return [text]
+
+
+def _metric_lines(result: dict[str, Any]) -> list[str]:
+    """The metrics; of several sensitive columns, a table of its own has the fairness by each."""
+    metrics, best = result["metrics"], result["best_possible"]
+    rows = [["", *metrics, "at best", ""]]
+    for name, meaning in list(_METRICS.items())[: 1 if len(result["fairness"]) > 1 else None]:
+        decimals = METRICS[name].decimals
+        shown = [_shown(of[name], decimals) for of in metrics.values()]
+        rows.append([METRICS[name].label, *shown, _shown(best.get(name), decimals), meaning])
+    return aligned(rows, left=(0, len(rows[0]) - 1), width=120)
 
 
 def _fairness_lines(result: dict[str, Any]) -> list[str]:
+    """Balance and Delta by column; for a single column, the metrics have them."""
+    if len(result["fairness"]) < 2:
+        return []
     rows = [["fairness by", "groups", "balance", "at best", "Delta"]]
     for name, of in result["fairness"].items():
         values = [_shown(of[key], 4) for key in ("balance", "best_balance", "delta")]
         rows.append([name, str(of["groups"]), *values])
-    worst = result["largest_deviation"]
-    return [
-        *aligned(rows, left=(0,)),
-        f"the worst: {shortened(worst['group'])} is {worst['share']:.1%} of cluster {worst['cluster']}, and "
-        f"{worst['share_in_all']:.1%} of all rows",
-    ]
+    meanings = [f"{name}: {_METRICS[name.lower()]}" for name in ("balance", "Delta")]
+    return [*aligned(rows, left=(0,)), *meanings, ""]
 
 
 def _payer_lines(result: dict[str, Any]) -> list[str]:
@@ -263,17 +389,23 @@ def _cluster_lines(result: dict[str, Any]) -> list[str]:
     return aligned(rows)
 
 
+def _more(change: float) -> str:
+    # Rounded first, so that nothing is 0.0% less.
+    return f"{abs(change):.1%} {'more' if round(change, 3) >= 0 else 'less'}"
+
+
 def _shown(value: float | None, decimals: int) -> str:
     return "–" if value is None else f"{value:,.{decimals}f}"
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """A number and what is counted, in the singular or the plural."""
     return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
-def aligned(rows: list[list[str]], left: tuple[int, ...] = ()) -> list[str]:
-    """Lines of a table. Columns are aligned to the right, except those in `left`. Long names are cut."""
-    rows = [[shortened(cell) for cell in row] for row in rows]
+def aligned(rows: list[list[str]], left: tuple[int, ...] = (), width: int = 80) -> list[str]:
+    """Lines of a table. Columns are aligned to the right, except those in `left`. Cells are cut at `width`."""
+    rows = [[shortened(cell, width) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -22,7 +22,6 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.store import PreparedDataset
-from fairclust.fronts import pareto
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import Config
@@ -90,45 +89,42 @@ def _beside(
         return [f"{run} has no clustering of {dataset} with K = {n_clusters}"]
     points = best_starts(cells)
     settings = points.groupby("method").params.transform(
-        lambda texts: texts.map(lambda text: varied(text, texts))
+        lambda texts: [varied(text, texts) for text in texts]
     )
-    title = [names.method(str(method)) for method in points.method]
-    points = points.assign(
-        _name=[", ".join(filter(None, pair)) for pair in zip(title, settings, strict=True)]
-    )
-    rows = [
-        [
-            "",
-            "these labels",
-            "best at this cost or less",
-            f"lowest {METRICS[cost].label} at least as fair",
-            "",
-        ]
+    titles = [names.method(str(method)) for method in points.method]
+    shown = [", ".join(filter(None, pair)) for pair in zip(titles, settings, strict=True)]
+    points = points.assign(_name=shown)
+    head = [
+        "",
+        "these labels",
+        "best at this cost or less",
+        f"lowest {METRICS[cost].label} at least as fair",
+        "",
     ]
-    for metric in _FAIRNESS:
-        if metric in scores and metric in points and points[metric].notna().any():
-            rows.append(_row(points, scores, cost, metric))
-    head = f"Beside the {len(points)} settings of {run} with K = {n_clusters} (of each, the best start):"
-    return ["", head, *aligned(rows, left=(0, 2, 3, 4))]
+    rows = [
+        _row(points, scores, cost, metric)
+        for metric in _FAIRNESS
+        if metric in scores and metric in points and points[metric].notna().any()
+    ]
+    title = f"Beside the {len(points)} settings of {run} with K = {n_clusters} (of each, the best start):"
+    return ["", title, *aligned([head, *rows], left=(0, 2, 3, 4))]
 
 
 def _row(points: pd.DataFrame, scores: dict[str, float], cost: str, metric: str) -> list[str]:
-    sign = 1.0 if METRICS[metric].direction == "higher" else -1.0
-    costs, gains = points[cost].to_numpy(float), sign * points[metric].to_numpy(float)
-    mine = float(np.round(scores[cost], _DIGITS)), float(np.round(sign * scores[metric], _DIGITS))
-    costs, gains = np.round(costs, _DIGITS), np.round(gains, _DIGITS)
-    with np.errstate(invalid="ignore"):
-        cheap, fair = np.flatnonzero(costs <= mine[0]), np.flatnonzero(gains >= mine[1])
-    cheap, fair = cheap[~np.isnan(gains[cheap])], fair[~np.isnan(costs[fair])]
-    best = "none" if not len(cheap) else _named(points, cheap[np.argmax(gains[cheap])], metric)
-    cheapest = "none" if not len(fair) else _named(points, fair[np.argmin(costs[fair])], cost)
-    on_front = pareto(np.append(costs, mine[0]), np.append(gains, mine[1]), higher=True)[-1]
-    words = "on the front" if on_front else "not on the front"
+    """The fairest setting at the cost of the labels, the cheapest that is as fair, and whether one beats the labels."""
+    sign = 1 if METRICS[metric].direction == "higher" else -1
+    mine = pd.Series({"cost": scores[cost], "gain": sign * scores[metric]}).round(_DIGITS)
+    known = pd.DataFrame({"cost": points[cost], "gain": sign * points[metric]}).dropna().round(_DIGITS)
+    cheap, fair = known[known.cost <= mine.cost], known[known.gain >= mine.gain]
+    best = "none" if cheap.empty else _named(points.loc[cheap.gain.idxmax()], metric)
+    cheapest = "none" if fair.empty else _named(points.loc[fair.cost.idxmin()], cost)
+    beaten = known.loc[cheap.index.intersection(fair.index)].ne(mine).any(axis=None)
+    words = "not on the front" if beaten else "on the front"
     return [METRICS[metric].label, _shown(metric, scores[metric]), best, cheapest, words]
 
 
-def _named(points: pd.DataFrame, at: int, metric: str) -> str:
-    return f"{_shown(metric, points[metric].iloc[at])} ({points['_name'].iloc[at]})"
+def _named(point: pd.Series, metric: str) -> str:
+    return f"{_shown(metric, point[metric])} ({point['_name']})"
 
 
 def _shown(metric: str, value: float) -> str:
@@ -196,31 +192,28 @@ def _check_range(path: Path, labels: np.ndarray, n_clusters: int) -> None:
 
 
 def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
-    values = pd.to_numeric(cells.str.strip(), errors="coerce").to_numpy(float)
-    with np.errstate(invalid="ignore"):
-        bad = np.flatnonzero(~(np.abs(values) < 2**53) | (values % 1 != 0))
+    values = pd.to_numeric(cells.str.strip(), errors="coerce")
+    bad = cells[~(values.abs() < 2**53) | (values % 1 != 0)]
     if len(bad):
         raise CommandError(
             f"{path}: {len(bad):,} cells of the column '{cells.name}' are no whole numbers, the first is "
-            f"{cells.iloc[bad[0]]!r} in data row {bad[0] + 1}. Fix: write whole numbers"
+            f"{bad.iloc[0]!r} in data row {bad.index[0] + 1}. Fix: write whole numbers"
         )
-    return values.astype(np.int64)
+    return values.to_numpy(np.int64)
 
 
 def _in_order(path: Path, found: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The position in the file of each row of the data."""
-    outside = found[~np.isin(found, rows)]
-    if len(outside):
-        raise CommandError(
-            f"{path} has a row {outside[0]}, which the data do not have; their rows are {rows[0]} to {rows[-1]:,}. "
-            "Fix: count rows from 1"
-        )
-    counts = np.bincount(np.searchsorted(rows, found), minlength=len(rows))
-    for wrong, words in ((counts > 1, "are there more than once"), (counts == 0, "are missing")):
-        if wrong.any():
-            first = rows[np.flatnonzero(wrong)[0]]
+    listed, counts = np.unique(found, return_counts=True)
+    for wrong, words in (
+        (np.setdiff1d(listed, rows), f"are not among the rows of the data, {rows[0]} to {rows[-1]:,}"),
+        (listed[counts > 1], "are there more than once"),
+        (np.setdiff1d(rows, listed), "are missing"),
+    ):
+        if len(wrong):
             raise CommandError(
-                f"{path}: {wrong.sum():,} of {len(rows):,} rows {words}, the first is row {first}. Fix: write each once"
+                f"{path}: {len(wrong):,} of {len(rows):,} rows {words}, the first is row {wrong[0]}. Fix: count rows "
+                "from 1, and write each once"
             )
     return np.argsort(found)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from fairclust.cli import CommandError
 from fairclust.cli.configuration import load
+from fairclust.cli.results import count
 from fairclust.pipeline.blocks import plan_blocks, plan_jobs
 from fairclust.pipeline.config import Config
 from fairclust.pipeline.progress import Progress, block_progress, keyed_cells
-from fairclust.pipeline.results_folder import digest_file
+from fairclust.pipeline.results_folder import cores_of_run, digest_file
 from fairclust.pipeline.scores import read_table
 from fairclust.pipeline.summary import duration
 
@@ -28,7 +30,8 @@ def run(args: argparse.Namespace) -> list[str]:
         _remove(unused)
         return [*lines, f"{megabytes} removed"]
     told = [*lines, f"{megabytes} would be removed by --prune"] if unused else []
-    return [*_progress(config, args.cores), *told]
+    cores = args.cores or cores_of_run(Path(config.results)) or os.cpu_count() or 1
+    return [*_progress(config, cores), *told]
 
 
 def _progress(config: Config, cores: int) -> list[str]:
@@ -53,7 +56,7 @@ def _progress(config: Config, cores: int) -> list[str]:
         known = (
             "unknown, because no fit has ended yet" if not total.timed else f"about {duration(left / cores)}"
         )
-        lines.append(f"time left on {cores} cores: {known}")
+        lines.append(f"time left on {count(cores, 'core')}: {known}")
     return lines
 
 

@@ -13,7 +13,7 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from fairclust.base import FairClusterer
+from fairclust.base import FairClusterer, check_same_order
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame
@@ -131,6 +131,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             `X` has another number of features than in `fit`, or a group is missing or was not seen in `fit`, or a
             combination is new after ``crossed=True``.
         """
+        check_same_order(X, sensitive_features)
         X = self._new_rows(X)
         X = self._frame.into(X)
         codes, prices = self._codes(sensitive_features, X.shape[0])

@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from ot import emd
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
@@ -185,6 +184,9 @@ class FairAlignmentKMeans(FairClusterer):
         rng: np.random.RandomState,
     ) -> _Plan:
         """Optimal transport between the groups, block by block."""
+        # Imported here, because an extra installs it, and `from fairclust import *` needs none.
+        from ot import emd
+
         n_blocks = max(1, min(map(len, rows)) // self.block_size)
         shuffled = [np.array_split(rng.permutation(r), n_blocks) for r in rows]
         parts = []

@@ -23,12 +23,13 @@ from fairclust.pipeline.provenance import package_versions, version_text
 
 @dataclass(frozen=True)
 class Progress:
-    """Counts of cells. Those that are done are not fitted again by a repeated run, whatever their status."""
+    """Counts of cells, of which each is done, failed, skipped or to go. Only those to go are fitted by the next run."""
 
     done: int = 0
-    failed: int = 0  # done or to go, with a status other than 'ok' and 'skipped'
+    failed: int = 0
     skipped: int = 0
     to_go: int = 0
+    again: int = 0  # among those to go: a fit has failed and is tried again
     timed: int = 0  # cells whose fit was timed
     seconds: float = 0.0  # the sum of their wall seconds
 
@@ -42,10 +43,11 @@ class Progress:
 
     def describe(self) -> str:
         """The counts in one line."""
-        text = f"{self.done} of {self.done + self.to_go} cells done"
-        for number, word in ((self.failed, "failed"), (self.skipped, "skipped")):
-            text += f", {number} {word}" if number else ""
-        return text + (f", {self.to_go} to go" if self.to_go else "")
+        cells = self.done + self.failed + self.skipped + self.to_go
+        text = f"{self.done:,} of {cells:,} cells done"
+        for number, word in ((self.failed, "failed"), (self.skipped, "skipped"), (self.to_go, "to go")):
+            text += f", {number:,} {word}" if number else ""
+        return text + (f" ({self.again:,} of them failed before)" if self.again else "")
 
 
 def keyed_cells(config: Config, block: Block) -> list[tuple[str, Cell]]:
@@ -82,21 +84,16 @@ def block_progress(config: Config, block: Block) -> Progress:
     total, is_done = Progress(), _is_done(config)
     with suppress(OSError, DatasetError):
         if read_card(Path(config.results, "data", "prepared", block.dataset))["status"] != "ok":
-            n_cells = len(block.cells())
-            return Progress(done=n_cells, skipped=n_cells)
+            return Progress(skipped=len(block.cells()))
     for _, record in known_records(config, block):
         if record is None:
             total += Progress(to_go=1)
             continue
-        final = is_done(record)
-        total += Progress(
-            done=int(final),
-            failed=int(record["status"] not in ("ok", "skipped")),
-            skipped=int(record["status"] == "skipped"),
-            to_go=int(not final),
-            timed=1,
-            seconds=record["wall_seconds"],
-        )
+        status = {"ok": "done", "skipped": "skipped"}.get(record["status"], "failed")
+        if not is_done(record):
+            total += Progress(again=int(status == "failed"))
+            status = "to_go"
+        total += Progress(**{status: 1}, timed=1, seconds=record["wall_seconds"])
     return total
 
 

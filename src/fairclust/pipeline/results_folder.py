@@ -57,8 +57,10 @@ def foreign_folder(results: Path) -> str:
     )
 
 
-def lock(results: Path) -> IO[bytes] | None:
+def lock(results: Path, cores: int | None = None) -> IO[bytes] | None:
     """Lock the folder of results until the file is closed or this process ends; None if another run has it.
+
+    The file says how many cores the run has, for `fairclust status`.
 
     Snakemake locks the working folder, but two working folders may share their results.
     """
@@ -72,7 +74,18 @@ def lock(results: Path) -> IO[bytes] | None:
         return None
     except OSError:  # a file system without locks
         pass
+    file.truncate(0)
+    file.write(str(cores or "").encode())
+    file.flush()
     return file
+
+
+def cores_of_run(results: Path) -> int | None:
+    """The cores of the run that uses the folder of results, or was the last to use it; None if that is not known."""
+    try:
+        return int((results / _LOCK).read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def tidy(results: Path) -> list[str]:

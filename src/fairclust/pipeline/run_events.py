@@ -80,7 +80,7 @@ class RunEvents:
             results.mkdir(parents=True, exist_ok=True)
         except OSError:
             raise _CannotBegin(_not_writable(results)) from None
-        self._lock = lock(results)
+        self._lock = lock(results, self._workflow.resource_settings.cores)
         if self._lock is None:
             raise _CannotBegin(
                 f"another run is using {results}. Fix: wait until it has ended, or set `results` to another folder"

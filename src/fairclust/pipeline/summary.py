@@ -62,7 +62,8 @@ def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list
     fit = float(fitted.wall_seconds.sum())
     jobs = sum(job_seconds(benchmarks, began).values())
     added = max(0.0, jobs - fit)
-    share = f" ({100 * added / fit:.0f} % of the fitting time)" if fit else ""
+    # Of fits of a few seconds, the share would be thousands of per cent and say nothing.
+    share = f" ({added / fit:.0%} of the fitting time)" if added < fit else ""
     return [
         f"{len(fitted)} cells fitted in this run, {len(frame) - len(fitted)} taken as they were",
         f"fitting {fit:.1f} s; starting, compiling, reading, scoring and drawing {added:.1f} s{share}; "

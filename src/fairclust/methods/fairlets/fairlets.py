@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from ot import emd
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -89,6 +88,9 @@ def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) ->
     if q == 1:
         i, j = linear_sum_assignment(lengths)
     else:
+        # Imported here, because an extra installs it, and `from fairclust import *` needs none.
+        from ot import emd
+
         forbidden = 1 + 2 * lengths.max() * (n + m)
         cost = np.zeros((2 * n + 1, 2 * m + 1))
         cost[: 2 * n, : 2 * m] = np.tile(lengths, (2, 2))

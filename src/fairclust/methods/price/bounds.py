@@ -52,7 +52,7 @@ def bounds_criterion(
     if not sensitive.columns:
         if not bounded:
             raise ValueError(
-                "sensitive_features is missing: pass the group of every row, as in "
+                "sensitive_features is missing: pass the group of every row by keyword, as in "
                 "fit(X, sensitive_features=data['sex']), or bound the sizes of the clusters with size_min or size_max"
             )
         return combine([], sizes, least, most)
@@ -102,12 +102,12 @@ def size_bounds(
     if low.sum() > total + slack:
         raise NotSupported(
             f"size_min={size_min} cannot be met: {n_clusters} clusters would have {low.sum():g} of {total:g} rows. "
-            f"The largest size_min for all of them is {_floor(mean, whole):g}"
+            f"The largest size_min for all of them is {_floor(mean, whole):g}{_meant(size_min)}"
         )
     if high.sum() < total - slack:
         raise NotSupported(
             f"size_max={size_max} cannot be met: {n_clusters} clusters would have {high.sum():g} of {total:g} rows. "
-            f"The smallest size_max for all of them is {-_floor(-mean, whole):g}"
+            f"The smallest size_max for all of them is {-_floor(-mean, whole):g}{_meant(size_max)}"
         )
     if (low > high + slack).any():
         k = int((low - high).argmax())
@@ -116,6 +116,12 @@ def size_bounds(
             "lower size_min or raise size_max"
         )
     return low, high
+
+
+def _meant(size: Any) -> str:
+    """A hint for a small whole number, which counts rows, but may be meant as a multiple of the mean size."""
+    small = isinstance(size, Integral) and int(size) in (1, 2)
+    return f". Whole numbers count rows: {float(size)} is the multiple of the mean size" if small else ""
 
 
 def _floor(value: float, whole: bool) -> float:

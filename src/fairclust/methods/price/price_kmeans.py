@@ -137,6 +137,9 @@ class PriceFairKMeans(PrototypeClusterer):
         are weights.
     certificate_ : list of dict
         Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
+    spread_ : float
+        How much dearer than the cheapest of them the dearest of the starts was that ran to its end, as a fraction. The
+        certificate is about the centres that the cheapest ended with, and not about other centres.
     tolerance_, tolerance_bound_ : float
         Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
         `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
@@ -425,6 +428,8 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
         best: tuple[float, Run, Prices] | None = None
+        ends = [run.last.objective for run in runs]
+        self.spread_ = float(max(ends) / min(ends) - 1) if min(ends) > 0 else 0.0
         for run in runs:
             if best is not None and run.last.objective >= best[0]:
                 # The objective is a lower bound on the cost of this run, so it cannot be cheaper.

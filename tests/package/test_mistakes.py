@@ -1,0 +1,85 @@
+"""Mistakes that users of the estimators make, and the messages that explain them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.model_selection import GridSearchCV
+
+from fairclust import FairnessScorer, KMeans, PriceFairKMeans, VariationalFairKMeans, cheapest_fair
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["age", "income"], index=[f"p{i}" for i in range(80)])
+    return X, pd.Series(np.where(rng.random(80) < 0.5, "f", "m"), index=X.index, name="sex")
+
+
+@pytest.mark.parametrize("cls", [PriceFairKMeans, VariationalFairKMeans, KMeans])
+def test_rows_and_groups_in_different_orders_are_refused(people, cls):
+    X, sex = people
+    model = cls(2, random_state=0).fit(X, sensitive_features=sex)
+    shuffled = sex.sample(frac=1, random_state=0)
+    for groups in (shuffled, {"sex": shuffled}, shuffled.to_frame()):
+        with pytest.raises(ValueError, match=r"in different orders: row 0 is 'p0' in X, .*loc\[X\.index\]"):
+            cls(2).fit(X, sensitive_features=groups)
+    labels = cls(2, random_state=0).fit_predict(X, sensitive_features=shuffled.loc[X.index])
+    np.testing.assert_array_equal(labels, model.labels_)
+    # Rows are paired by position if the indexes have nothing to do with each other, or one has none.
+    for groups in (sex.to_numpy(), sex.tolist(), sex.reset_index(drop=True)):
+        np.testing.assert_array_equal(
+            cls(2, random_state=0).fit_predict(X, sensitive_features=groups), labels
+        )
+    if cls is PriceFairKMeans:
+        with pytest.raises(ValueError, match="in different orders"):
+            model.predict(X, sensitive_features=shuffled)
+
+
+@pytest.mark.parametrize("cls", [PriceFairKMeans, VariationalFairKMeans])
+def test_groups_as_the_second_argument(people, cls):
+    with pytest.raises(ValueError, match=r"by keyword, as in fit\(X, sensitive_features="):
+        cls(2).fit(*people)
+
+
+def test_one_cluster_warns(people):
+    X, sex = people
+    with pytest.warns(UserWarning, match="n_clusters=1 puts all rows in one cluster"):
+        KMeans(1).fit(X, sensitive_features=sex)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ({"tolerance": -0.1}, "Got -0.1 instead. It is how far a share may be off, .* 0 is the strictest"),
+        ({"size_max": 1}, "Whole numbers count rows: 1.0 is the multiple of the mean size"),
+    ],
+)
+def test_parameters_that_mean_something_else(people, parameter, message):
+    X, sex = people
+    with pytest.raises(ValueError, match=message):
+        PriceFairKMeans(4, **parameter).fit(X, sensitive_features=sex)
+
+
+def test_missing_cells_name_the_imputer(people):
+    X, sex = people
+    X.iloc[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"column 'income'.*SimpleImputer"):
+        KMeans(2).fit(X, sensitive_features=sex)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_search_without_metadata_routing_says_so(people, many):
+    X, sex = people
+    scorers = {"cost": FairnessScorer("sse"), "balance": FairnessScorer()} if many else FairnessScorer()
+    search = GridSearchCV(
+        PriceFairKMeans(2, n_init=1, random_state=0),
+        {"tolerance": [0, 0.2]},
+        scoring=scorers,
+        refit=cheapest_fair(balance=0.0) if many else True,
+        cv=2,
+    )
+    with pytest.raises(BaseException, match=r"set_config\(enable_metadata_routing=True\) before the search"):
+        search.fit(X, sensitive_features=sex)
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert search.fit(X, sensitive_features=sex).best_params_
