@@ -90,7 +90,7 @@ def test_kernels_that_were_just_compiled_compute_the_same_digits_as_kernels_from
 KERNEL = """
 import numpy as np
 import fairclust.kernels.capture
-from fairclust.methods.price.rounding import shortest_paths
+from fairclust.kernels.flow import shortest_paths
 kernel = fairclust.kernels.capture._take_out
 kernel(0, np.zeros(1, bool), np.ones((1, 1), bool), np.ones(1, int))
 print(sum(kernel.stats.cache_hits.values()), kernel.stats.cache_path, shortest_paths.stats.cache_path)

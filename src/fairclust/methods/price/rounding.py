@@ -9,14 +9,17 @@ among the points near the boundaries.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numba import njit
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from fairclust.kernels.flow import shortest_paths
+from fairclust.kernels.weighted import WeightedPotentials
 from fairclust.methods.price.criteria import Criterion
+from fairclust.methods.price.prices import Prices, temperature_unit
 from fairclust.solvers.points import Points
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
@@ -28,7 +31,7 @@ _MAX_NODES = 20
 _TOLERANCE = 0.05
 # If the rows cannot all be met, the objective adds these costs for each point of the largest excess and of the sum of
 # all excesses.
-WORST, _ALL = 100.0, 10.0
+_WORST, _ALL = 100.0, 10.0
 # For exact shares of two groups, these limits on the deviation of a cell, in points, are tried in turn.
 _MOST_OFF = 0.03, 0.06, 0.12, 0.25, 0.5, 1.0
 # If the rows cannot all be met, tables with more cells than this are rounded by a flow only, which is fast and changes
@@ -48,104 +51,109 @@ _POINTS, _OF_BOUNDARY, _NODES = 40, 2, 50
 # `move_singly`: the number of points of each group that can move at each boundary, and the most moves for each cell of
 # the table.
 _NEARBY, _MOST_MOVES = 6, 10
+# With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
+# multipliers it is not tried, because it would take long.
+# With more than _FEW_CLUSTERS clusters it is not tried either, because there are points at every boundary.
+_FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
+# With more helpers in all clusters than this, mixed-integer programs take minutes.
+_MOST_HELPERS = 100
 # This fraction of the mean regret is added to every regret, so that none is zero.
 _FREE = 1e-6
 _PRICED = 0.2
 
 
-def integer_table(
-    soft: np.ndarray, prices: np.ndarray, criterion: Criterion, multipliers: np.ndarray | None = None
-) -> np.ndarray:
-    """A cheap integer table close to a soft table: the cheapest that meets the criterion's rows, or the least excess.
+def round_prices(
+    points: Points, criterion: Criterion, solved: Prices
+) -> tuple[np.ndarray, float, np.ndarray, float]:
+    """Labels within the bounds, obtained from the argmin at the prices by moving few points.
+
+    Returns them with the sum of their potentials, their table, and the least of `Potentials.priced`.
+    """
+    labels, counts, cost, least = points.priced(solved.prices)
+    unit = temperature_unit(points)
+    weights = points.weights if isinstance(points, WeightedPotentials) else None
+    soft, prices = soft_table(solved), solved.prices / unit
+
+    def moved(labels: Any, counts: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
+        # The prices do not show how much it costs to move points that lie far from all others, so a table is chosen by
+        # what it costs.
+        charges = [_WORST * unit * float(criterion.excess(table).max()) for table in tables]
+        return move_to_table(points, solved.prices, labels, counts, tables, charges)
+
+    nearby = None
+    small = (
+        criterion.combined
+        and solved.multipliers.size <= _FEW_ROWS
+        and counts.shape[1] <= _FEW_CLUSTERS
+        and points.n_samples < _FEW * counts.size
+    )
+    if small:
+        nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
+        if criterion.excess(nearby[1]).max() <= _accepted(criterion):
+            return nearby[0], cost + nearby[2], nearby[1], least
+    if weights is not None:
+        added = move_singly(points, criterion, solved.prices, labels, counts, weights)
+    elif criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
+        free, table = (labels.copy(), counts.copy()), flow_table(soft, prices, criterion)
+        added, counts = moved(labels, counts, [np.rint(counts) if table is None else table])
+        added += move_singly(points, criterion, solved.prices, labels, counts)
+        # Single moves are chosen one after the other, so other moves to the same table can cost less.
+        again, _ = moved(*free, [np.rint(counts)])
+        if again < added:
+            labels, added = free[0], again
+    else:
+        tables = integer_tables(soft, prices, criterion, solved.multipliers / unit)
+        added, counts = moved(labels, counts, tables)
+    if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
+        labels, counts, added = nearby
+    return labels, cost + added, counts, least
+
+
+def soft_table(solved: Prices) -> np.ndarray:
+    """The table at the prices, scaled so that its rows sum to whole numbers, the sizes of the groups."""
+    totals = solved.mass.sum(axis=1, keepdims=True)
+    return solved.mass * (np.rint(totals) / totals)
+
+
+def _accepted(criterion: Criterion) -> float:
+    """The excess with which a table counts as within the bounds: a point if some are equalities, else a rounding error.
+
+    Whole points can rarely meet equalities.
+    """
+    return 1.0 if criterion.exact.any() else _MET
+
+
+def integer_tables(
+    soft: np.ndarray, prices: np.ndarray, criterion: Criterion, multipliers: np.ndarray
+) -> list[np.ndarray]:
+    """The cheapest integer table that was found within the bounds, or several near the soft one if none was.
 
     `prices` say how much one more point in a cell saves, in units of the mean gap of the potentials, and `multipliers`
-    how much a row's limit, raised by one, saves. These serve criteria that `combine` has made, and large tables.
+    how much a row's limit, raised by one, saves.
     """
-    if criterion.equal:
-        return _least_excess(tables_of_equal_shares(soft, prices, criterion), criterion)
-    large = criterion.combined or soft.size > _LARGE
     tables: list[np.ndarray | None] = []
-    if large and multipliers is not None:
-        tables.append(_search_at_sizes(soft, prices, multipliers, criterion))
-    if not large or soft.size <= _SEARCHED_CELLS:
-        tables.append(_search(soft, prices, criterion, strict=True))
-    # Whole points can rarely meet equalities, so an excess of up to one point is accepted there.
-    allowed = 1.0 if criterion.exact.any() else _MET
-    good = [t for t in tables if t is not None and criterion.excess(t.astype(float)).max() <= allowed]
-    if good:
-        return min(good, key=lambda table: -float((prices * table).sum()))
-    tables.append(flow_table(soft, prices, criterion))
-    if soft.size <= _SEARCHED_CELLS:
-        tables.append(_search(soft, prices, criterion, strict=False))
-    return _least_excess(tables, criterion)
+    if not criterion.equal:
+        large = criterion.combined or soft.size > _LARGE
+        if large:
+            sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(np.rint(soft.sum())))
+            tables.append(None if sizes is None else _search(soft, prices, criterion, sizes=sizes))
+        if not large or soft.size <= _SEARCHED_CELLS:
+            tables.append(_search(soft, prices, criterion, strict=True))
+        accepted = _accepted(criterion)
+        good = [table for table in tables if table is not None and criterion.excess(table).max() <= accepted]
+        if good:
+            return [max(good, key=lambda table: float((prices * table).sum()))]
+    return [table for table in tables if table is not None] + tables_near(soft, prices, criterion)
 
 
-def tables_of_equal_shares(
-    soft: np.ndarray, prices: np.ndarray, criterion: Criterion
-) -> list[np.ndarray | None]:
-    """Integer tables near the soft one whose clusters have nearly the shares of `exact_shares`."""
+def tables_near(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> list[np.ndarray]:
+    """Integer tables near the soft one that exceed the bounds by little, mostly by less than a point in any cell."""
     tables = [flow_table(soft, prices, criterion)]
-    if soft.size <= _SEARCHED_CELLS and len(soft) == 2:
+    if soft.size <= _SEARCHED_CELLS and criterion.equal and len(soft) == 2:
         tables.append(_shares_of_two(soft, prices, criterion.high))
     elif soft.size <= _SEARCHED_CELLS:
-        tables.append(_search(soft, prices, criterion, strict=False))
-    return tables
-
-
-def _least_excess(tables: Sequence[np.ndarray | None], criterion: Criterion) -> np.ndarray:
-    found = min(
-        (table for table in tables if table is not None),
-        key=lambda table: float(criterion.excess(table.astype(float)).max()),
-        default=None,
-    )
-    if found is None:
-        raise RuntimeError("HiGHS found no integer table")
-    return found
-
-
-def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> list[np.ndarray]:
-    """Integer tables near the soft table whose cells are outside their bounds by at most one point."""
-    tables = [flow_table(soft, prices, criterion)]
-    if soft.size <= _SEARCHED_CELLS:
-        tables.append(_search(soft, prices, criterion, strict=False))
-    return [
-        table for table in tables if table is not None and criterion.excess(table.astype(float)).max() <= 1
-    ]
-
-
-def _search_at_sizes(
-    soft: np.ndarray, prices: np.ndarray, multipliers: np.ndarray, criterion: Criterion
-) -> np.ndarray | None:
-    """Round the cluster sizes, then find the cheapest integer table near `soft` that meets or least breaks the rows.
-
-    At fixed sizes each row bounds a sum of cells by a whole number. Nearly all vertices of the linear program are then
-    integers. With one column all of them are, because the program is a flow.
-    """
-    factors = criterion.factors
-    n_clusters = soft.shape[1]
-    limits = np.broadcast_to(criterion.limits, (len(factors.value), n_clusters))
-    sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(np.rint(soft.sum(axis=1)).sum()))
-    if sizes is None:
-        return None
-    own = np.flatnonzero(factors.value >= 0)
-    value, helpers, exact = factors.value[own], criterion.helpers[own], criterion.exact[own, None]
-    # Divided by the magnitude of its sign, a row bounds the number of points of a value. That is a whole number, so the
-    # bound is rounded to one.
-    scale = np.abs(factors.sign[own])[:, None]
-    most = (limits - factors.size[:, None] * sizes)[own] / scale
-    whole = ~helpers.any(axis=1) & np.all(np.isin(factors.values[value], (0, 1)), axis=1)
-    least = np.where(exact, np.floor(most + _NEAR), -np.inf)
-    most = np.where(exact, np.ceil(most - _NEAR), most)
-    most = np.where(whole[:, None], np.floor(most + _NEAR), most)
-    program = _near(soft, prices, _NEAR_CELLS, sizes)
-    program.variables("helpers", np.zeros((helpers.shape[1], n_clusters)), -np.inf)
-    program.variables("excess", np.full(most.shape, WORST))
-    each, over = sparse.eye_array(n_clusters), sparse.eye_array(most.size)
-    sums = sparse.kron(np.sign(factors.sign[own])[:, None] * factors.values[value], each)
-    free = sparse.kron(helpers / scale, each)
-    program.rows(-np.inf, most, table=sums, helpers=free, excess=-over)
-    program.rows(least, np.inf, table=sums, helpers=free, excess=over)
-    return _best_table(program, criterion)
+        tables.append(_search(soft, prices, criterion))
+    return [table for table in tables if table is not None]
 
 
 def _whole_sizes(
@@ -271,24 +279,26 @@ def _shares_of_two(soft: np.ndarray, prices: np.ndarray, shares: np.ndarray) -> 
                 table[:, k] += shifts[list(pair)]
                 at = [at[0] - pair[0], at[1] - pair[1]]
             worst = float(np.abs(shares[1] * table[0] - shares[0] * table[1]).max())
-            found.append((best[first, second] + WORST * worst, table))
+            found.append((best[first, second] + _WORST * worst, table))
         if len(found) == 3:
             break
     return min(found, key=lambda pair: pair[0])[1].astype(np.int64) if found else None
 
 
-def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: bool) -> np.ndarray | None:
+def _search(
+    soft: np.ndarray,
+    prices: np.ndarray,
+    criterion: Criterion,
+    *,
+    sizes: np.ndarray | None = None,
+    strict: bool = False,
+) -> np.ndarray | None:
     """The best integer table near the soft one, by a mixed-integer program; None if none is found.
 
-    If `strict`, the table must meet all rows.
+    If `strict`, the table must meet all rows. With `sizes`, the clusters have these sizes, and nearly all vertices of
+    the linear program are integers. With one column all of them are, because the program is a flow.
     """
-    program = _near(soft, prices, _WINDOW + _PER_EXCESS * int(criterion.excess(soft).max()))
-    _bound(program, criterion, "table", np.eye(len(soft)), np.zeros(soft.shape), strict=strict)
-    return _best_table(program, criterion)
-
-
-def _near(soft: np.ndarray, prices: np.ndarray, window: int, sizes: np.ndarray | None = None) -> Program:
-    """A program whose variables are an integer table near the soft one, with cluster `sizes`, and its distance."""
+    window = _NEAR_CELLS if sizes is not None else _WINDOW + _PER_EXCESS * int(criterion.excess(soft).max())
     program = Program()
     in_group = np.rint(soft.sum(axis=1))
     # Subtracting a constant from each group's prices does not change which table is best. It makes the objective
@@ -305,7 +315,10 @@ def _near(soft: np.ndarray, prices: np.ndarray, window: int, sizes: np.ndarray |
         program.rows(sizes, sizes, table=of_clusters)
     program.rows(-np.inf, soft, table=cells, far=-cells)
     program.rows(-np.inf, -soft, table=-cells, far=-cells)
-    return program
+    _bound(program, criterion, "table", np.eye(len(soft)), np.zeros(soft.shape), sizes=sizes, strict=strict)
+    criterion.work.program(program.n_entries)
+    found = program.solve(nodes=_MAX_NODES, gap=_TOLERANCE, seconds=SECONDS)
+    return None if found is None else np.rint(found.values["table"]).astype(np.int64)
 
 
 def _bound(
@@ -315,52 +328,87 @@ def _bound(
     members: np.ndarray,
     fixed: np.ndarray,
     *,
+    sizes: np.ndarray | None = None,
     strict: bool = False,
 ) -> None:
     """Bound the table ``fixed + members @ variables``, for variables `name` of shape (n, n_clusters).
 
-    Unless `strict`, the bounds may be exceeded at a cost.
+    Unless `strict`, the bounds may be exceeded at a cost. `sizes` are those of the clusters if they are fixed.
     """
-    rows, helpers, exact = criterion.rows, criterion.helpers, criterion.exact
-    limits = np.broadcast_to(criterion.limits, (len(rows), fixed.shape[1]))
-    if criterion.equal:
-        # Add the row of the last group, which the criterion leaves out.
-        rows, limits = np.vstack([rows, -rows.sum(axis=0)]), np.zeros((len(rows) + 1, fixed.shape[1]))
-        helpers, exact = np.empty((len(rows), 0)), np.ones(len(rows), bool)
-    # An equality is a bound on both sides.
-    sides, helpers = np.vstack([rows, -rows[exact]]), np.vstack([helpers, -helpers[exact]])
-    most = np.vstack([limits, -limits[exact]]) - sides @ fixed
+    sides, most, helpers = _sides(criterion, fixed.shape[1]) if sizes is None else _at_sizes(criterion, sizes)
+    most = most - sides @ fixed
     each, over = sparse.eye_array(fixed.shape[1]), sparse.eye_array(most.size)
     program.variables("helpers", np.zeros((helpers.shape[1], fixed.shape[1])), -np.inf)
     highest = 0.0 if strict else np.inf
     program.variables("excess", np.full(most.shape, _ALL), 0.0, highest)
-    program.variables("worst", np.array([WORST]), 0.0, highest)
+    program.variables("worst", np.array([_WORST]), 0.0, highest)
     matrix = {name: sparse.kron(sides @ members, each), "helpers": sparse.kron(helpers, each)}
     program.rows(-np.inf, most, **matrix, excess=-over)
     program.rows(-np.inf, 0.0, excess=over, worst=-np.ones((most.size, 1)))
 
 
-def _best_table(program: Program, criterion: Criterion) -> np.ndarray | None:
-    criterion.work.program(program.n_entries)
-    found = program.solve(nodes=_MAX_NODES, gap=_TOLERANCE, seconds=SECONDS)
-    return None if found is None else np.rint(found.values["table"]).astype(np.int64)
+def _sides(criterion: Criterion, n_clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows on a table as inequalities, with their limits and helpers. An equality is a bound on both sides."""
+    rows, helpers, exact = criterion.rows, criterion.helpers, criterion.exact
+    limits = np.broadcast_to(criterion.limits, (len(rows), n_clusters))
+    if criterion.equal:
+        # Add the row of the last group, which the criterion leaves out.
+        rows, limits = np.vstack([rows, -rows.sum(axis=0)]), np.zeros((len(rows) + 1, n_clusters))
+        helpers, exact = np.empty((len(rows), 0)), np.ones(len(rows), bool)
+    sides, helpers = np.vstack([rows, -rows[exact]]), np.vstack([helpers, -helpers[exact]])
+    return sides, np.vstack([limits, -limits[exact]]), helpers
+
+
+def _at_sizes(criterion: Criterion, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `_sides` for clusters of these sizes, where each row bounds a sum of cells by a whole number."""
+    factors = criterion.factors
+    limits = np.broadcast_to(criterion.limits, (len(factors.value), len(sizes)))
+    own = np.flatnonzero(factors.value >= 0)
+    values, exact = factors.values[factors.value[own]], criterion.exact[own]
+    scale = np.abs(factors.sign[own])[:, None]
+    helpers = criterion.helpers[own] / scale
+    # Divided by the magnitude of its sign, a row bounds the number of points of a value. That is a whole number, so the
+    # bound is rounded to one.
+    most = (limits - factors.size[:, None] * sizes)[own] / scale
+    whole = ~helpers.any(axis=1) & np.isin(values, (0, 1)).all(axis=1)
+    up, down = np.ceil(most - _NEAR), np.floor(most + _NEAR)
+    rounded = np.where(exact[:, None], up, np.where(whole[:, None], down, most))
+    rows = np.sign(factors.sign[own])[:, None] * values
+    return (
+        np.vstack([rows, -rows[exact]]),
+        np.vstack([rounded, -down[exact]]),
+        np.vstack([helpers, -helpers[exact]]),
+    )
 
 
 def move_to_table(
-    points: Points, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray, table: np.ndarray
-) -> float:
-    """Change labels in place, at the least cost, until their counts are those of `table`; returns the cost.
+    points: Points,
+    prices: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    tables: Sequence[np.ndarray],
+    charges: ArrayLike = 0.0,
+) -> tuple[float, np.ndarray]:
+    """Change labels in place until their counts are those of one of the tables; returns the cost and the table.
 
-    The labels are those that `Points.priced` returns for these prices.
+    The table for which the least cost of moving points plus its charge is least is chosen. The labels are those that
+    `Points.priced` returns for these prices.
     """
-    surplus = (counts - table).astype(np.int64)
-    added = 0.0
-    for j, rows, excess in points.movable(prices, labels, np.maximum(surplus, 0).sum(axis=1)):
-        old = labels[rows].astype(np.int64)
-        new = shortest_paths(excess + prices[j], old, surplus[j].copy())
-        added += float((excess[np.arange(len(rows)), new] - excess[np.arange(len(rows)), old]).sum())
+    if not tables:
+        raise RuntimeError("HiGHS found no integer table")
+    surplus = [(counts - table).astype(np.int64) for table in tables]
+    units = np.max([np.maximum(of_table, 0).sum(axis=1) for of_table in surplus], axis=0)
+    added, moved = np.zeros(len(tables)), [[] for _ in tables]
+    for j, rows, excess in points.movable(prices, labels, units):
+        old, each = labels[rows].astype(np.int64), np.arange(len(rows))
+        for i, of_table in enumerate(surplus):
+            new = shortest_paths(excess + prices[j], old, of_table[j].copy())
+            added[i] += float((excess[each, new] - excess[each, old]).sum())
+            moved[i].append((rows, new))
+    best = int(np.argmin(added + charges))
+    for rows, new in moved[best]:
         labels[rows] = new
-    return added
+    return float(added[best]), tables[best].astype(float)
 
 
 def move_nearby(
@@ -483,69 +531,3 @@ def move_singly(
         added += float(weights[p] * (cost[p, k] - cost[p, own[p]]))
         labels[rows[[p]]] = np.array([k])
     return added
-
-
-@njit(cache=True, nogil=True)
-def shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
-    """Cheapest labels with the wanted cluster sizes, by successive shortest paths from labels cheapest for their own.
-
-    The nodes are the clusters, and an edge costs what the cheapest change of a point costs. Dijkstra's algorithm runs
-    on costs plus differences of `height`, as Suurballe's does, so rounding errors cannot create a negative cycle.
-    """
-    n_points, n_clusters = cost.shape
-    own = before.copy()
-    edges = [[(0.0, 0) for _ in range(0)] for _ in range(n_clusters * n_clusters)]
-    for p in range(n_points):
-        k = own[p]
-        for other in range(n_clusters):
-            if other != k:
-                edges[k * n_clusters + other].append((cost[p, other] - cost[p, k], p))
-    for edge in edges:
-        heapq.heapify(edge)
-    height = np.zeros(n_clusters)
-    distance = np.empty(n_clusters)
-    parent = np.empty(n_clusters, np.int64)
-    done = np.empty(n_clusters, np.bool_)
-    while surplus.max() > 0:
-        for k in range(n_clusters):
-            distance[k] = 0.0 if surplus[k] > 0 else np.inf
-            parent[k] = -1
-            done[k] = False
-        for _ in range(n_clusters):
-            k = -1
-            for other in range(n_clusters):
-                if not done[other] and distance[other] < np.inf and (k < 0 or distance[other] < distance[k]):
-                    k = other
-            if k < 0:
-                break
-            done[k] = True
-            for other in range(n_clusters):
-                if done[other]:
-                    continue
-                edge = edges[k * n_clusters + other]
-                while len(edge) > 0 and own[edge[0][1]] != k:
-                    heapq.heappop(edge)
-                if len(edge) > 0:
-                    reach = distance[k] + max(0.0, edge[0][0] + height[k] - height[other])
-                    if reach < distance[other]:
-                        distance[other] = reach
-                        parent[other] = k
-        end = -1
-        for k in range(n_clusters):
-            if surplus[k] < 0 and distance[k] < np.inf and (end < 0 or distance[k] < distance[end]):
-                end = k
-        if end < 0:
-            break
-        for k in range(n_clusters):
-            height[k] += min(distance[k], distance[end])
-        surplus[end] += 1
-        while parent[end] >= 0:
-            k = parent[end]
-            p = heapq.heappop(edges[k * n_clusters + end])[1]
-            own[p] = end
-            for other in range(n_clusters):
-                if other != end:
-                    heapq.heappush(edges[end * n_clusters + other], (cost[p, other] - cost[p, end], p))
-            end = k
-        surplus[end] -= 1
-    return own
