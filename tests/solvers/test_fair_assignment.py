@@ -16,6 +16,7 @@ from fairclust.kernels.points import TiledPoints
 from fairclust.methods.price import fair_assignment as module
 from fairclust.methods.price import rounding
 from fairclust.methods.price.criteria import gap_bound, make_criterion, share_bounds
+from fairclust.methods.price.tables import tables_near
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 from toys import make_grouped_blobs
 
@@ -311,5 +312,5 @@ def test_soft_tables_whose_rounded_sizes_no_table_has():
     # The first three clusters have the largest fractions, but only one point is between them.
     soft = np.zeros((5, 23))
     soft[0, :3], soft[1:, 3:] = 1 / 3, 0.05
-    for found in rounding.tables_near(soft, np.zeros(soft.shape), gap_bound(0.2, np.ones(5))):
+    for found in tables_near(soft, np.zeros(soft.shape), gap_bound(0.2, np.ones(5))):
         np.testing.assert_array_equal(found.sum(axis=1), 1)

@@ -9,7 +9,8 @@ from scipy.optimize import linear_sum_assignment
 
 from fairclust.methods.price.criteria import exact_shares, ratio_bound, share_bounds
 from fairclust.methods.price.prices import dual_prices
-from fairclust.methods.price.rounding import integer_tables, move_to_table, tables_near
+from fairclust.methods.price.rounding import move_to_table
+from fairclust.methods.price.tables import integer_tables, tables_near
 
 
 def cheapest_with_table(a, codes, table):

@@ -16,7 +16,8 @@ from fairclust.kernels.points import TiledPoints
 from fairclust.methods.price.criteria import Criterion
 from fairclust.methods.price.fair_assignment import solve
 from fairclust.methods.price.prices import Prices, temperature_unit
-from fairclust.methods.price.rounding import move_to_table, soft_table, tables_near
+from fairclust.methods.price.rounding import move_to_table, soft_table
+from fairclust.methods.price.tables import tables_near
 from fairclust.solvers.alternation import Prototypes
 
 _MOST_MOVES = 2000
