@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fairclust.kernels.flow import shortest_paths
 from fairclust.kernels.weighted import WeightedPotentials
@@ -90,7 +89,7 @@ def move_to_table(
     labels: np.ndarray,
     counts: np.ndarray,
     tables: Sequence[np.ndarray],
-    charges: ArrayLike = 0.0,
+    charges: Sequence[float] | float = 0.0,
 ) -> tuple[float, np.ndarray]:
     """Change labels in place until their counts are those of one of the tables; returns the cost and the table.
 
@@ -101,14 +100,15 @@ def move_to_table(
         raise RuntimeError("HiGHS found no integer table")
     surplus = [(counts - table).astype(np.int64) for table in tables]
     units = np.max([np.maximum(of_table, 0).sum(axis=1) for of_table in surplus], axis=0)
-    added, moved = np.zeros(len(tables)), [[] for _ in tables]
+    added = np.zeros(len(tables))
+    moved: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in tables]
     for j, rows, excess in points.movable(prices, labels, units):
         old, each = labels[rows].astype(np.int64), np.arange(len(rows))
         for i, of_table in enumerate(surplus):
             new = shortest_paths(excess + prices[j], old, of_table[j].copy())
             added[i] += float((excess[each, new] - excess[each, old]).sum())
             moved[i].append((rows, new))
-    best = int(np.argmin(added + charges))
+    best = int(np.argmin(added + np.asarray(charges)))
     for rows, new in moved[best]:
         labels[rows] = new
     return float(added[best]), tables[best].astype(float)

@@ -15,7 +15,7 @@ _WINDOW, _PER_EXCESS = 3, 2
 _MAX_NODES = 20
 _TOLERANCE = 0.05
 # If the rows cannot all be met, the objective adds these costs for each point of the largest excess and of the sum of
-# all excesses.
+# all excesses; at fixed sizes of the clusters, the first for the sum.
 WORST, _ALL = 100.0, 10.0
 # For exact shares of two groups, these limits on the deviation of a cell, in points, are tried in turn.
 _MOST_OFF = 0.03, 0.06, 0.12, 0.25, 0.5, 1.0
@@ -263,8 +263,10 @@ def bound_table(
     each, over = sparse.eye_array(fixed.shape[1]), sparse.eye_array(most.size)
     program.variables("helpers", np.zeros((helpers.shape[1], fixed.shape[1])), -np.inf)
     highest = 0.0 if strict else np.inf
-    program.variables("excess", np.full(most.shape, _ALL), 0.0, highest)
-    program.variables("worst", np.array([WORST]), 0.0, highest)
+    # At fixed sizes nearly all vertices are whole, but not if one variable is the largest of all excesses.
+    each_costs, worst_costs = (_ALL, WORST) if sizes is None else (WORST, 0.0)
+    program.variables("excess", np.full(most.shape, each_costs), 0.0, highest)
+    program.variables("worst", np.array([worst_costs]), 0.0, highest)
     matrix = {name: sparse.kron(sides @ members, each), "helpers": sparse.kron(helpers, each)}
     program.rows(-np.inf, most, **matrix, excess=-over)
     program.rows(-np.inf, 0.0, excess=over, worst=-np.ones((most.size, 1)))
