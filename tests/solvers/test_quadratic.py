@@ -4,11 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from fairclust.methods.price.criteria import exact_shares, share_bounds
+from fairclust.methods.price.criteria import share_bounds
 from fairclust.methods.price.quadratic import (
     nonnegative_minimum,
     step_of_bands,
-    step_of_equal_rows,
     step_of_equal_shares,
     step_of_rows_that_bind,
 )
@@ -33,19 +32,8 @@ def test_step_of_equal_shares_solves_the_model():
     np.testing.assert_allclose(left, np.broadcast_to(left[0], left.shape), atol=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_both_steps_of_equal_shares_are_the_same(seed):
-    blocks, mass, shares = curved(4, 6, seed)
-    blocks += 0.1 * np.eye(6)
-    criterion = exact_shares(shares)
-    step = step_of_equal_rows(criterion.rows, blocks, criterion.rows @ mass - criterion.limits)
-    np.testing.assert_allclose(
-        criterion.prices(step), step_of_equal_shares(blocks, mass, shares), atol=1e-4 * np.abs(step).max()
-    )
-
-
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_both_steps_of_bands_are_that_of_the_dense_system(scale, seed):
     n_groups, n_clusters, damping = 5, 4, 0.3
     blocks, mass, shares = curved(n_groups, n_clusters, seed)

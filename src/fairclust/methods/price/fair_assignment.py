@@ -15,16 +15,8 @@ from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work
-from fairclust.methods.price.prices import Prices, dual_prices, temperature_unit
-from fairclust.methods.price.rounding import (
-    WORST,
-    flow_table,
-    integer_table,
-    move_nearby,
-    move_singly,
-    move_to_table,
-    tables_of_equal_shares,
-)
+from fairclust.methods.price.prices import Prices, dual_prices
+from fairclust.methods.price.rounding import round_prices
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.points import Points
 
@@ -46,14 +38,6 @@ _DOUBLE_ENTRIES = 1 << 23
 _BLOCK_ROWS = 1 << 14
 # Lower temperatures are used only if the relative rounding error of the sums is at most this.
 _DOUBLE_ROUNDING = 1e-12
-# With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
-# multipliers it is not tried, because it would take long.
-# With more than _FEW_CLUSTERS clusters it is not tried either, because there are points at every boundary.
-_FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
-# With more helpers in all clusters than this, mixed-integer programs take minutes.
-_MOST_HELPERS = 100
-# A smaller excess over the bounds is a rounding error of HiGHS.
-_MET = 1e-5
 
 
 @dataclass(frozen=True)
@@ -351,66 +335,6 @@ def _deepen(points: Points, criterion: Criterion, found: Prices) -> tuple[Prices
             break
         found, least = new, new_least
     return found, abs(found.cost - least) <= 100 * _TIGHT * abs(least)
-
-
-def round_prices(
-    points: Points, criterion: Criterion, solved: Prices
-) -> tuple[np.ndarray, float, np.ndarray, float]:
-    """Labels within the bounds, obtained from the argmin at the prices by moving few points.
-
-    Returns them with the sum of their potentials, their table, and the least of `Potentials.priced`.
-    """
-    labels, counts, cost, least = points.priced(solved.prices)
-    unit = temperature_unit(points)
-    weights = points.weights
-    nearby = None
-    small = (
-        criterion.combined
-        and solved.multipliers.size <= _FEW_ROWS
-        and solved.prices.shape[1] <= _FEW_CLUSTERS
-    )
-    if small and points.n_samples < _FEW * counts.size:
-        nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
-        # Whole points can rarely meet equalities, so an excess of up to one point is accepted there.
-        if criterion.excess(nearby[1]).max() <= (1.0 if criterion.exact.any() else _MET):
-            return nearby[0], cost + nearby[2], nearby[1], least
-    if weights is not None:
-        added = move_singly(points, criterion, solved.prices, labels, counts, weights)
-    elif criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
-        added, table = 0.0, flow_table(soft_table(solved), solved.prices / unit, criterion)
-        free = labels.copy(), counts.copy()
-        if table is not None:
-            added = move_to_table(points, solved.prices, labels, counts, table)
-            counts = table.astype(float)
-        added += move_singly(points, criterion, solved.prices, labels, counts)
-        # Single moves are chosen one after the other, so other moves to the same table can cost less.
-        again = move_to_table(points, solved.prices, *free, np.rint(counts).astype(np.int64))
-        if again < added:
-            labels, added = free[0], again
-    elif criterion.equal and isinstance(labels, np.ndarray):
-        # The prices do not show how much it costs to move points that lie far from all others, so all tables are tried.
-        made = []
-        for table in tables_of_equal_shares(soft_table(solved), solved.prices / unit, criterion):
-            if table is not None:
-                moved = labels.copy()
-                paid = move_to_table(points, solved.prices, moved, counts.copy(), table)
-                off = float(criterion.excess(table.astype(float)).max())
-                made.append((paid + WORST * unit * off, paid, moved, table))
-        _, added, labels, table = min(made, key=lambda tried: tried[0])
-        counts = table.astype(float)
-    else:
-        table = integer_table(soft_table(solved), solved.prices / unit, criterion, solved.multipliers / unit)
-        added = move_to_table(points, solved.prices, labels, counts, table)
-        counts = table.astype(float)
-    if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
-        labels, counts, added = nearby
-    return labels, cost + added, counts, least
-
-
-def soft_table(solved: Prices) -> np.ndarray:
-    """The table at the prices, scaled so that its rows sum to whole numbers, the sizes of the groups."""
-    totals = solved.mass.sum(axis=1, keepdims=True)
-    return solved.mass * (np.rint(totals) / totals)
 
 
 def lower_bound(points: Points, criterion: Criterion, solved: Prices) -> float:

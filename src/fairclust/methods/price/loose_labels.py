@@ -14,9 +14,10 @@ from scipy.spatial.distance import cdist
 
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods.price.criteria import Criterion
-from fairclust.methods.price.fair_assignment import soft_table, solve
+from fairclust.methods.price.fair_assignment import solve
 from fairclust.methods.price.prices import Prices, temperature_unit
-from fairclust.methods.price.rounding import loose_tables, move_to_table
+from fairclust.methods.price.rounding import move_to_table, soft_table
+from fairclust.methods.price.tables import tables_near
 from fairclust.solvers.alternation import Prototypes
 
 _MOST_MOVES = 2000
@@ -92,17 +93,14 @@ def _round_loosely(
     If a point lies far from all others, `round_prices` may move it at a very high cost to remove an excess of less than
     a point. These labels avoid that.
     """
-    free, counts, cost, _ = points.priced(found.prices)
-    tables = loose_tables(soft_table(found), found.prices / temperature_unit(points), criterion)
-    if criterion.excess(counts).max() <= 1:
-        tables.append(np.rint(counts).astype(np.int64))
-    best = None
-    for table in tables:
-        labels = free.copy()
-        value = cost + move_to_table(points, found.prices, labels, counts, table)
-        if best is None or value < best.cost:
-            best = Labels(labels, value, table.astype(float), prototypes, found)
-    return best
+    labels, counts, cost, _ = points.priced(found.prices)
+    unit = temperature_unit(points)
+    tables = [np.rint(counts), *tables_near(soft_table(found), found.prices / unit, criterion)]
+    tables = [table for table in tables if criterion.excess(table).max() <= 1]
+    if not tables:
+        return None
+    added, counts = move_to_table(points, found.prices, labels, counts, tables)
+    return Labels(labels, cost + added, counts, prototypes, found)
 
 
 def move_dearest(

@@ -33,11 +33,11 @@ from fairclust.methods.price.fair_assignment import (
     check_weights,
     lower_bound,
     paid_limits,
-    round_prices,
     solve,
 )
 from fairclust.methods.price.loose_labels import Labels, loose_labels
 from fairclust.methods.price.prices import Prices
+from fairclust.methods.price.rounding import round_prices
 from fairclust.methods.price.steps import ROUGH, price_step
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive

@@ -20,7 +20,6 @@ from fairclust.methods.price.group_system import GroupSystem
 from fairclust.methods.price.quadratic import (
     nonnegative_minimum,
     step_of_bands,
-    step_of_equal_rows,
     step_of_equal_shares,
     step_of_rows_that_bind,
 )
@@ -41,8 +40,8 @@ _MANY_DAMPING = 1e-2, 10, 3
 _CAREFUL = 2
 # If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
-# With at least this many clusters, the conjugate gradients of `step_of_rows_that_bind` and `step_of_equal_rows` are
-# faster than `step_of_bands` and `step_of_equal_shares`, which solve one system for each group.
+# With at least this many clusters, the conjugate gradients of `step_of_rows_that_bind` are faster than `step_of_bands`,
+# which solves one system for each group. With up to 20 clusters they take three to five times as long.
 _MANY_CLUSTERS = 64
 # If they do not find the step and there are more multipliers than this, `step_of_rows` is used. The dense system would
 # take minutes.
@@ -196,10 +195,6 @@ def _newton_step(
     if criterion.equal:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
         blocks[:, diagonal, diagonal] += damping * (curved + shorten)
-        if n_clusters >= _MANY_CLUSTERS:
-            found = step_of_equal_rows(rows, blocks, rows @ mass - criterion.limits)
-            if found is not None:
-                return y + found
         criterion.work.blocks(len(blocks), n_clusters)
         step = step_of_equal_shares(blocks, mass, criterion.high)
         return y + step[:-1] - step[-1]

@@ -3,8 +3,7 @@
 The curvature is block diagonal in the prices, with one K x K block ``B_j = (diag(n_j) - M_j) / T`` for each group j.
 The rows of a criterion mix the groups, so the Hessian with respect to the multipliers is dense. `step_of_equal_shares`
 and `step_of_bands` use the blocks to solve a small system for each group instead of one system for all groups.
-`step_of_rows_that_bind` and `step_of_equal_rows` need only products with the Hessian. `nonnegative_minimum` solves
-small dense problems.
+`step_of_rows_that_bind` needs only products with the Hessian. `nonnegative_minimum` solves small dense problems.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from fairclust.kernels.bands import solve_groups
 _PIVOTS, _FULL_PIVOTS = 40, 5
 _ZERO = 1e-11
 # Conjugate gradients use at most this many products with the Hessian for one system. They end when the residual is
-# this fraction of the first one. Pivoting compares signs and needs accurate solutions. A step of equal shares does not
-# need pivoting, and a rough solution is good enough there.
-_PRODUCTS, _RESIDUAL, _ROUGH_RESIDUAL = 500, 1e-10, 1e-5
+# this fraction of the first one. Pivoting compares signs and needs accurate solutions.
+_PRODUCTS, _RESIDUAL = 500, 1e-10
 
 
 def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -101,19 +99,10 @@ def step_of_rows_that_bind(
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The step if all multipliers that are not free become zero, and the gradient after it."""
         step = np.where(free, 0.0, -y)
-        step = hessian.solve(slack - hessian @ step, free, step, _RESIDUAL)
+        step = hessian.solve(slack - hessian @ step, free, step)
         return step, slack - hessian @ step
 
     return pivot(solve, y > 0, y, np.abs(y).max() or 1.0, np.abs(slack).max() or 1.0)
-
-
-def step_of_equal_rows(rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray) -> np.ndarray | None:
-    """The step of the multipliers of ``rows @ n = limits`` that maximises the model (conjugate gradients), or None."""
-    try:
-        everywhere = np.ones(slack.shape, bool)
-        return _Hessian(rows, blocks, 0.0).solve(slack, everywhere, np.zeros_like(slack), _ROUGH_RESIDUAL)
-    except np.linalg.LinAlgError:
-        return None
 
 
 class _Hessian:
@@ -134,15 +123,15 @@ class _Hessian:
         prices = self._rows.T @ v
         return self._rows @ (self._blocks @ prices.ravel()).reshape(prices.shape) + self._damping * v
 
-    def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray, accuracy: float) -> np.ndarray:
+    def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Solve for the `free` entries of `step` by conjugate gradients, and return `step` with the solution added.
 
-        The iteration ends at `accuracy` times the first residual. After `_PRODUCTS` products it is a LinAlgError.
+        The iteration ends at `_RESIDUAL` times the first residual. After `_PRODUCTS` products it is a LinAlgError.
         """
         residual = np.where(free, right, 0.0)
         scaled = residual / self._squares
         direction, size = scaled, float((residual * scaled).sum())
-        enough = accuracy**2 * size
+        enough = _RESIDUAL**2 * size
         for _ in range(_PRODUCTS):
             if size <= enough:
                 return step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairclust.methods.price.rounding import shortest_paths
+from fairclust.kernels.flow import shortest_paths
 
 
 def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

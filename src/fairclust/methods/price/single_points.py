@@ -1,0 +1,142 @@
+"""Moves of single points near the boundaries, for data about whose cost a group-by-cluster table says too little."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairclust.methods.price.criteria import Criterion
+from fairclust.methods.price.tables import bound_table
+from fairclust.solvers.points import Points
+from fairclust.solvers.programs import SECONDS, Program, table_sums
+
+# `move_nearby`: _POINTS points can move, and in addition the nearest _OF_BOUNDARY of each pair of clusters, in a search
+# of at most _NODES nodes, which ends at this relative gap.
+_POINTS, _OF_BOUNDARY, _NODES, _TOLERANCE = 40, 2, 50, 0.05
+# `move_singly`: the number of points of each group that can move at each boundary, and the most moves for each cell of
+# the table.
+_NEARBY, _MOST_MOVES = 6, 10
+# This fraction of the mean regret is added to every regret, so that none is zero. An excess below _ROUNDING times the
+# number of points is a rounding error.
+_FREE, _ROUNDING = 1e-6, 1e-9
+
+
+def move_nearby(
+    points: Points,
+    criterion: Criterion,
+    prices: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    unit: float,
+    weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Move the points nearest to the boundaries so that the criterion's rows are met, or broken as little as possible.
+
+    Labels and table are those of `Points.priced` at these prices, and `unit` is the scale of the potentials. Returns
+    new ones, or the same if the program has no solution, and the increase of the sum of the labels' potentials.
+    """
+    # If there are many small groups, a table of counts says little about the cost, because a cell of two points may
+    # have no point near a boundary. Here the labels of single points are the variables of a small program.
+    group, rows, cost = _nearest_rows(points, prices, labels)
+    n_points = len(rows)
+    own, each = labels[rows], np.arange(n_points)
+    weight = np.ones(n_points) if weights is None else weights[rows]
+    fixed = counts.copy()
+    np.subtract.at(fixed, (group, own), weight)
+    program = Program()
+    paid = weight[:, None] * (cost - cost[each, own][:, None]) / unit
+    program.variables("shares", paid, 0.0, 1.0, whole=True)
+    program.rows(1.0, 1.0, shares=table_sums(paid.shape)[0])
+    members = np.zeros((len(counts), n_points))
+    members[group, each] = weight
+    bound_table(program, criterion, "shares", members, fixed)
+    criterion.work.program(program.n_entries)
+    found = program.solve(nodes=_NODES, gap=_TOLERANCE, seconds=SECONDS)
+    if found is None:
+        return labels, counts, 0.0
+    new = found.values["shares"].argmax(axis=1)
+    moved = labels.copy()
+    moved[rows] = new
+    np.add.at(fixed, (group, new), weight)
+    return moved, fixed, float((weight * (cost[each, new] - cost[each, own])).sum())
+
+
+def _nearest_rows(
+    points: Points, prices: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Group, row and potentials of the points for which a change of cluster costs least."""
+    n_clusters = prices.shape[1]
+    group, rows, cost = _movable_rows(points, prices, labels, _OF_BOUNDARY)
+    own, each = labels[rows], np.arange(len(rows))
+    regret = cost + prices[group]
+    regret -= regret[each, own][:, None]
+    regret[each, own] = np.inf
+    least = regret.min(axis=1)
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[np.argsort(least, kind="stable")[:_POINTS]] = True
+    for k in range(n_clusters):
+        inside = np.flatnonzero(own == k)
+        for other in range(n_clusters):
+            if other != k:
+                chosen[inside[np.argsort(regret[inside, other], kind="stable")[:_OF_BOUNDARY]]] = True
+    return group[chosen], rows[chosen], cost[chosen]
+
+
+def _movable_rows(
+    points: Points, prices: np.ndarray, labels: np.ndarray, units: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`Points.movable` with the same number of `units` for all groups: group, row and potentials of the points."""
+    found = list(points.movable(prices, labels, np.full(len(prices), units)))
+    group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
+    rows, cost = (np.concatenate([item[i] for item in found]) for i in (1, 2))
+    return group, rows, cost
+
+
+def move_singly(
+    points: Points,
+    criterion: Criterion,
+    prices: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> float:
+    """Change labels in place, one at a time, until no change brings the table nearer to its bounds.
+
+    This is for points with weights, and for bounds with so many helpers that mixed-integer programs take minutes. A
+    point is never divided, so a cell can stay outside its bounds by up to the weight of a point near a boundary. Labels
+    are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is returned.
+    """
+    n_groups, n_clusters = counts.shape
+    group, rows, cost = _movable_rows(points, prices, labels, _NEARBY)
+    each = np.arange(len(rows))
+    weights = np.ones(len(rows)) if weights is None else weights[rows]
+    reduced = cost + prices[group]
+    change = np.zeros((n_groups, len(rows)))
+    change[group, each] = weights
+    added = 0.0
+    off, left, more = np.empty(n_clusters), np.empty(len(rows)), np.empty((len(rows), n_clusters))
+    changed = np.arange(n_clusters)
+    for _ in range(_MOST_MOVES * counts.size):
+        # Only the clusters of the last move have other excesses now.
+        own = labels[rows]
+        off[changed] = criterion.excess_of(counts[:, changed], changed).sum(axis=0)
+        leaving = np.flatnonzero(np.isin(own, changed))
+        before = counts[:, own[leaving]] - change[:, leaving]
+        left[leaving] = criterion.excess_of(before, own[leaving]).sum(axis=0) - off[own[leaving]]
+        for k in changed:
+            joined = counts[:, [k]] + change
+            more[:, k] = criterion.excess_of(joined, np.full(len(rows), k)).sum(axis=0)
+        worse = left[:, None] + more - off
+        worse[each, own] = 0.0
+        regret = weights[:, None] * np.maximum(reduced - reduced[each, own][:, None], 0.0)
+        gain = np.where(
+            worse < -_ROUNDING * counts.sum(), -worse / (regret + _FREE * (regret.mean() or 1.0)), 0.0
+        )
+        p, k = np.unravel_index(int(gain.argmax()), gain.shape)
+        if gain[p, k] <= 0:
+            break
+        changed = np.array([own[p], k])
+        counts[group[p], own[p]] -= weights[p]
+        counts[group[p], k] += weights[p]
+        added += float(weights[p] * (cost[p, k] - cost[p, own[p]]))
+        labels[rows[[p]]] = np.array([k])
+    return added

@@ -1,0 +1,306 @@
+"""Integer group-by-cluster tables near a soft table, within the bounds or as close to them as whole points can be."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from fairclust.methods.price.criteria import Criterion
+from fairclust.solvers.programs import SECONDS, Program, table_sums
+
+# The search covers cells within _WINDOW of the soft table, and within _PER_EXCESS more for each point by which the
+# soft table itself exceeds the bounds.
+_WINDOW, _PER_EXCESS = 3, 2
+# The search is limited by nodes instead of seconds, so that every machine finds the same table.
+_MAX_NODES = 20
+_TOLERANCE = 0.05
+# If the rows cannot all be met, the objective adds these costs for each point of the largest excess and of the sum of
+# all excesses; at fixed sizes of the clusters, the first for the sum.
+WORST, _ALL = 100.0, 10.0
+# For exact shares of two groups, these limits on the deviation of a cell, in points, are tried in turn.
+_MOST_OFF = 0.03, 0.06, 0.12, 0.25, 0.5, 1.0
+# If the rows cannot all be met, tables with more cells than this are rounded by a flow only, which is fast and changes
+# every cell by less than a point.
+_SEARCHED_CELLS = 30
+# Above this many cells, only the cluster sizes are rounded first, because a search over all tables takes seconds.
+_LARGE = 300
+# Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried, and then cells within _NEAR_CELLS of the
+# soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because in larger clusters the
+# points that move lie closer to a boundary.
+_NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 40, 20, 3.0
+# Numbers below these are rounding errors, here and in HiGHS.
+_NEAR, _MET = 1e-9, 1e-5
+# The weight of the prices in `flow_table`, beside deviations of up to one point to the fourth power.
+_PRICED = 0.2
+
+
+def accepted(criterion: Criterion) -> float:
+    """The excess with which a table counts as within the bounds: a point if some are equalities, else a rounding error.
+
+    Whole points can rarely meet equalities.
+    """
+    return 1.0 if criterion.exact.any() else _MET
+
+
+def integer_tables(
+    soft: np.ndarray, prices: np.ndarray, criterion: Criterion, multipliers: np.ndarray
+) -> list[np.ndarray]:
+    """The cheapest integer table that was found within the bounds, or the one that exceeds them least.
+
+    For exact shares these are several tables: which is best depends on what it costs to move points to them.
+    `prices` say how much one more point in a cell saves, in units of the mean gap of the potentials, and `multipliers`
+    how much a row's limit, raised by one, saves.
+    """
+    tables: list[np.ndarray | None] = []
+    if not criterion.equal:
+        large = criterion.combined or soft.size > _LARGE
+        if large:
+            sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(np.rint(soft.sum())))
+            tables.append(None if sizes is None else _search(soft, prices, criterion, sizes=sizes))
+        if not large or soft.size <= _SEARCHED_CELLS:
+            tables.append(_search(soft, prices, criterion, strict=True))
+        most = accepted(criterion)
+        good = [table for table in tables if table is not None and criterion.excess(table).max() <= most]
+        if good:
+            return [max(good, key=lambda table: float((prices * table).sum()))]
+    found = [table for table in tables if table is not None] + tables_near(soft, prices, criterion)
+    return found if criterion.equal else sorted(found, key=lambda table: criterion.excess(table).max())[:1]
+
+
+def tables_near(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> list[np.ndarray]:
+    """Integer tables near the soft one that exceed the bounds by little, mostly by less than a point in any cell."""
+    tables = [flow_table(soft, prices, criterion)]
+    if soft.size <= _SEARCHED_CELLS and criterion.equal and len(soft) == 2:
+        tables.append(_shares_of_two(soft, prices, criterion.high))
+    elif soft.size <= _SEARCHED_CELLS:
+        tables.append(_search(soft, prices, criterion))
+    return [table for table in tables if table is not None]
+
+
+def _whole_sizes(
+    criterion: Criterion, multipliers: np.ndarray, soft: np.ndarray, total: int
+) -> np.ndarray | None:
+    """Whole cluster sizes near the soft sizes, chosen so that rounding the bounds to whole points costs least.
+
+    At some cluster size a row may allow 12.9 points. Only 12 of them can be used, and the loss is 0.9 times the row's
+    multiplier. Dynamic programming finds the sizes that have the right total and the least sum of losses. Returns None
+    if no sizes near the soft sizes are within the bounds.
+    """
+    factors = criterion.factors
+    n_clusters = len(soft)
+    alone = factors.value < 0
+    limits = np.broadcast_to(criterion.limits, (len(factors.value), n_clusters))
+    tried = np.floor(soft + _NEAR)[:, None] + np.arange(-_NEAR_SIZES, _NEAR_SIZES + 2)
+    left = limits[:, :, None] - factors.size[:, None, None] * tried
+    lost = np.where(_of_whole_numbers(criterion), left - np.floor(left + _NEAR), 0.0)
+    # For a bound on the size itself, the loss is the whole unused part of the bound.
+    lost[alone] = left[alone]
+    # The multipliers predict the loss only near the soft sizes, so the distance to these costs something too.
+    far = _FAR_SIZES * n_clusters / total
+    loss = (multipliers[:, :, None] * lost).sum(axis=0) + far * (tried - soft[:, None]) ** 2
+    loss[(left[alone] < -_NEAR).any(axis=0) | (tried < 0)] = np.inf
+    first = tried[:, 0].astype(int)
+    most = int(total - first.sum())
+    if most < 0:
+        return None
+    # best[t] is the least loss of the clusters so far, if their sizes sum to t more than their smallest sizes.
+    best, steps = np.full(most + 1, np.inf), []
+    best[0] = 0.0
+    for of_cluster in loss:
+        options = np.full((len(of_cluster), most + 1), np.inf)
+        for step, value in enumerate(of_cluster[: most + 1]):
+            options[step, step:] = best[: most + 1 - step] + value
+        steps.append(options.argmin(axis=0))
+        best = options.min(axis=0)
+    if not np.isfinite(best[most]):
+        return None
+    sizes = first.astype(float)
+    for k in reversed(range(n_clusters)):
+        step = int(steps[k][most])
+        sizes[k] += step
+        most -= step
+    return sizes
+
+
+def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
+    """Which rows are inequalities on a whole number of points, as booleans of shape (n_rows, 1, 1)."""
+    factors = criterion.factors
+    values = np.vstack([factors.values, np.zeros(factors.values.shape[1])])
+    whole = np.all(np.isin(values, (0, 1)), axis=1)[factors.value] & ~criterion.helpers.any(axis=1)
+    return (whole & (factors.value >= 0) & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
+
+
+def flow_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
+    """Round every cell up or down, so that the row sums stay the same and the column sums are rounded up or down too.
+
+    This is a flow problem, so the vertices of its linear program are whole numbers. For exact shares, the cells are
+    first set to the shares of whole cluster sizes. Rounding then changes each by less than a point.
+    """
+    totals = np.rint(soft.sum(axis=1))
+    sizes = np.floor(soft.sum(axis=0) + 1e-9)
+    missing = int(totals.sum() - sizes.sum())
+    sizes[np.argsort(sizes - soft.sum(axis=0), kind="stable")[:missing]] += 1
+    if criterion.equal:
+        soft = np.outer(totals / totals.sum(), sizes)
+    down = np.floor(soft + 1e-9)
+    part = soft - down
+    up = (part > 1e-9).astype(float)
+    # With the fourth power, large deviations count most. The prices decide between deviations of about the same size.
+    cost = np.abs(1 - part) ** 4 - np.abs(part) ** 4 - _PRICED * prices
+    rows, columns = table_sums(soft.shape)
+    in_rows, sums = totals - down.sum(axis=1), part.sum(axis=0)
+    # If no rounding of the cells has these sizes, some rounding has sizes that are rounded up or down otherwise.
+    exactly = sizes - down.sum(axis=0)
+    for least, most in (exactly, exactly), (np.floor(sums + 1e-9), np.ceil(sums - 1e-9)):
+        program = Program()
+        program.variables("up", cost, 0.0, up)
+        program.rows(in_rows, in_rows, up=rows)
+        program.rows(least, most, up=columns)
+        found = program.solve()
+        if found is not None:
+            return (down + np.rint(found.values["up"])).astype(np.int64)
+    return None
+
+
+def _shares_of_two(soft: np.ndarray, prices: np.ndarray, shares: np.ndarray) -> np.ndarray | None:
+    """The integer table near the soft one whose clusters are closest to the shares of two groups.
+
+    It is found by dynamic programming over the clusters. The state is the number of points of both groups so far, and
+    excess and cost are weighed as in `_search`. Returns None if no table in the window is within a point of the shares.
+    """
+    n_clusters = soft.shape[1]
+    down, shifts = np.floor(soft + _NEAR), np.arange(-_WINDOW, _WINDOW + 2)
+    counts = down[:, :, None] + shifts
+    far = 2 / (1 + soft[:, :, None]) * np.abs(counts - soft[:, :, None])
+    of_cell = np.where(counts < 0, np.inf, far - prices[:, :, None] * (counts - soft[:, :, None]))
+    off = np.abs(shares[1] * counts[0][:, :, None] - shares[0] * counts[1][:, None, :])
+    # A cluster has two cells, and the excess of both is the same.
+    costs = of_cell[0][:, :, None] + of_cell[1][:, None, :] + 2 * _ALL * off
+    first, second = (np.rint((soft - down).sum(axis=1)) + _WINDOW * n_clusters).astype(int)
+    found: list[tuple[float, np.ndarray]] = []
+    for most in _MOST_OFF:
+        # best[i, j] is the least cost of the clusters so far, if they have i and j points more than the fewest.
+        best, steps = np.full((first + 1, second + 1), np.inf), []
+        best[0, 0] = 0.0
+        for k in range(n_clusters):
+            new, step = np.full_like(best, np.inf), np.zeros(best.shape, np.int16)
+            for i, j in np.argwhere((off[k] <= most) & np.isfinite(costs[k])):
+                if i > first or j > second:
+                    continue
+                trial = best[: first + 1 - i, : second + 1 - j] + costs[k, i, j]
+                lower = trial < new[i:, j:]
+                new[i:, j:][lower] = trial[lower]
+                step[i:, j:][lower] = i * len(shifts) + j
+            best = new
+            steps.append(step)
+        if np.isfinite(best[first, second]):
+            table, at = down.copy(), [first, second]
+            for k in reversed(range(n_clusters)):
+                pair = divmod(int(steps[k][tuple(at)]), len(shifts))
+                table[:, k] += shifts[list(pair)]
+                at = [at[0] - pair[0], at[1] - pair[1]]
+            worst = float(np.abs(shares[1] * table[0] - shares[0] * table[1]).max())
+            found.append((best[first, second] + WORST * worst, table))
+        if len(found) == 3:
+            break
+    return min(found, key=lambda pair: pair[0])[1].astype(np.int64) if found else None
+
+
+def _search(
+    soft: np.ndarray,
+    prices: np.ndarray,
+    criterion: Criterion,
+    *,
+    sizes: np.ndarray | None = None,
+    strict: bool = False,
+) -> np.ndarray | None:
+    """The best integer table near the soft one, by a mixed-integer program; None if none is found.
+
+    If `strict`, the table must meet all rows. With `sizes`, the clusters have these sizes, and nearly all vertices of
+    the linear program are integers. With one column all of them are, because the program is a flow.
+    """
+    window = _NEAR_CELLS if sizes is not None else _WINDOW + _PER_EXCESS * int(criterion.excess(soft).max())
+    program = Program()
+    in_group = np.rint(soft.sum(axis=1))
+    # Subtracting a constant from each group's prices does not change which table is best. It makes the objective
+    # smaller, and HiGHS's tolerance is a fraction of the objective.
+    by_group = (soft * prices).sum(axis=1, keepdims=True) / in_group[:, None]
+    low, high = np.maximum(np.floor(soft) - window, 0), np.ceil(soft) + window
+    program.variables("table", by_group - prices, low, high, whole=True)
+    # In a cell with many points, those that move lie close to a boundary, so a larger distance is allowed.
+    program.variables("far", 2 / (1 + soft))
+    cells = sparse.eye_array(soft.size)
+    of_groups, of_clusters = table_sums(soft.shape)
+    program.rows(in_group, in_group, table=of_groups)
+    if sizes is not None:
+        program.rows(sizes, sizes, table=of_clusters)
+    program.rows(-np.inf, soft, table=cells, far=-cells)
+    program.rows(-np.inf, -soft, table=-cells, far=-cells)
+    bound_table(
+        program, criterion, "table", np.eye(len(soft)), np.zeros(soft.shape), sizes=sizes, strict=strict
+    )
+    criterion.work.program(program.n_entries)
+    found = program.solve(nodes=_MAX_NODES, gap=_TOLERANCE, seconds=SECONDS)
+    return None if found is None else np.rint(found.values["table"]).astype(np.int64)
+
+
+def bound_table(
+    program: Program,
+    criterion: Criterion,
+    name: str,
+    members: np.ndarray,
+    fixed: np.ndarray,
+    *,
+    sizes: np.ndarray | None = None,
+    strict: bool = False,
+) -> None:
+    """Bound the table ``fixed + members @ variables``, for variables `name` of shape (n, n_clusters).
+
+    Unless `strict`, the bounds may be exceeded at a cost. `sizes` are those of the clusters if they are fixed.
+    """
+    sides, most, helpers = _sides(criterion, fixed.shape[1]) if sizes is None else _at_sizes(criterion, sizes)
+    most = most - sides @ fixed
+    each, over = sparse.eye_array(fixed.shape[1]), sparse.eye_array(most.size)
+    program.variables("helpers", np.zeros((helpers.shape[1], fixed.shape[1])), -np.inf)
+    highest = 0.0 if strict else np.inf
+    # At fixed sizes nearly all vertices are whole, but not if one variable is the largest of all excesses.
+    each_costs, worst_costs = (_ALL, WORST) if sizes is None else (WORST, 0.0)
+    program.variables("excess", np.full(most.shape, each_costs), 0.0, highest)
+    program.variables("worst", np.array([worst_costs]), 0.0, highest)
+    matrix = {name: sparse.kron(sides @ members, each), "helpers": sparse.kron(helpers, each)}
+    program.rows(-np.inf, most, **matrix, excess=-over)
+    program.rows(-np.inf, 0.0, excess=over, worst=-np.ones((most.size, 1)))
+
+
+def _sides(criterion: Criterion, n_clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows on a table as inequalities, with their limits and helpers. An equality is a bound on both sides."""
+    rows, helpers, exact = criterion.rows, criterion.helpers, criterion.exact
+    limits = np.broadcast_to(criterion.limits, (len(rows), n_clusters))
+    if criterion.equal:
+        # Add the row of the last group, which the criterion leaves out.
+        rows, limits = np.vstack([rows, -rows.sum(axis=0)]), np.zeros((len(rows) + 1, n_clusters))
+        helpers, exact = np.empty((len(rows), 0)), np.ones(len(rows), bool)
+    sides, helpers = np.vstack([rows, -rows[exact]]), np.vstack([helpers, -helpers[exact]])
+    return sides, np.vstack([limits, -limits[exact]]), helpers
+
+
+def _at_sizes(criterion: Criterion, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `_sides` for clusters of these sizes, where each row bounds a sum of cells by a whole number."""
+    factors = criterion.factors
+    limits = np.broadcast_to(criterion.limits, (len(factors.value), len(sizes)))
+    own = np.flatnonzero(factors.value >= 0)
+    values, exact = factors.values[factors.value[own]], criterion.exact[own]
+    scale = np.abs(factors.sign[own])[:, None]
+    helpers = criterion.helpers[own] / scale
+    # Divided by the magnitude of its sign, a row bounds the number of points of a value. That is a whole number, so the
+    # bound is rounded to one.
+    most = (limits - factors.size[:, None] * sizes)[own] / scale
+    whole = ~helpers.any(axis=1) & np.isin(values, (0, 1)).all(axis=1)
+    up, down = np.ceil(most - _NEAR), np.floor(most + _NEAR)
+    rounded = np.where(exact[:, None], up, np.where(whole[:, None], down, most))
+    rows = np.sign(factors.sign[own])[:, None] * values
+    return (
+        np.vstack([rows, -rows[exact]]),
+        np.vstack([rounded, -down[exact]]),
+        np.vstack([helpers, -helpers[exact]]),
+    )
