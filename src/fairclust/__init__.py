@@ -23,6 +23,7 @@ _HOMES = {
     "FrontDisplay": "plot",
     "NotSupported": "base",
     "OptimalClustering": "solvers.optimum",
+    "RoutingIsOff": "model_selection",
     "cheapest_fair": "model_selection",
     "fair_assignment": "methods.price.fair_assignment",
     "WeightPath": "methods._levels",

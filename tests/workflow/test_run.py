@@ -155,7 +155,7 @@ def test_status_counts_cells_done_and_cells_to_go(life):
         "blobs, other: 0 of 3 cells done, 3 to go",
         "all: 6 of 12 cells done, 6 to go",
     ]
-    assert wider[4].startswith("time left on 1 cores: about 0 seconds")
+    assert wider[4].startswith("time left on 2 cores: about 0 seconds")
 
 
 def test_a_second_run_with_a_comment_and_an_unused_method_more_does_nothing(life):

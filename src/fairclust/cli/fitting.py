@@ -69,7 +69,7 @@ def fit(
     """
     begin = perf_counter()
     counted = {} if weights is None else {"sample_weight": weights}
-    if counted and "sample_weight" not in inspect.signature(cls.fit).parameters:  # type: ignore[attr-defined]
+    if counted and not getattr(cls, "takes_weights", False):
         raise CommandError(
             f"--weight: {cls.__name__} takes no weights. Fix: leave it out, or fit by --method price"
         )
