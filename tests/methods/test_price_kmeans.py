@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from sklearn import cluster
@@ -5,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
 from fairclust.methods import BeraFairKMeans, KMeans, PriceFairKMeans, PriceFairKMedians
+from fairclust.methods.price import criteria
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 from fairclust.stored import Stored
 
@@ -220,3 +223,17 @@ def test_distances_do_not_depend_on_a_common_offset(shift):
     model = KMeans(3, random_state=0).fit(X, sensitive_features=codes)
     apart = np.sqrt(((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2))
     np.testing.assert_allclose(model.transform(X), apart)
+
+
+# With 70 clusters the systems of Newton's method are large: at the second value they use up the limit of work.
+@pytest.mark.parametrize("seconds", [None, 4e-8])
+def test_centres_do_not_follow_prices_that_are_far_off(grouped_blobs, monkeypatch, seconds):
+    X, codes = grouped_blobs(3000, 3, 9, 2, seed=4)
+    if seconds is not None:
+        monkeypatch.setattr(criteria, "_OF_LAPACK", seconds)
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        model = PriceFairKMeans(70, n_init=1, random_state=0).fit(X, sensitive_features=codes)
+    assert max(record["violation"] for record in model.history_) < 1
+    assert model.cost_ < 1200
+    assert any("limit of work" in str(warning.message) for warning in issued) == (seconds is not None)
