@@ -1,6 +1,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
@@ -237,3 +238,20 @@ def test_centres_do_not_follow_prices_that_are_far_off(grouped_blobs, monkeypatc
     assert max(record["violation"] for record in model.history_) < 1
     assert model.cost_ < 1200
     assert any("limit of work" in str(warning.message) for warning in issued) == (seconds is not None)
+
+
+def test_weights_reach_the_fit_of_fit_transform(grouped_blobs):
+    X, codes = grouped_blobs(200)
+    weights = np.arange(1, 201)
+    options = {"sensitive_features": codes, "sample_weight": weights}
+    found = PriceFairKMeans(3, n_init=1, random_state=0).fit_transform(X, **options)
+    model = PriceFairKMeans(3, n_init=1, random_state=0).fit(X, **options)
+    np.testing.assert_array_equal(found, model.transform(X))
+
+
+def test_an_index_with_repetitions_is_no_other_order(grouped_blobs):
+    X, codes = grouped_blobs(60)
+    rows = pd.DataFrame(X)
+    drawn = pd.Series(codes).iloc[[0, 0, *range(2, 60)]]
+    labels = KMeans(3, random_state=0).fit_predict(rows, sensitive_features=drawn)
+    np.testing.assert_array_equal(labels, KMeans(3, random_state=0).fit_predict(X, sensitive_features=codes))
