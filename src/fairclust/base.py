@@ -149,7 +149,7 @@ def check_same_order(X: Any, sensitive_features: Any) -> None:
     for other in others:
         if not (hasattr(own, "equals") and hasattr(other, "equals")) or own.equals(other):
             continue
-        if len(own) == len(other) and own.is_unique and other.isin(own).all():
+        if len(own) == len(other) and own.is_unique and other.is_unique and other.isin(own).all():
             at = int(np.argmax(own != other))
             raise ValueError(
                 f"X and sensitive_features have one index in different orders: row {at} is {own[at]!r} in X, and "

@@ -1,10 +1,14 @@
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
 from fairclust.methods import BeraFairKMeans, KMeans, PriceFairKMeans, PriceFairKMedians
+from fairclust.methods.price import criteria
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 from fairclust.stored import Stored
 
@@ -220,3 +224,34 @@ def test_distances_do_not_depend_on_a_common_offset(shift):
     model = KMeans(3, random_state=0).fit(X, sensitive_features=codes)
     apart = np.sqrt(((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2))
     np.testing.assert_allclose(model.transform(X), apart)
+
+
+# With 70 clusters the systems of Newton's method are large: at the second value they use up the limit of work.
+@pytest.mark.parametrize("seconds", [None, 4e-8])
+def test_centres_do_not_follow_prices_that_are_far_off(grouped_blobs, monkeypatch, seconds):
+    X, codes = grouped_blobs(3000, 3, 9, 2, seed=4)
+    if seconds is not None:
+        monkeypatch.setattr(criteria, "_OF_LAPACK", seconds)
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        model = PriceFairKMeans(70, n_init=1, random_state=0).fit(X, sensitive_features=codes)
+    assert max(record["violation"] for record in model.history_) < 1
+    assert model.cost_ < 1200
+    assert any("limit of work" in str(warning.message) for warning in issued) == (seconds is not None)
+
+
+def test_weights_reach_the_fit_of_fit_transform(grouped_blobs):
+    X, codes = grouped_blobs(200)
+    weights = np.arange(1, 201)
+    options = {"sensitive_features": codes, "sample_weight": weights}
+    found = PriceFairKMeans(3, n_init=1, random_state=0).fit_transform(X, **options)
+    model = PriceFairKMeans(3, n_init=1, random_state=0).fit(X, **options)
+    np.testing.assert_array_equal(found, model.transform(X))
+
+
+def test_an_index_with_repetitions_is_no_other_order(grouped_blobs):
+    X, codes = grouped_blobs(60)
+    rows = pd.DataFrame(X)
+    drawn = pd.Series(codes).iloc[[0, 0, *range(2, 60)]]
+    labels = KMeans(3, random_state=0).fit_predict(rows, sensitive_features=drawn)
+    np.testing.assert_array_equal(labels, KMeans(3, random_state=0).fit_predict(X, sensitive_features=codes))

@@ -193,9 +193,11 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
                 if all(of.has("prices") for of in parts)
             ]
 
-    def fit_transform(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> np.ndarray:
-        """`fit`, then `transform`."""
-        return self.fit(X, sensitive_features=sensitive_features).transform(X)
+    def fit_transform(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any
+    ) -> np.ndarray:
+        """`fit`, then `transform`; `sample_weight` goes to those methods that take it."""
+        return self.fit(X, sensitive_features=sensitive_features, **weights).transform(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """Distances of each row to all centres. The groups are not needed.

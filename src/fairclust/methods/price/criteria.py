@@ -23,9 +23,10 @@ from fairclust.methods.price.row_system import Factors
 from fairclust.solvers.programs import SECONDS
 
 # About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each
-# operation on the blocks of groups, each distance in a pass over the points, and each entry of a mixed-integer program
-# take.
-_SYSTEM, _UNKNOWNS, _ELIMINATION, _OPERATION, _DISTANCE, _ENTRY = 8e-4, 6e-8, 1.5e-10, 1e-8, 3e-9, 1e-4
+# operation on the blocks of groups, the same of LAPACK, each distance in a pass over the points, and each entry of a
+# mixed-integer program take.
+_SYSTEM, _UNKNOWNS, _ELIMINATION, _OPERATION, _OF_LAPACK = 8e-4, 6e-8, 1.5e-10, 1e-8, 1e-9
+_DISTANCE, _ENTRY = 3e-9, 1e-4
 
 
 @dataclass
@@ -40,8 +41,8 @@ class Work:
     spent: float = 0.0
     is_cut: bool = False
     advice: ClassVar[str] = (
-        "the limit of work was reached before the prices converged, so the gap is larger than it could be. Bound fewer "
-        "groups or columns at once"
+        "the limit of work was reached before the prices converged, so the cost may be higher than it could be. Bound "
+        "fewer groups or columns at once"
     )
 
     def pass_over(self, n_distances: int) -> None:
@@ -52,9 +53,9 @@ class Work:
         """Count solutions of linear systems, with the operations that eliminate other unknowns before each."""
         self.spent += number * (_SYSTEM + _UNKNOWNS * n_unknowns**2 + _ELIMINATION * n_eliminations)
 
-    def blocks(self, number: int, size: int) -> None:
+    def blocks(self, number: int, size: int, *, by_lapack: bool = False) -> None:
         """Count solutions for blocks of this size, one for each group."""
-        self.spent += _OPERATION * number * size**3
+        self.spent += (_OF_LAPACK if by_lapack else _OPERATION) * number * size**3
 
     def program(self, n_entries: int) -> None:
         """Count a mixed-integer program with so many entries in its rows."""

@@ -195,7 +195,7 @@ def _newton_step(
     if criterion.equal:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
         blocks[:, diagonal, diagonal] += damping * (curved + shorten)
-        criterion.work.blocks(len(blocks), n_clusters)
+        criterion.work.blocks(len(blocks), n_clusters, by_lapack=True)
         step = step_of_equal_shares(blocks, mass, criterion.high)
         return y + step[:-1] - step[-1]
     slack = rows @ mass - criterion.limits

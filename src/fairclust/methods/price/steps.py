@@ -44,7 +44,7 @@ def price_step(
     multipliers: np.ndarray | None = None,
     rough: bool = False,
 ) -> Step | None:
-    """The cheapest table within the bounds; None if its lower bound is above the last step's.
+    """The cheapest table within the bounds; None if its lower bound is above the last step's, or the work is spent.
 
     At the first step, Newton's method starts from `multipliers`, if given. If `rough`, it stops early.
     """
@@ -67,6 +67,11 @@ def price_step(
     labels, counts, _, least = points.priced(found.prices)
     bound = least - paid_limits(criterion, found)
     if last is not None and bound > last.objective:
+        return None
+    # Without further Newton steps the bound is too low, which looks like progress, and the centres would follow a table
+    # that is far off its bounds.
+    if last is not None and not found.converged and criterion.work.is_done(_PART):
+        criterion.work.is_cut = True
         return None
     more = {
         "gap": certified_gap(criterion, found, found.cost, bound, found.mass),
