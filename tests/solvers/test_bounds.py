@@ -260,6 +260,17 @@ def test_means_of_a_column_of_numbers_against_highs(asked):
     assert np.abs(nearest - age.mean()).max() / age.std() > 0.3
 
 
+def test_groups_that_only_a_mean_tells_apart_count_as_one():
+    """The temperatures of outer steps depend on this number, and with one for each age they would be far too high."""
+    a, columns = people()
+    given = columns.assign(age=np.random.default_rng(0).normal(size=600))
+    for names, number in [(["age"], 1), (["age", "sex"], 2), (["age", "sex", "race"], 6)]:
+        sensitive = read_sensitive(given[names], 600, means=["age"])
+        sizes = np.bincount(sensitive.codes).astype(float)
+        asked = {"mean_tolerance": {"age": 0.1}, "tolerance": 0.2}
+        assert criterion_of(a, sensitive, sizes, **asked).n_counted == number
+
+
 def test_means_of_more_numbers_than_are_kept_are_rounded():
     problem = from_blobs(2000, 2, 4)
     income = np.exp(np.random.default_rng(0).normal(size=2000) + problem.a.argmin(axis=1) / 4)

@@ -37,6 +37,7 @@ NEEDS = {
     "Several sensitive columns count at once.": "price --sensitive gender ethnicity",
     "Clusters have bounded sizes, or rows have weights.": "price --set size_min=0.9 --set size_max=1.1",
     "New rows get a cluster later, with or without their group.": "price --save model.fairclust",
+    "New rows may not be assigned by their group.": "fmc",
     "The data are a graph.": "sfairsc",
     "Most columns are categories.": "fmc",
     "There are millions of rows.": "price --set n_init=1",

@@ -97,9 +97,14 @@ class Criterion:
     work: Work = field(default_factory=Work)  # What was spent on Newton steps for this criterion
     # (n_rows, n_values); if `combined`, for each column the coefficients of all rows at its values.
     parts: tuple[np.ndarray, ...] = ()
+    # The number of groups whose points are counted on their own. By default all groups; `mean_bound` adds up the scores
+    # of all groups, so that groups that only their scores tell apart count as one.
+    n_counted: int = 0
 
     def __post_init__(self) -> None:
         n_rows = len(self.rows)
+        if not self.n_counted:
+            object.__setattr__(self, "n_counted", self.rows.shape[1])
         if not self.helpers.size:
             object.__setattr__(self, "helpers", np.empty((n_rows, 0)))
         if self.limits.ndim == 1:
@@ -362,9 +367,10 @@ def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
 
     if tolerance < 1e-9:
         factors = Factors(scores[None], np.zeros(1, np.int64), np.ones(1), np.zeros(1), 1)
-        return Criterion(factors.rows, np.zeros(1), excess, factors=factors, exact=np.ones(1, bool))
+        exact = np.ones(1, bool)
+        return Criterion(factors.rows, np.zeros(1), excess, factors=factors, exact=exact, n_counted=1)
     factors = Factors(scores[None], np.zeros(2, np.int64), np.array([1.0, -1.0]), np.full(2, -tolerance), 1)
-    return Criterion(factors.rows, np.zeros(2), excess, factors=factors)
+    return Criterion(factors.rows, np.zeros(2), excess, factors=factors, n_counted=1)
 
 
 def no_bound(n_groups: int) -> Criterion:
@@ -412,6 +418,8 @@ def combine(
         return out
 
     n_of_columns = sum(len(part.rows) for part, _ in ordered)
+    # One row for each group: what its points are counted as in the columns.
+    counted = np.vstack([np.ones(len(sizes)), *(members for part, members in parts if part.n_counted > 1)]).T
 
     def saving(multipliers: np.ndarray, counts: np.ndarray) -> float:
         saved, first = 0.0, 0
@@ -432,6 +440,7 @@ def combine(
         combined=True,
         saving=saving,
         parts=tuple(by_value),
+        n_counted=len(np.unique(counted, axis=0)),
     )
 
 

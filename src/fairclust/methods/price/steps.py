@@ -26,13 +26,13 @@ _LEAST_LEVEL = 0.5
 _PART_OF_A_POINT = 0.3
 
 
-def _levels(levels: tuple[float, ...], points: Points) -> tuple[float, ...]:
+def _levels(levels: tuple[float, ...], points: Points, criterion: Criterion) -> tuple[float, ...]:
     """Raise low temperatures if there are few points for each cell of the table.
 
     At low temperatures, few of these points are near a boundary. The smoothed dual then has almost no curvature in
     some cells, and most of Newton's steps fail.
     """
-    least = _LEAST_LEVEL * points.n_groups * points.n_clusters / points.n_samples
+    least = _LEAST_LEVEL * criterion.n_counted * points.n_clusters / points.n_samples
     return tuple(dict.fromkeys(max(level, least) for level in levels))
 
 
@@ -53,12 +53,12 @@ def price_step(
     start = multipliers if last is None else last.state
     factor = ROUGH if rough else 1
     tol = max(factor * _TOL, _PART_OF_A_POINT / points.n_samples)
-    levels = _levels(_FIRST if start is None else _NEXT, points)
+    levels = _levels(_FIRST if start is None else _NEXT, points, criterion)
     found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART)
     n_passes = found.n_passes + 1
     if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
         # The centres have moved too far for a start at the lowest temperature.
-        levels = _levels(_FIRST[1:], points)
+        levels = _levels(_FIRST[1:], points, criterion)
         heated = dual_prices(
             points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART
         )
