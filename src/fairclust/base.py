@@ -141,9 +141,12 @@ def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.
     return labels
 
 
-def check_same_order(X: Any, sensitive_features: Any) -> None:
-    """Refuse rows and groups of pandas with the same index in different orders, because rows are paired by position."""
-    columns = sensitive_features.values() if isinstance(sensitive_features, Mapping) else [sensitive_features]
+def check_same_order(X: Any, paired: Any, name: str = "sensitive_features") -> None:
+    """Refuse pandas objects with the same index in different orders, because rows are paired by position.
+
+    `paired`, the argument `name`, has the groups or the weights of the rows `X`.
+    """
+    columns = paired.values() if isinstance(paired, Mapping) else [paired]
     own: Any = getattr(X, "index", None)
     others: list[Any] = [getattr(column, "index", None) for column in columns]
     for other in others:
@@ -152,9 +155,9 @@ def check_same_order(X: Any, sensitive_features: Any) -> None:
         if len(own) == len(other) and own.is_unique and other.is_unique and other.isin(own).all():
             at = int(np.argmax(own != other))
             raise ValueError(
-                f"X and sensitive_features have one index in different orders: row {at} is {own[at]!r} in X, and "
-                f"{other[at]!r} in sensitive_features. Pass sensitive_features.loc[X.index], or arrays if the rows "
-                "belong together as they stand"
+                f"X and {name} have one index in different orders: row {at} is {own.tolist()[at]!r} in X, and "
+                f"{other.tolist()[at]!r} in {name}. Pass {name}.loc[X.index], or arrays if the rows belong together "
+                "as they stand"
             )
 
 
@@ -278,6 +281,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         return self
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
+        check_same_order(X, sample_weight, "sample_weight")
         X, codes = self._check_input(X, sensitive_features)
         self._fit_in_frame(X, codes, self._check_weights(sample_weight, X.shape[0]))
 

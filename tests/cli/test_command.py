@@ -62,6 +62,9 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
         ({"--set": "lam"}, "expected NAME=VALUE"),
         ({"--set": "lam=-1"}, "lam"),
         ({"--set": "n_clusters=4"}, "--n-clusters 4"),
+        ({"--set": "min_balance=0.4", "--min-balance": "0.5"}, "min_balance is set twice"),
+        ({"--tolerance": "0.1"}, "no parameter 'tolerance'; Fix: leave it out, or fit by --method price"),
+        ({"--equal-sizes": "--json"}, "--equal-sizes: VariationalFairKMeans has no bounds on sizes"),
         ({"--n-clusters": "100000"}, "more than n_samples"),
         ({"--features": "age,incme"}, "incme"),
         ({"--features": "name"}, "no column is left to cluster by (name: constant)"),
@@ -151,7 +154,9 @@ def test_many_groups_are_printed_in_part(people, tmp_path, capsys):
     frame.loc[frame.index[:2], "town"] = "hamlet"
     frame.to_csv(tmp_path / "towns.csv", index=False)
     _, text, _ = run(capsys, "fit", tmp_path / "towns.csv", "--sensitive", "town", "--n-clusters", 3)
-    assert "note: too few rows for 3 clusters in group hamlet (2 rows): their shares cannot be met" in text
+    assert (
+        "note: too few rows for 3 clusters in group hamlet (2 rows): some clusters get none of them" in text
+    )
 
 
 SEX = "asked: sex: "
@@ -228,6 +233,7 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     [
         (["--tolerance", "x"], "argument --tolerance: 'x' is neither a number nor a percentage"),
         (["--tolerence", "0.1"], "unrecognized arguments: --tolerence"),
+        (["--max-cost-increase", "5"], "5 would be 500%. Fix: write 5%, or 500% if that is meant"),
         (
             ["--n-clusters", "2:10"],
             "'2:10' is not a whole number; `fairclust front` and `report` take a range",

@@ -64,11 +64,26 @@ def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
     for start in ("gender  ", "ethnicity  ", "gender & ethnicity  "):
         assert any(line.startswith(start) for line in lines), start
     assert [line.partition(":")[0] for line in lines[1:6]] == ["asked", "asked", "got", "cost", "who pays"]
-    assert "5 rows are left out: no value in ethnicity (5); --missing group makes them a group" in text
+    assert (
+        "5 rows are left out: no value in ethnicity (5); --missing group makes missing values a group" in text
+    )
     # A repeated option, and columns separated by commas, mean the same.
     again = fit(capsys, people, "gender", "--sensitive", "ethnicity")[1]
     assert without_seconds(again) == without_seconds(text)
     assert without_seconds(fit(capsys, people, "gender,ethnicity")[1]) == without_seconds(text)
+
+
+def test_small_groups_are_those_that_are_bounded(people, capsys):
+    frame = pd.read_csv(people)
+    frame["ethnicity"] = [*["e", "d"] * 2, *frame.ethnicity[4:]]
+    frame["gender"] = ["female", "male"] * (len(frame) // 2)
+    frame.to_csv(people, index=False)
+    each = fit(capsys, people, "gender", "ethnicity", "--verbose")[1]
+    assert "in group ethnicity d (2 rows), ethnicity e (2 rows): some clusters get none of them" in each
+    frame.replace({"ethnicity": {"e": "d"}}).to_csv(people, index=False)
+    assert "too few rows" not in fit(capsys, people, "gender", "ethnicity", "--verbose")[1]
+    crossed = fit(capsys, people, "gender", "ethnicity", "--crossed", "--verbose")[1]
+    assert "in group female & d (2 rows), male & d (2 rows): some clusters get none of them" in crossed
 
 
 def test_combinations_are_bounded_on_request_or_if_a_method_takes_one_column(people, capsys):
@@ -286,6 +301,10 @@ def test_errors_of_predict(people, tmp_path, capsys):
     )
     frame.drop(columns="gender").to_csv(tmp_path / "new.csv", index=False)
     without = run(capsys, "predict", model, tmp_path / "new.csv")
+    assert without == run(capsys, "predict", model, tmp_path / "new.csv", "--unknown", "skip")
+    array = tmp_path / "labels.npy"
+    assert run(capsys, "predict", model, tmp_path / "new.csv", "--out", array)[0] == 0
+    assert np.load(array).tolist() == pd.read_csv(io.StringIO(without[1])).cluster.tolist()
     assert without[0] == 0 and without == run(capsys, "predict", model, people)
     for file, message in (
         (people, "is no model that `fairclust fit --save` has written"),
@@ -401,7 +420,7 @@ def test_a_front_over_k_recommends_one_or_says_that_none_is_better(tmp_path, cap
         X = rng.uniform(size=(600, 6))
     frame = pd.DataFrame(X).add_prefix("x").assign(sex=rng.choice(["f", "m"], 600))
     frame.to_csv(tmp_path / "table.csv", index=False)
-    options = ("--sensitive", "sex", "--n-clusters", "2:5", "--starts", 1, "--out", tmp_path / "k")
+    options = ("--sensitive", "sex", "--n-clusters", "1:5", "--starts", 1, "--out", tmp_path / "k")
     status, text, err = run(capsys, "front", tmp_path / "table.csv", *options)
     assert status == 0, err
     (said,) = [line for line in text.splitlines() if line.startswith("PriceFairKMeans: ")]
@@ -409,7 +428,7 @@ def test_a_front_over_k_recommends_one_or_says_that_none_is_better(tmp_path, cap
     assert ("no number of clusters is clearly better" in said) != separate
     points = pd.read_csv(tmp_path / "k.csv")
     stable = points[(points.method == "PriceFairKMeans") & (points.stability >= 0.8)]
-    assert (3 in stable.n_clusters.to_list()) == separate
+    assert (3 in stable.n_clusters.to_list()) == separate and "nan" not in said
     assert (
         said
         in json.loads((tmp_path / "k.html").read_text().partition("const data = ")[2].partition(";\n")[0])[
@@ -652,8 +671,20 @@ def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
     for cluster in weighted["clusters"]:
         assert abs(cluster["shares"]["male"] - total["male"]) * cluster["size"] < 3
     assert weighted["metrics"]["KMeans"]["sse"] <= weighted["metrics"]["PriceFairKMeans"]["sse"]
+    written = frame.assign(count=[f"{1000 * n:,}.50" for n in frame["count"]])
+    written.to_csv(people, index=False)
+    exact = frame.assign(count=1000 * frame["count"] + 0.5)
+    exact.to_csv(tmp_path / "exact.csv", index=False)
+    found = [
+        json.loads(fit(capsys, path, "gender", "--weight", "count", "--json")[1])
+        for path in (people, tmp_path / "exact.csv")
+    ]
+    assert found[0]["rows"] == len(frame) and found[0]["clusters"] == found[1]["clusters"]
+    status, _, err = fit(capsys, people, "age", "--weight", "gender")
+    assert status == 2 and "--weight: no cell of 'gender' is a positive number" in err
     frame.iloc[0, 3] = 0
     frame.to_csv(people, index=False)
+    assert "no positive number in count (1)\n" in fit(capsys, people, "gender", "--weight", "count")[1]
     out = tmp_path / "labels.csv"
     assert fit(capsys, people, "gender", "--weight", "count", "--out", out)[0] == 0
     assert pd.read_csv(out).reason[0] == "no positive number in count"

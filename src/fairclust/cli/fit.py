@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import warnings
 from collections.abc import Iterator
@@ -38,6 +39,10 @@ def run(args: argparse.Namespace) -> list[str]:
     not exist.
     """
     cls = find_method(args.method)
+    if args.equal_sizes and "size_min" not in inspect.signature(cls).parameters:
+        raise CommandError(
+            f"--equal-sizes: {cls.__name__} has no bounds on sizes. Fix: leave it out, or fit by --method price"
+        )
     # Floats are multiples of the mean size.
     equal = ["size_min=1.0", "size_max=1.0"] if args.equal_sizes else []
     params = parameters(cls, args.n_clusters, args.seed, [*args.set, *equal])
@@ -142,7 +147,20 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
             f"{n_clusters} clusters of {n_rows:,} rows have {n_rows / n_clusters:.0f} rows on average: with so few, "
             "shares of groups mean little"
         )
-    small = {name: size for name, size in rows.sizes.items() if size < n_clusters}
+    sizes = rows.sizes
+    if isinstance(rows.groups, dict):
+        # Each column is bounded, and not their combinations. Columns of numbers have bounds on their means.
+        counts = {
+            name: np.unique(of, return_counts=True)
+            for name, of in rows.groups.items()
+            if of.dtype.kind == "U"
+        }
+        sizes = {
+            f"{name} {value}": int(size)
+            for name, of in counts.items()
+            for value, size in zip(*of, strict=True)
+        }
+    small = {name: size for name, size in sizes.items() if size < n_clusters}
     if small:
         shown = ", ".join(
             f"{shortened(name)} ({size} row{'s' * (size > 1)})"
@@ -150,8 +168,8 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
         )
         more = f" and {len(small) - _SHOWN_GROUPS:,} more" if len(small) > _SHOWN_GROUPS else ""
         notes.append(
-            f"too few rows for {n_clusters} clusters in group {shown}{more}: their shares cannot be met; join "
-            "them with another group in the table, or leave their rows out"
+            f"too few rows for {n_clusters} clusters in group {shown}{more}: some clusters get none of them; "
+            "join them with another group in the table, or leave their rows out"
         )
     if len(rows.columns) > 1:
         listed = " and ".join(rows.columns)

@@ -35,6 +35,7 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
     params: dict[str, Any] = {"n_clusters": n_clusters}
     if "random_state" in known:
         params["random_state"] = seed
+    chosen: set[str] = set()
     for given in assignments:
         name, sign, value = given.partition("=")
         if not sign:
@@ -42,8 +43,13 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
         if name == "n_clusters":
             raise CommandError(f"--set {given}: give it as --n-clusters {value}")
         if name not in known:
+            of_price = name in inspect.signature(methods.PriceFairKMeans).parameters
             hint = nearest(name, sorted(known))
+            hint = "Fix: leave it out, or fit by --method price, which has it" if of_price else hint
             raise CommandError(f"{given}: {cls.__name__} has no parameter {name!r}; {hint}")
+        if name in chosen:
+            raise CommandError(f"{given}: {name} is set twice. Fix: leave out one of the two")
+        chosen.add(name)
         params[name] = _value(value)
     return params
 

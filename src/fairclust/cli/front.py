@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> list[str]:
                 rows.append(point | {"seconds": round(seconds, 2)})
             except CommandError as error:
                 warned = [str(error)]
-            notes += [f"{cls.__name__} {setting}: {text}" for text in warned]
+            notes += [f"{' '.join(filter(None, (cls.__name__, setting)))}: {text}" for text in warned]
             done()
     if not rows:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
@@ -127,6 +127,7 @@ def recommended(points: pd.DataFrame) -> list[str]:
     """For each fair method a sentence that recommends a number of clusters, or says that none is clearly better."""
     lines = []
     for method, of in points[points.method != "KMeans"].groupby("method", sort=False):
+        of = of[of.silhouette.notna()]  # A single cluster has no silhouette, and is always stable.
         stable = of[of.stability >= _STABLE].sort_values("silhouette", ascending=False)
         listed = ", ".join(
             f"{k} ({s:.2f})" for k, s in zip(stable.n_clusters, stable.silhouette, strict=True)

@@ -25,10 +25,16 @@ def _one_number(text: str) -> int:
 
 def _setting(name: str, text: str) -> str:
     """The setting of a parameter to a number or a percentage, as `--set` takes it."""
+    is_percentage = text.endswith("%")
     try:
-        return f"{name}={float(text.removesuffix('%')) / (100 if text.endswith('%') else 1)!r}"
+        number = float(text.removesuffix("%")) / (100 if is_percentage else 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor a percentage") from None
+    if name == "max_cost_increase" and number >= 1 and not is_percentage:
+        raise argparse.ArgumentTypeError(
+            f"{text} would be {number:.0%}. Fix: write {text}%, or {number:.0%} if that is meant"
+        )
+    return f"{name}={number!r}"
 
 
 def add_repeated(

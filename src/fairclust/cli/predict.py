@@ -7,7 +7,7 @@ import sys
 
 from fairclust import methods
 from fairclust.cli import CommandError
-from fairclust.cli.labels import labels_table, write_csv
+from fairclust.cli.labels import labels_table, write_labels
 from fairclust.cli.raw_table import read_files
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
@@ -47,8 +47,7 @@ def run(args: argparse.Namespace) -> list[str]:
         print(f"column {name}: {found}. Such rows count as having none of the known values", file=sys.stderr)
     ids = [name for name in preparation.ids if name in frame]
     table = labels_table(frame, ids, reasons, labels, spreadsheet_safe=args.spreadsheet_safe)
-    table = table if not keep.all() else table.iloc[:, :-1]
     if args.out is None:
-        return [table.to_csv(index=False).rstrip("\n")]
-    write_csv(args.out, table)
+        return [(table.iloc[:, :-1] if keep.all() else table).to_csv(index=False).rstrip("\n")]
+    write_labels(args.out, [table], reasons=not keep.all())
     return [f"{len(labels):,} rows: {args.out} (rows counted from 1, clusters from 0)"]

@@ -21,6 +21,7 @@ from fairclust.tables import (
     cross,
     decide,
     left_out_rows,
+    numbers,
     read_table,
     table_files,
 )
@@ -132,8 +133,12 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[st
     counts = None
     counted = pd.Series(True, index=frame.index)
     for name in _weight(frame, args):
-        counts = pd.to_numeric(frame[name], errors="coerce").astype(float)
+        counts = numbers(frame[name], args.thousands, frame.attrs["decimal"])
         counted = (counts > 0) & np.isfinite(counts)
+        if not counted.any():
+            raise CommandError(
+                f"--weight: no cell of {shortened(repr(name))} is a positive number. Fix: name a column of numbers"
+            )
     found = decided(frame[counted], args, means)
     preparation = found.preparation
     groups = preparation.groups(frame)

@@ -17,7 +17,8 @@ from fairclust.metrics.table import METRICS
 _METRICS = {
     "sse": "sum of squared distances of the rows to the mean of their cluster; lower is better",
     "balance": "smallest ratio of two groups in any cluster; higher is fairer",
-    "fairness_error": "distance of the shares in the clusters from those of all rows (KL divergence, summed)",
+    "fairness_error": "distance of the shares in the clusters from those of all rows (KL divergence, summed; – if a "
+    "cluster lacks a group)",
     "delta": "largest difference between two groups in the part that a cluster has of them (mean over pairs)",
 }
 _PRINTED_GROUPS = 8

@@ -1,6 +1,6 @@
 """Users' raw tables: reading them, finding the role of each column, and preparing the rows for the methods."""
 
-from fairclust.tables.columns import Column, understand
+from fairclust.tables.columns import Column, numbers, understand
 from fairclust.tables.groups import cross, find_ranges, group_columns
 from fairclust.tables.model import TableModel, load_model
 from fairclust.tables.notes import left_out_rows
@@ -21,6 +21,7 @@ __all__ = [
     "left_out_rows",
     "load_model",
     "make_preparation",
+    "numbers",
     "read_table",
     "table_files",
     "understand",

@@ -168,5 +168,17 @@ def to_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series
     return pd.to_numeric(plain.str.replace(decimal, ".", regex=False))
 
 
+def numbers(cells: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
+    """The cells of a column as floats; NaN for those that are no numbers."""
+    if pd.api.types.is_numeric_dtype(cells):
+        return cells.astype(float)
+    text = cells.dropna().astype(str).str.strip()
+    return (
+        to_number(text[is_number(text, thousands, decimal)], thousands, decimal)
+        .astype(float)
+        .reindex(cells.index)
+    )
+
+
 def _separator(thousands: str | None, decimal: str) -> str:
     return thousands or ("." if decimal == "," else ",")

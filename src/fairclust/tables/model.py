@@ -77,8 +77,10 @@ class TableModel:
 
     def unknown(self, frame: pd.DataFrame) -> pd.Series:
         """The groups of the rows for which the method cannot predict, as text; it is empty for all other rows."""
-        crossed = cross(self.preparation.groups(frame))
         found = pd.Series("", index=frame.index)
+        if self._lacks_groups(frame):
+            return found
+        crossed = cross(self.preparation.groups(frame))
         for name, row in crossed[~crossed.duplicated()].items():
             try:
                 self.predict(frame.loc[[name]])

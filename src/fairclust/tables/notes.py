@@ -47,7 +47,7 @@ def of_columns(
     protected = [
         name for name in features if any(_PROTECTED.fullmatch(word.lower()) for word in _WORD.findall(name))
     ]
-    weights = [name for name in features if _WEIGHTS.search(name) and _is_number(frame[name])]
+    weights = [column.name for column in columns if column.role == "number" and _WEIGHTS.search(column.name)]
     notes = [
         f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(name)}"
         for name, count in lacking.items()
@@ -90,7 +90,8 @@ def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
     if not total:
         return []
     told = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items())
-    advice = "; --missing group makes them a group" if missing == "impute" else ""
+    lack = any(reason.startswith("no value in ") for reason in reasons)
+    advice = "; --missing group makes missing values a group" if lack and missing == "impute" else ""
     return [f"{total:,} {'rows are' if total > 1 else 'row is'} left out: {told}{advice}"]
 
 

@@ -89,7 +89,8 @@ def table_files(path: str | Path) -> list[Path]:
     try:
         return parquet_files(path)
     except ChunkError as error:
-        raise TableError(str(error)) from None
+        hint = f". For other files, name a pattern such as '{path}/*.csv'" if path.is_dir() else ""
+        raise TableError(f"{error}{hint}") from None
 
 
 def is_typed(path: Path) -> bool:
