@@ -59,7 +59,7 @@ class Page:
         )
         os.close(to_browser)
         os.close(from_browser)
-        self._buffer, self._number, self._session = b"", 0, None
+        self._buffer, self._number, self._session, self._runs = b"", 0, None, javascript
         self.errors, self.requests = [], []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -109,10 +109,14 @@ class Page:
         return message
 
     def open(self, path):
-        """Load a file, and wait until it is loaded."""
+        """Load a file, and wait until it is loaded and the script of a report has unpacked its data."""
         self.call("Page.navigate", url=path.absolute().as_uri())
         while self._next().get("method") != "Page.loadEventFired":
             pass
+        ready = "!document.getElementById('data') || document.documentElement.classList.contains('has-js')"
+        end = time.monotonic() + 10
+        while self._runs and not self.js(ready) and time.monotonic() < end:
+            time.sleep(0.02)
 
     def js(self, expression):
         """Return the value of an expression, as far as JSON can hold it."""
