@@ -157,7 +157,8 @@ def encode_groups(
     if sensitive_features is None:
         raise ValueError(
             "sensitive_features is missing: pass the group of every row by keyword, as in "
-            "fit(X, sensitive_features=data['sex'])"
+            "fit(X, sensitive_features=data['sex']). Searches and pipelines of scikit-learn pass it on only after "
+            "sklearn.set_config(enable_metadata_routing=True)"
         )
     values = factored(sensitive_features, what)
     n_rows = len(values.entries)
