@@ -656,3 +656,28 @@ def test_few_rows_in_chunks_are_rounded_as_in_memory(params):
         model.fit(table)
     costs = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
     assert model.violation_ < 1 and model.cost_ == pytest.approx(costs, rel=1e-5)
+
+
+def test_a_lower_bound_is_that_of_the_rows(blobs):
+    X, codes = blobs[0].astype(np.float64), blobs[1]
+    X[77] = 1e12
+    chunks = open_chunks(X, codes, **SMALL).chunks
+    known = survey(chunks, Threads(), sample_rows=2000, seed=0)
+    assert known.needs_double(K)
+    points = ChunkedPoints(chunks, Threads(), known, K, dtype=np.float64)
+    prices = np.random.default_rng(0).normal(size=(J, K))
+    points.measure(X[:K])
+    _, counts, cost, least = points.priced(prices)
+    apart = ((X[:, None].astype(np.longdouble) - X[:K]) ** 2).sum(axis=2) + prices[codes]
+    assert least == pytest.approx(float(apart.min(axis=1).sum()), rel=1e-14)
+    assert cost == pytest.approx(least - (counts * prices).sum(), rel=1e-14)
+
+
+def test_room_that_cannot_be_reserved_is_written_all_the_same(tmp_path, monkeypatch):
+    def unknown(*_):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(labels.os, "posix_fallocate", unknown)
+    parts = [np.arange(3, dtype=np.uint8), np.arange(2, dtype=np.uint8)]
+    found = labels.write_labels(iter(parts), 5, np.dtype(np.uint8), tmp_path / "labels.npy")
+    assert found.tolist() == np.load(tmp_path / "labels.npy").tolist() == [0, 1, 2, 0, 1]

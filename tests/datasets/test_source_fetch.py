@@ -308,6 +308,8 @@ def test_zip_bomb_that_lies_about_its_size(server: Server, raw: Path) -> None:
 
 
 BOMB = zipped({"in/t.csv": bytes(20_000_000)})
+DAMAGED = bytearray(zipped({"in/t.csv": GOOD}))
+DAMAGED[40] ^= 0xFF
 
 
 # The cases have explicit ids, because the bytes of an archive contain its time, which differs between xdist processes.
@@ -316,6 +318,7 @@ BOMB = zipped({"in/t.csv": bytes(20_000_000)})
     [
         (b"no zip at all", {}, SourceUnavailable, "cannot be unpacked"),
         (zipped({"in/t.csv": GOOD})[:60], {}, SourceUnavailable, "cannot be unpacked"),
+        (bytes(DAMAGED), {}, SourceUnavailable, "cannot be unpacked"),
         (BOMB, {"max_bytes": 100_000}, SourceUnavailable, "larger than max_bytes = 100,000"),
         (zipped({"other.csv": GOOD}), {}, SourceUnavailable, "no member 'in/t.csv'; it has: other.csv"),
         (
@@ -331,7 +334,7 @@ BOMB = zipped({"in/t.csv": bytes(20_000_000)})
             "sha256 of",
         ),
     ],
-    ids=["text", "torn", "bomb", "no member", "other member", "hash of the archive"],
+    ids=["text", "torn", "damaged", "bomb", "no member", "other member", "hash of the archive"],
 )
 def test_an_archive_that_cannot_be_used_leaves_nothing(
     server: Server, raw: Path, content: bytes, changes: dict, error: type, message: str
@@ -412,3 +415,10 @@ def test_interrupted_write_leaves_nothing(server: Server, raw: Path, monkeypatch
     with pytest.raises(OSError, match="No space left"):
         fetch(spec(server, "/t"), raw)
     assert files(raw) == []
+
+
+def test_wrong_hash_from_mirror_folder(raw: Path, tmp_path: Path) -> None:
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_bytes(b"old")
+    with pytest.raises(SourceCorrupt, match=sha(b"old")):
+        fetch(spec(), raw, tmp_path, retries=0)
