@@ -274,7 +274,12 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
             A ValueError: the method cannot treat this input, such as several sensitive columns, or no assignment is
             within its bounds.
         """
-        weights = given.pop("sample_weight", None) if self.takes_weights else None
+        weights = given.pop("sample_weight", None)
+        if weights is not None and not self.takes_weights:
+            raise NotSupported(
+                f"{type(self).__name__} takes no sample_weight: leave it out, or use PriceFairKMeans or "
+                "SociallyFairKMeans"
+            )
         if given:
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
         self._fit_rows(X, sensitive_features, weights)

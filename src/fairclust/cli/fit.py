@@ -18,7 +18,7 @@ from fairclust import methods
 from fairclust.chunks import ChunkTable
 from fairclust.cli import CommandError, in_chunks, raw_table
 from fairclust.cli.fitting import fit, parameters
-from fairclust.cli.labels import labels_table, write_labels
+from fairclust.cli.labels import labels_table, write_fit
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
 from fairclust.cli.results import Measured, Rows, as_text, counted, describe
@@ -115,19 +115,12 @@ class _RowsInMemory:
         return Measured(float(paid.sum()), tables, costs)
 
     def write(self, model: Any) -> dict[str, str]:
-        args, raw = self._args, self._raw
-        written = {}
-        if args.out:
-            preparation, given = raw.preparation, args.spreadsheet_safe
-            table = labels_table(
-                raw.whole, preparation.ids, raw.reasons, model.labels_, spreadsheet_safe=given
-            )
-            write_labels(args.out, [table], reasons=bool((raw.reasons != "").any()))
-            written["labels"] = f"{args.out} (rows counted from 1, clusters from 0)"
-        if args.save:
-            TableModel(raw.preparation, model, isinstance(self.groups, dict)).save(args.save)
-            written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
-        return written
+        raw, safe = self._raw, self._args.spreadsheet_safe
+        table = labels_table(
+            raw.whole, raw.preparation.ids, raw.reasons, model.labels_, spreadsheet_safe=safe
+        )
+        saved = TableModel(raw.preparation, model, isinstance(self.groups, dict))
+        return write_fit(self._args, [table], saved, reasons=bool((raw.reasons != "").any()))
 
 
 def _row_costs(X: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import opened
 from fairclust.cli import CommandError
-from fairclust.cli.labels import labels_table, write_labels
+from fairclust.cli.labels import labels_table, write_fit
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import decided, possible, read_files
 from fairclust.cli.results import Measured, Rows
@@ -126,14 +126,10 @@ class _RowsInChunks:
         return Measured(float(costs.sum()), tables, {name: float(cost) for name, cost in paid.items()})
 
     def write(self, model: Any) -> dict[str, str]:
-        args, preparation, written = self._args, self._found.decision.preparation, {}
-        if args.out:
-            write_labels(args.out, self._labels(model.labels_), reasons=bool(self._found.reasons))
-            written["labels"] = f"{args.out} (rows counted from 1 over all files, clusters from 0)"
-        if args.save:
-            TableModel(preparation, model).save(args.save)
-            written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
-        return written
+        found = self._found
+        saved = TableModel(found.decision.preparation, model)
+        parts, reasons = self._labels(model.labels_), bool(found.reasons)
+        return write_fit(self._args, parts, saved, reasons=reasons, over=" over all files")
 
     def _labels(self, labels: Any) -> Iterator[Any]:
         first, ids = 0, self._found.decision.preparation.ids

@@ -22,8 +22,8 @@ from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.summary import describe, job_seconds
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
 
-# What a page shows of a run stands between two marks: all numbers, or the rows of the overview of some data sets and
-# methods, which the mark names, separated by slashes.
+# What a page shows of a run stands between two marks. The first mark asks for all numbers, or it names data sets and
+# methods, separated by slashes, whose rows of the overview are shown.
 _MARKS = re.compile(
     r"(?P<begin><!-- (?P<what>results|overview): begin(?:; (?P<datasets>.*?) \| (?P<methods>.*?))? -->\n)"
     r".*?(?P<end><!-- (?P=what): end -->)",

@@ -264,7 +264,8 @@ class MedoidClusterer(PrototypeClusterer):
 
     _accept_sparse = False
     _power = 1
-    takes_chunks = False
+    # A medoid counts every row once.
+    takes_chunks = takes_weights = False
     exact_size: int
     max_evaluations: int
 

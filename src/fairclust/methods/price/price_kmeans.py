@@ -139,7 +139,8 @@ class PriceFairKMeans(PrototypeClusterer):
         Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
     spread_ : float
         How much dearer than the cheapest of them the dearest of the starts was that ran to its end, as a fraction. The
-        certificate is about the centres that the cheapest ended with, and not about other centres.
+        certificate is about the centres that the cheapest ended with, and not about other centres. A fit that goes on
+        from a checkpoint does not set it.
     tolerance_, tolerance_bound_ : float
         Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
         `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
@@ -253,10 +254,6 @@ class PriceFairKMeans(PrototypeClusterer):
         return self.max_cost is not None or self.max_cost_increase is not None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        if weights is not None and self._power == 1:
-            raise NotSupported(
-                "sample_weight is not for k-medians, where a medoid counts every row once: use PriceFairKMeans"
-            )
         if weights is not None and sp.issparse(X):
             raise NotSupported("sample_weight is for dense rows: pass X.toarray()")
         order = None
@@ -284,8 +281,9 @@ class PriceFairKMeans(PrototypeClusterer):
         """Fit points in memory with the groups `codes`, see `_criterion` for `order`, or in chunks."""
         points, rng = rows.points, check_random_state(self.random_state)
         criterion_of = partial(self._criterion, order=order, weighted=points.weights is not None)
-        # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
-        for stated in ("tolerance_", "tolerance_bound_"):
+        # A fit without a budget has no tolerance to report, and one that goes on from a checkpoint no spread, so the
+        # attributes of an earlier fit are removed.
+        for stated in ("tolerance_", "tolerance_bound_", "spread_"):
             self.__dict__.pop(stated, None)
         starts: list[Prototypes] = []
         if self._has_budget:
