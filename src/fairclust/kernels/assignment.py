@@ -40,6 +40,9 @@ _MANY_CLUSTERS, _SMALL, _FEW = 64, 1e-6, 32
 # In passes with second moments, a point has all of its share in one cluster if the exponents of its other clusters are
 # smaller by more than this. Their shares would be below 5e-18.
 _DECIDED = 40.0
+# Smaller shares do not enter second moments. Products of two of them would be subnormal, with which a pass took up to
+# twelve times as long.
+_LEAST_SHARE = 1e-19
 # Tables of costs are read in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
@@ -172,6 +175,35 @@ def _gaps(lo, hi, a, count, every, total, some):  # type: ignore[no-untyped-def]
                 kept[i] = np.nan
 
 
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _losses(lo, hi, a, row_min, offset, group, count, weight, paid, lost):  # type: ignore[no-untyped-def]
+    """Potentials of the points of each cluster, and how much dearer their second cheapest clusters are, by tile."""
+    low = np.empty(TILE, a.dtype)
+    second = np.empty(TILE, a.dtype)
+    arg = np.empty(TILE, np.int32)
+    none = np.int32(0)
+    for t in range(lo, hi):
+        n = padded(count[t])
+        off = offset[group[t]]
+        for i in range(n):
+            one, other = a[t, 0, i] + off[0], a[t, 1, i] + off[1]
+            low[i], second[i] = smaller(one, other), larger(one, other)
+            arg[i] = np.int32(other < one)
+        for k in range(2, a.shape[1]):
+            row, narrow, price = a[t, k], np.int32(k), off[k]
+            for i in range(n):
+                value = row[i] + price
+                arg[i] = larger_int(arg[i], where_less(value, low[i], narrow, none))
+                second[i] = smaller(second[i], larger(low[i], value))
+                low[i] = smaller(low[i], value)
+        paid[t] = 0.0
+        lost[t] = 0.0
+        for i in range(count[t]):
+            each = 1.0 if weight is None else np.float64(weight[t, i])
+            paid[t, arg[i]] += each * np.float64(row_min[t, i] + a[t, arg[i], i])
+            lost[t, arg[i]] += each * np.float64(second[i] - low[i])
+
+
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _few_products(s, n, out):  # type: ignore[no-untyped-def]
     """As `_outer_products`, without entries of s below `_SMALL`; False if a point has more than `_FEW` others."""
@@ -286,6 +318,7 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
     zero = a.dtype.type(0)
     one = a.dtype.type(1)
     curved = len(products) > 0
+    least_share = a.dtype.type(_LEAST_SHARE)
     s = np.empty((n_clusters, TILE), a.dtype)
     rest = np.empty((n_clusters if curved else 0, TILE), a.dtype)
     top = np.empty(TILE, a.dtype)
@@ -364,6 +397,10 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
                 for i in range(n):
                     z[i] *= weighted[i]
         if curved:
+            for k in range(n_clusters):
+                z = s[k]
+                for i in range(width):
+                    z[i] = where_less(z[i], least_share, zero, z[i])
             _outer_products(s, width, products[t])
             for k in range(n_clusters):
                 products[t, k, k] += settled[k]
@@ -633,6 +670,18 @@ class Potentials:
             return mean
         median = float(np.nanmedian(some))
         return min(mean, _MOST_MEDIANS * median) if median > 0 else mean
+
+    def losses(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What each cluster costs its points at the prices, and how much more they would pay without it.
+
+        Both have shape (n_clusters,). There are at least two clusters.
+        """
+        layout, shape = self.layout, (self.layout.n_tiles, self.n_clusters)
+        paid, lost = np.empty(shape), np.empty(shape)
+        offset = (prices - prices.min(axis=1, keepdims=True)).astype(self.a.dtype)
+        place = offset, layout.group, layout.count, self.weight
+        run_over_tiles(_losses, layout.n_tiles, self.entries, self.a, self.row_min, *place, paid, lost)
+        return paid.sum(axis=0), lost.sum(axis=0)
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """One pass over the softmax rows ``s_p = softmax(-(scale * a_p + offset[group of p]))``.

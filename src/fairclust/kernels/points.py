@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -68,6 +68,14 @@ class TiledPoints(Potentials):
         if weights is not None:
             points.weigh(weights)
         return points
+
+    def with_clusters(self, n_clusters: int) -> Self:
+        """The same points for another number of clusters, with distances of their own."""
+        a, row_min = zero_tiles(self.layout.n_tiles, n_clusters, self.a.dtype), np.zeros_like(self.row_min)
+        other = replace(self, a=a, row_min=row_min)
+        if self.weights is not None:
+            other.weigh(self.weights)
+        return other
 
     @property
     def is_sparse(self) -> bool:

@@ -10,14 +10,19 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.utils import check_random_state
 
-from fairclust.base import record
+from fairclust.base import initial_centers, record
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.frame import Frame
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, plain_step
 from fairclust.solvers.lloyd import Lloyd
+from fairclust.solvers.search import PARENTS, plain_run, plain_search
 from fairclust.stored import Stored
+
+# A run of the search ends when a step lowers the cost by no more than this fraction. `PriceFairKMeans` has it as `tol`.
+_TOL = 1e-5
 
 
 @dataclass(eq=False, repr=False)
@@ -30,6 +35,8 @@ class KMeans(PrototypeClusterer):
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init : int, default=1
         Number of starts, of which the best is kept. If `init` is an array there is one start.
+    search : bool, default=False
+        Whether to search on from the best of several starts, as `PriceFairKMeans` does.
     max_iter : int, default=300
     tol : float, default=1e-4
     verbose : int, default=0
@@ -47,6 +54,7 @@ class KMeans(PrototypeClusterer):
     _: KW_ONLY
     init: Any = "k-means++"
     n_init: int = 1
+    search: bool = False
     max_iter: int = 300
     tol: float = 1e-4
     verbose: int = 0
@@ -57,10 +65,13 @@ class KMeans(PrototypeClusterer):
         # scikit-learn subtracts the mean from dense rows, and its `tol` is a fraction of the variance. With far numbers
         # the other rows would become equal, and every step would seem to be small.
         is_far = self._frame.is_far
+        init, n_init = self._framed_init(), self.n_init if isinstance(self.init, str) else 1
+        if self.search and n_init > 1 and self.n_clusters > 1:
+            init, n_init = self._searched(X), 1
         self._model = Lloyd(
             self.n_clusters,
-            init=self._framed_init(),
-            n_init=self.n_init if isinstance(self.init, str) else 1,
+            init=init,
+            n_init=n_init,
             max_iter=self.max_iter,
             tol=0.0 if is_far else self.tol,
             verbose=self.verbose,
@@ -76,6 +87,15 @@ class KMeans(PrototypeClusterer):
         self.n_iter_ = int(self._model.n_iter_)
         # scikit-learn does not record its steps, so the history has one record, of the last step.
         self.history_ = [record(self.n_iter_, begin, self.inertia_, self.inertia_, 0.0)]
+
+    def _searched(self, X: np.ndarray) -> np.ndarray:
+        """The centres that the search finds from the best starts."""
+        rng = check_random_state(self.random_state)
+        points = self._points(X, np.zeros(X.shape[0], np.int32), n_groups=1)
+        starts = (initial_centers(X, self.n_clusters, "k-means++", rng) for _ in range(self.n_init))
+        runs = [plain_run(points, Prototypes(start), self._update, _TOL) for start in starts]
+        runs.sort(key=lambda run: run.last.objective)
+        return plain_search(points, runs[:PARENTS], self._update, _TOL, rng).prototypes.centers
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         kind: Alternation[Any] = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))

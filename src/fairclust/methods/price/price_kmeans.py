@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -41,16 +40,19 @@ from fairclust.methods.price.rounding import round_prices
 from fairclust.methods.price.steps import ROUGH, price_step
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
-from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall, plain_step
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.points import MeasuredPoints
+from fairclust.solvers.search import PARENTS, Moves, alike, breathe, cross, plain_run, plain_search, widths
 
-_PLAIN_STEPS = 300
-# Two starts count as the same if `_apart` of their centres is at most this times the mean squared distance of a point
-# to its centre.
-_ALIKE = 1e-4
 # Rounds of the selection among the starts: the number of outer steps, and the number of runs that continue after them.
 # On all data tried, the best run in the end was among the best five after one step and the best three after six.
 _ROUNDS = (1, 5), (6, 3)
+# Factor for `tol` in the search, whose runs are many and continue afterwards if they are good.
+_SEARCH_TOL = 30
+# The seconds of `Work` that the search may take in addition to the passes over the points.
+_SEARCH_WORK = 1.0
+# After the search, only runs continue whose costs are within this fraction of the cheapest.
+_CLOSE = 1e-3
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
 # Prices are far off if the bounds are violated by more than this share of the points.
@@ -107,6 +109,9 @@ class PriceFairKMeans(PrototypeClusterer):
         Number of starts, of which the cheapest is kept, or the first one whose cost is within `tol` of it. If `init` is
         an array there is one start. The costs of starts differ by a few per cent. For millions of rows, one start may
         have to be enough.
+    search : bool, default=True
+        Whether to search on from the best of several starts: clusters are split and merged, and the centres of two
+        results crossed. Without it, the cheapest start is on some data half a per cent dearer.
     max_iter : int, default=100
         Largest number of outer steps of each start.
     tol : float, default=1e-5
@@ -199,6 +204,7 @@ class PriceFairKMeans(PrototypeClusterer):
         "max_cost": [None, *NON_NEGATIVE],
         "max_cost_increase": [None, *NON_NEGATIVE],
         "init": [StrOptions({"k-means", "k-means++"}), "array-like"],
+        "search": ["boolean"],
     }
 
     n_clusters: int = 8
@@ -216,6 +222,7 @@ class PriceFairKMeans(PrototypeClusterer):
     max_cost_increase: float | None = None
     init: Any = "k-means"
     n_init: int = 10
+    search: bool = True
     max_iter: int = 100
     tol: float = 1e-5
     precision: str = "single"
@@ -300,7 +307,7 @@ class PriceFairKMeans(PrototypeClusterer):
                 found = solve(points, criterion, run.last.state)
             else:
                 starts = self._starts(points, rng)
-                run, found = self._best(points, criterion, starts)
+                run, found = self._best(points, criterion, criterion_of, starts, rng)
         self._finish(points, criterion, run, found, starts, codes, order)
 
     def _start_on_samples(
@@ -315,11 +322,14 @@ class PriceFairKMeans(PrototypeClusterer):
         n_rows, *more = rows.samples
         sample = rows.sample(n_rows)
         try:
-            run, found = self._best(sample, self._criterion(sample.group_sizes), self._starts(sample, rng))
+            criterion = self._criterion(sample.group_sizes)
+            run, found = self._best(sample, criterion, self._criterion, self._starts(sample, rng), rng)
         except NotSupported:
             # A sample may be unable to keep bounds that all rows can keep. It can have its own shares in every cluster.
             sizes = sample.group_sizes
-            run, _ = self._best(sample, exact_shares(sizes / sizes.sum()), self._starts(sample, rng))
+            criterion = exact_shares(sizes / sizes.sum())
+            starts = self._starts(sample, rng)
+            run, _ = self._best(sample, criterion, lambda *_, **__: criterion, starts, rng)
             return run.prototypes, None
         prototypes, multipliers = run.prototypes, found.multipliers
         for n_rows in more:
@@ -340,58 +350,87 @@ class PriceFairKMeans(PrototypeClusterer):
         self,
         sizes: np.ndarray,
         *,
+        n_clusters: int | None = None,
         order: np.ndarray | None = None,
         weighted: bool = False,
         **instead: Any,
     ) -> Criterion:
         """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds.
 
-        `order`, if given, has the positions in `groups_` of the groups that the sizes belong to.
+        For another number of clusters than the user's, bounds on sizes become multiples of the mean size. `order`, if
+        given, has the positions in `groups_` of the groups that the sizes belong to.
         """
         asked, unit = self._asked()._replace(**instead), self._unit if weighted else None
         sensitive = self._sensitive
+        if n_clusters is not None:
+            share = self.n_clusters / (float(sizes.sum()) * (unit or 1.0))
+            for name in ("size_min", "size_max"):
+                if isinstance(size := getattr(asked, name), Integral):
+                    asked = asked._replace(**{name: int(size) * share})
         if order is not None:
             sensitive = sensitive.reordered(order)
             if np.shape(asked.target) == order.shape:
                 asked = asked._replace(target=np.asarray(asked.target)[order])
-        return bounds_criterion(asked, sensitive, sizes, self.n_clusters, unit=unit)
+        return bounds_criterion(asked, sensitive, sizes, n_clusters or self.n_clusters, unit=unit)
 
     def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
-        """Starting centres. If plain clustering from several starts ends at nearly the same centres, one is kept."""
+        """Starting centres. If plain clustering from several starts ends at nearly the same centres, one is kept.
+
+        With `search`, half of the starts are k-means++ picks that go straight to steps with prices, and one more is the
+        best plain clustering that the search finds. On some data the best clusterings follow from such picks only, on
+        others from plain clusterings.
+        """
         if not isinstance(self.init, str):
             return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
-        starts: list[Prototypes] = []
-        for _ in range(self.n_init):
+        searches = self._searches
+        picks, runs = [], []
+        for i in range(self.n_init):
             start = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
-            if self.init == "k-means":
-                # Plain steps are cheap, and after them fewer steps with prices are needed.
-                run = self._plain(points, start)
-                start, near = run.prototypes, _ALIKE * run.last.objective / points.n_samples
-                if not points.squared:
-                    near = near**2 / _ALIKE
-                if any(_apart(start.centers, other.centers) <= near for other in starts):
-                    continue
-            starts.append(start)
-        return starts
+            if self.init == "k-means++" or (searches and i % 2):
+                picks.append(start)
+                continue
+            # Plain steps are cheap, and after them fewer steps with prices are needed.
+            run = plain_run(points, start, self._update, self.tol)
+            if not any(alike(points, run, other) for other in runs):
+                runs.append(run)
+        if searches and runs:
+            runs.append(plain_search(points, sorted(runs, key=_rank)[:PARENTS], self._update, self.tol, rng))
+        return [run.prototypes for run in runs] + picks
 
-    def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
-        judge = partial(judge_fall, tol=self.tol)
-        kind: Alternation[Any] = Alternation(plain_step, self._update, judge)
-        return alternate(kind, points.for_plain_steps(), start, max_iter=_PLAIN_STEPS)
+    @property
+    def _searches(self) -> bool:
+        """Whether there are several starts to search from, and no cluster has a bound of its own."""
+        several = isinstance(self.init, str) and self.n_init > 1 and self.n_clusters > 1
+        return self.search and several and not (np.ndim(self.size_min) or np.ndim(self.size_max))
 
-    def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:
+    def _runs(
+        self,
+        points: TiledPoints,
+        criterion: Criterion,
+        starts: Sequence[Prototypes],
+        search: Callable[[Sequence[Run]], list[Run]] | None = None,
+    ) -> list[Run]:
         """Run the alternation from all starts. Returns at most the three cheapest runs, the cheapest first.
 
-        A few steps with rough prices tell good starts from bad ones. Only the cheapest runs continue after them.
+        A few steps with rough prices tell good starts from bad ones. Only the cheapest runs continue after them, or
+        those that `search` finds from these.
         """
-        begun: list[tuple[Prototypes, np.ndarray | None]] = [(start, None) for start in starts]
+        begun: list[tuple[Prototypes, Any]] = [(start, None) for start in starts]
         for n_steps, n_runs in _ROUNDS:
-            if len(begun) > n_runs:
+            searched = search is not None and n_steps == _ROUNDS[-1][0]
+            if searched or len(begun) > n_runs:
                 steps = min(n_steps, self.max_iter)
                 runs = [self._run(points, criterion, *start, steps, rough=True) for start in begun]
-                cheapest = sorted(runs, key=partial(_rank, far=ROUGH * _FAR))[:n_runs]
-                begun = [(run.prototypes, run.last.state) for run in cheapest]
-        return sorted([self._run(points, criterion, *start, self.max_iter) for start in begun], key=_rank)
+                runs.sort(key=_rough_rank)
+                if searched:
+                    assert search is not None
+                    runs = search(runs)
+                begun = [(run.prototypes, run.last.state) for run in runs[:n_runs]]
+        runs = [self._run(points, criterion, *start, self.max_iter) for start in begun]
+        ends = [run.last.objective for run in runs]
+        if search is None:
+            self.spread_ = float(max(ends) / min(ends) - 1) if min(ends) > 0 else 0.0
+        return sorted(runs, key=_rank)
 
     def _run(
         self,
@@ -402,8 +441,9 @@ class PriceFairKMeans(PrototypeClusterer):
         n_steps: int,
         *,
         rough: bool = False,
+        tol: float | None = None,
     ) -> Run:
-        kind = self._priced(criterion, multipliers, rough=rough)
+        kind = self._priced(criterion, multipliers, rough=rough, tol=tol)
         return alternate(kind, points, start, max_iter=n_steps, verbose=self.verbose)
 
     def _priced(
@@ -419,15 +459,48 @@ class PriceFairKMeans(PrototypeClusterer):
         return Alternation(step, self._update, partial(judge_fall, tol=self.tol if tol is None else tol))
 
     def _best(
-        self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]
+        self,
+        points: TiledPoints,
+        criterion: Criterion,
+        criterion_of: Callable[..., Criterion],
+        starts: Sequence[Prototypes],
+        rng: np.random.RandomState,
     ) -> tuple[Run, Prices]:
-        """The cheapest run, and the prices at its centres, solved to the lowest temperature."""
-        return self._cheapest(points, criterion, self._runs(points, criterion, starts))
+        """The cheapest run, and the prices at its centres, solved to the lowest temperature.
+
+        `criterion_of` is called as `_criterion`, for other numbers of clusters.
+        """
+        search = self._search(points, criterion_of, rng) if self._searches else None
+        return self._cheapest(points, criterion, self._runs(points, criterion, starts, search))
+
+    def _search(
+        self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
+    ) -> Callable[[Sequence[Run]], list[Run]]:
+        """A function that takes rough runs and returns better ones, the cheapest first."""
+        work = Work(extra=_SEARCH_WORK)
+        criteria = {
+            n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work)
+            for n in [self.n_clusters, *widths(points)]
+        }
+
+        def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
+            steps, criterion = min(n_steps, self.max_iter), criteria[points.n_clusters]
+            tol = _SEARCH_TOL * self.tol
+            return self._run(points, criterion, start, multipliers, steps, rough=True, tol=tol)
+
+        moves = Moves(run, _rough_rank, work.is_done)
+
+        def search(runs: Sequence[Run]) -> list[Run]:
+            ends = breathe(points, runs, moves, rng)
+            found = cross(points, ends, moves, rng)
+            costs = [run.last.objective for run in [*ends, found[0]]]
+            self.spread_ = float(max(costs) / min(costs) - 1) if min(costs) > 0 else 0.0
+            return [run for run in found if run.last.objective <= (1 + _CLOSE) * found[0].last.objective]
+
+        return search
 
     def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
         best: tuple[float, Run, Prices] | None = None
-        ends = [run.last.objective for run in runs]
-        self.spread_ = float(max(ends) / min(ends) - 1) if min(ends) > 0 else 0.0
         for run in runs:
             if best is not None and run.last.objective >= best[0]:
                 # The objective is a lower bound on the cost of this run, so it cannot be cheaper.
@@ -446,7 +519,7 @@ class PriceFairKMeans(PrototypeClusterer):
         self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
     ) -> tuple[Run, Criterion, Prices]:
         """The fairest clustering within the budget, then the fairest assignment to its centres within the budget."""
-        plain = [self._plain(points, start) for start in self._starts(points, rng)]
+        plain = [plain_run(points, start, self._update, self.tol) for start in self._starts(points, rng)]
         cost = min(run.last.clustering for run in plain)
         asked, unit = self._asked(), self._unit
         budget = check_budget(asked, self.max_cost, self.max_cost_increase, cost * unit) / unit
@@ -637,16 +710,14 @@ def _more(increase: float) -> str:
     return f"{increase:.0%} more" if increase < 10 else f"{1 + increase:.2g} times as much"
 
 
+def _rough_rank(run: Run) -> tuple[bool, float]:
+    return _rank(run, far=ROUGH * _FAR)
+
+
 def _rank(run: Run, far: float = _FAR) -> tuple[bool, float]:
     """Sort key of a run. Runs whose prices are far off come last: their lower bound is too low and looks cheap."""
     is_far = run.last.more.get("violation", 0.0) > max(1.0, far * len(run.last.labels))
     return is_far, max(run.last.objective, run.last.clustering)
-
-
-def _apart(one: np.ndarray, other: np.ndarray) -> float:
-    """The largest squared distance between a centre and the nearest one of the other set."""
-    squares = cdist(one, other, "sqeuclidean")
-    return float(max(squares.min(axis=0).max(), squares.min(axis=1).max()))
 
 
 def _as_rows(known: Survey) -> np.ndarray:

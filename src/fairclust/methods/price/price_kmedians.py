@@ -21,8 +21,8 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
     n_clusters : int, default=8
     exact_size, max_evaluations : int, default=20_000, 100
         As in `VariationalFairKMedians`.
-    n_init : int, default=3
-        As in `PriceFairKMeans`. The default is lower, because medoids take longer than means.
+    n_init, search : int, default=3, bool, default=False
+        As in `PriceFairKMeans`, with other defaults, because medoids take longer than means.
     tolerance, min_balance, max_gap, target, size_min, size_max, crossed, bins, mean_tolerance : optional
         As in `PriceFairKMeans`.
     max_cost, max_cost_increase : optional
@@ -51,3 +51,4 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
     exact_size: int = 20_000
     max_evaluations: int = 100
     n_init: int = 3
+    search: bool = False

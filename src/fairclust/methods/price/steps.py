@@ -15,6 +15,9 @@ from fairclust.solvers.points import Points
 # a run is solved again with lower ones.
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
+# The lowest temperature during the search for good centres. It halves the passes of its steps, and on the data tried
+# the search found the same centres or better ones.
+_ROUGH_LEVEL = 0.008
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
 # The part of the work that may be spent before the last assignment is solved.
 _PART = 0.5
@@ -26,13 +29,16 @@ _LEAST_LEVEL = 0.5
 _PART_OF_A_POINT = 0.3
 
 
-def _levels(levels: tuple[float, ...], points: Points, criterion: Criterion) -> tuple[float, ...]:
-    """Raise low temperatures if there are few points for each cell of the table.
+def _levels(
+    levels: tuple[float, ...], points: Points, criterion: Criterion, rough: bool
+) -> tuple[float, ...]:
+    """Raise low temperatures if `rough`, or if there are few points for each cell of the table.
 
     At low temperatures, few of these points are near a boundary. The smoothed dual then has almost no curvature in
     some cells, and most of Newton's steps fail.
     """
     least = _LEAST_LEVEL * criterion.n_counted * points.n_clusters / points.n_samples
+    least = max(least, _ROUGH_LEVEL if rough else 0.0)
     return tuple(dict.fromkeys(max(level, least) for level in levels))
 
 
@@ -53,12 +59,12 @@ def price_step(
     start = multipliers if last is None else last.state
     factor = ROUGH if rough else 1
     tol = max(factor * _TOL, _PART_OF_A_POINT / points.n_samples)
-    levels = _levels(_FIRST if start is None else _NEXT, points, criterion)
+    levels = _levels(_FIRST if start is None else _NEXT, points, criterion, rough)
     found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART)
     n_passes = found.n_passes + 1
     if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
         # The centres have moved too far for a start at the lowest temperature.
-        levels = _levels(_FIRST[1:], points, criterion)
+        levels = _levels(_FIRST[1:], points, criterion, rough)
         heated = dual_prices(
             points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART
         )
