@@ -59,6 +59,12 @@ def test_passes_match_numpy(n_samples, squared, n_clusters, dtype, rtol):
     ordered = np.sort(a, axis=1)
     gap = (ordered[:, 1] - ordered[:, 0]).mean() if n_clusters > 1 else 0.0
     assert found.mean_gap() == pytest.approx(gap, rel=rtol)
+    if n_clusters > 1:
+        priced, nearest = a + offset[codes], (a + offset[codes]).argmin(axis=1)
+        ordered = np.sort(priced, axis=1)
+        own = np.bincount(nearest, a[np.arange(n_samples), nearest], n_clusters)
+        without = np.bincount(nearest, ordered[:, 1] - ordered[:, 0], n_clusters)
+        np.testing.assert_allclose(found.losses(offset), [own, without], rtol=10 * rtol, atol=10 * rtol)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

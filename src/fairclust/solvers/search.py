@@ -84,7 +84,8 @@ def breathe(points: TiledPoints, runs: Sequence[Run], moves: Moves, rng: np.rand
 
     It is one for each of `runs` that does not end as another one does, the best first.
     """
-    wider, found = [points.with_clusters(n) for n in widths(points)], []
+    wider = [points.with_clusters(n) for n in widths(points)]
+    found: list[Run] = []
     for run in runs:
         best, n_rounds = run, 0
         for more in wider:
@@ -112,7 +113,7 @@ def cross(points: TiledPoints, runs: Sequence[Run], moves: Moves, rng: np.random
             break
         n_vain += 1
         pair = rng.choice(len(found), 2, replace=False)
-        child = _crossed(points, *(found[i] for i in pair), moves, rng)
+        child = _crossed(points, found[pair[0]], found[pair[1]], moves, rng)
         worse = int(pair.max())
         if moves.rank(child) < moves.rank(found[worse]) and not any(
             alike(points, child, run) for run in found

@@ -364,9 +364,11 @@ class PriceFairKMeans(PrototypeClusterer):
         sensitive = self._sensitive
         if n_clusters is not None:
             share = self.n_clusters / (float(sizes.sum()) * (unit or 1.0))
-            for name in ("size_min", "size_max"):
-                if isinstance(size := getattr(asked, name), Integral):
-                    asked = asked._replace(**{name: int(size) * share})
+            least, most = (
+                int(size) * share if isinstance(size, Integral) else size
+                for size in (asked.size_min, asked.size_max)
+            )
+            asked = asked._replace(size_min=least, size_max=most)
         if order is not None:
             sensitive = sensitive.reordered(order)
             if np.shape(asked.target) == order.shape:
@@ -383,7 +385,8 @@ class PriceFairKMeans(PrototypeClusterer):
         if not isinstance(self.init, str):
             return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
         searches = self._searches
-        picks, runs = [], []
+        picks: list[Prototypes] = []
+        runs: list[Run] = []
         for i in range(self.n_init):
             start = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
             if self.init == "k-means++" or (searches and i % 2):

@@ -1,0 +1,91 @@
+"""The search for good centres, in data where single starts end in local optima."""
+
+import numpy as np
+import pytest
+
+from fairclust.methods import KMeans, PriceFairKMeans
+from fairclust.metrics import contingency, fairness_ratio
+
+SIDE = 6
+
+
+@pytest.fixture(scope="module")
+def grid():
+    """Clusters of 60 points that touch, each with both groups in equal parts, and the cost of these clusters."""
+    rng = np.random.default_rng(5)
+    centers = 10.0 * np.stack(np.meshgrid(np.arange(SIDE), np.arange(SIDE)), axis=-1).reshape(-1, 2)
+    labels = np.repeat(np.arange(SIDE**2), 60)
+    X = centers[labels] + 2 * rng.normal(size=(len(labels), 2))
+    means = np.stack([X[labels == k].mean(axis=0) for k in range(SIDE**2)])
+    return X, np.arange(len(X)) % 2, float(((X - means[labels]) ** 2).sum())
+
+
+def fit(cls, grid, **params):
+    X, groups, _ = grid
+    return cls(SIDE**2, **{"n_init": 2, "random_state": 0} | params).fit(X, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("cls, cost, part", [(KMeans, "inertia_", 0.966), (PriceFairKMeans, "cost_", 0.982)])
+def test_the_search_finds_clusters_that_starts_miss(grid, cls, cost, part):
+    """All seeds end at the best clusters known, which without the search some miss by more than 5 %."""
+    costs = {
+        search: [getattr(fit(cls, grid, search=search, random_state=seed), cost) for seed in range(4)]
+        for search in (True, False)
+    }
+    assert max(costs[True]) <= part * grid[2]
+    assert max(costs[False]) > 1.05 * max(costs[True])
+
+
+def test_one_start_and_given_centres_are_not_searched_from(grid):
+    for params in ({"n_init": 1}, {"init": grid[0][: SIDE**2]}):
+        with_search, without = (fit(PriceFairKMeans, grid, search=value, **params) for value in (True, False))
+        np.testing.assert_array_equal(with_search.labels_, without.labels_)
+        assert with_search.cost_ == without.cost_
+
+
+def test_a_random_state_gives_the_same_labels(grid):
+    one, other = (fit(PriceFairKMeans, grid, tolerance=0.2) for _ in range(2))
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+    assert one.spread_ == other.spread_ >= 0
+
+
+@pytest.mark.parametrize("sizes", [{"size_min": 60, "size_max": 60}, {"size_min": 1.0, "size_max": 1.0}])
+def test_sizes_hold_after_the_search(grid, sizes):
+    """The search also has runs with more clusters, for which the sizes cannot be the user's."""
+    model = fit(PriceFairKMeans, grid, tolerance=0.2, **sizes)
+    assert (np.bincount(model.labels_) == 60).all()
+    assert model.cost_ <= grid[2]
+
+
+def test_sizes_of_single_clusters_hold(grid):
+    least = [90, *[30] * (SIDE**2 - 1)]
+    model = fit(PriceFairKMeans, grid, tolerance=0.2, size_min=least)
+    assert (np.bincount(model.labels_) >= least).all()
+
+
+def test_weights_count_as_copies_of_rows(grid):
+    X, groups, _ = grid
+    weights = 1 + np.arange(len(X)) % 3
+    params = {"tolerance": 0.2, "n_init": 3, "random_state": 0}
+    model = PriceFairKMeans(SIDE**2, **params).fit(X, sensitive_features=groups, sample_weight=weights)
+    rows = np.repeat(np.arange(len(X)), weights)
+    copies = PriceFairKMeans(SIDE**2, **params).fit(X[rows], sensitive_features=groups[rows])
+    assert model.cost_ == pytest.approx(copies.cost_, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 3, 7])
+def test_few_rows(n_clusters):
+    X, groups = np.arange(16.0).reshape(8, 2), np.arange(8) % 2
+    model = PriceFairKMeans(n_clusters, tolerance=0.5, n_init=3, random_state=0).fit(
+        X, sensitive_features=groups
+    )
+    assert model.labels_.shape == (8,)
+    if n_clusters < 4:
+        assert fairness_ratio(contingency(model.labels_, groups, n_clusters)) >= 0.5 - 1e-9
+
+
+def test_equal_rows_cost_nothing():
+    X, groups = np.repeat(np.arange(3.0), 20)[:, None], np.arange(60) % 2
+    assert KMeans(3, n_init=3, search=True, random_state=0).fit(X, sensitive_features=groups).inertia_ == pytest.approx(0, abs=1e-9)
+    model = PriceFairKMeans(3, n_init=3, random_state=0).fit(X, sensitive_features=groups)
+    assert model.cost_ == pytest.approx(0, abs=1e-9)
