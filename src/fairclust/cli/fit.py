@@ -98,7 +98,8 @@ class _RowsInMemory:
             if self.weights is not None:
                 plain = KMeans(model.n_clusters, n_init=starts, random_state=seed)
                 return plain.fit(self.X, sample_weight=self.weights).labels_
-            plain = methods.KMeans(model.n_clusters, n_init=starts, random_state=seed)
+            search = getattr(model, "search", False)
+            plain = methods.KMeans(model.n_clusters, n_init=starts, search=search, random_state=seed)
             return plain.fit(self.X, sensitive_features=self._raw.crossed).labels_
 
     def measured(self, labels: np.ndarray, model: Any) -> Measured:

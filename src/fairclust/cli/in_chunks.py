@@ -105,7 +105,8 @@ class _RowsInChunks:
     def plain(self, model: Any) -> Any:
         """Labels of k-means with as many starts as the fair fit."""
         starts, seed = getattr(model, "n_init", 1), self._params.get("random_state")
-        plain = methods.KMeans(model.n_clusters, n_init=starts, random_state=seed)
+        search = getattr(model, "search", False)
+        plain = methods.KMeans(model.n_clusters, n_init=starts, search=search, random_state=seed)
         with progress("fitting k-means, to compare with"):
             return plain.fit(replace(self.X, checkpoint=None)).labels_
 
