@@ -44,7 +44,8 @@ def with_groups(cls):
 
 def make(cls):
     model = with_groups(cls)()
-    quick = {"n_clusters": 3, "lam": 1.0, "random_state": 0}
+    # With exact shares the cheapest clusters of the checks' data are not the blobs that the checks look for.
+    quick = {"n_clusters": 3, "lam": 1.0, "tolerance": 0.3, "random_state": 0}
     return model.set_params(**{k: v for k, v in quick.items() if k in model.get_params()})
 
 

@@ -86,6 +86,8 @@ def test_few_rows(n_clusters):
 
 def test_equal_rows_cost_nothing():
     X, groups = np.repeat(np.arange(3.0), 20)[:, None], np.arange(60) % 2
-    assert KMeans(3, n_init=3, search=True, random_state=0).fit(X, sensitive_features=groups).inertia_ == pytest.approx(0, abs=1e-9)
+    assert KMeans(3, n_init=3, search=True, random_state=0).fit(
+        X, sensitive_features=groups
+    ).inertia_ == pytest.approx(0, abs=1e-9)
     model = PriceFairKMeans(3, n_init=3, random_state=0).fit(X, sensitive_features=groups)
     assert model.cost_ == pytest.approx(0, abs=1e-9)
