@@ -286,6 +286,8 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
     zero = a.dtype.type(0)
     one = a.dtype.type(1)
     curved = len(products) > 0
+    # Products of two smaller shares would be subnormal numbers, with which a pass takes ten times as long.
+    least = np.sqrt(np.finfo(a.dtype).tiny)
     s = np.empty((n_clusters, TILE), a.dtype)
     rest = np.empty((n_clusters if curved else 0, TILE), a.dtype)
     top = np.empty(TILE, a.dtype)
@@ -351,9 +353,15 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
         for k in range(n_clusters):
             z = s[k]
             acc = zero
-            for i in range(width):
-                z[i] *= total[i]
-                acc += z[i]
+            if curved:
+                for i in range(width):
+                    share = z[i] * total[i]
+                    acc += share
+                    z[i] = where_less(share, least, zero, share)
+            else:
+                for i in range(width):
+                    z[i] *= total[i]
+                    acc += z[i]
             mass[t, k] = acc + settled[k]
         if curved and weight is not None:
             # The products of the rows times the square roots of their weights are those of the rows, weighted.
