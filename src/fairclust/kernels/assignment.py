@@ -40,9 +40,6 @@ _MANY_CLUSTERS, _SMALL, _FEW = 64, 1e-6, 32
 # In passes with second moments, a point has all of its share in one cluster if the exponents of its other clusters are
 # smaller by more than this. Their shares would be below 5e-18.
 _DECIDED = 40.0
-# Smaller shares do not enter second moments. Products of two of them would be subnormal, with which a pass took up to
-# twelve times as long.
-_LEAST_SHARE = 1e-19
 # Tables of costs are read in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
@@ -318,7 +315,8 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
     zero = a.dtype.type(0)
     one = a.dtype.type(1)
     curved = len(products) > 0
-    least_share = a.dtype.type(_LEAST_SHARE)
+    # Products of two smaller shares would be subnormal numbers, with which a pass takes ten times as long.
+    least = np.sqrt(np.finfo(a.dtype).tiny)
     s = np.empty((n_clusters, TILE), a.dtype)
     rest = np.empty((n_clusters if curved else 0, TILE), a.dtype)
     top = np.empty(TILE, a.dtype)
@@ -384,9 +382,15 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
         for k in range(n_clusters):
             z = s[k]
             acc = zero
-            for i in range(width):
-                z[i] *= total[i]
-                acc += z[i]
+            if curved:
+                for i in range(width):
+                    share = z[i] * total[i]
+                    acc += share
+                    z[i] = where_less(share, least, zero, share)
+            else:
+                for i in range(width):
+                    z[i] *= total[i]
+                    acc += z[i]
             mass[t, k] = acc + settled[k]
         if curved and weight is not None:
             # The products of the rows times the square roots of their weights are those of the rows, weighted.
@@ -397,10 +401,6 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
                 for i in range(n):
                     z[i] *= weighted[i]
         if curved:
-            for k in range(n_clusters):
-                z = s[k]
-                for i in range(width):
-                    z[i] = where_less(z[i], least_share, zero, z[i])
             _outer_products(s, width, products[t])
             for k in range(n_clusters):
                 products[t, k, k] += settled[k]
