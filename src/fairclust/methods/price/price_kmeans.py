@@ -35,9 +35,10 @@ from fairclust.methods.price.fair_assignment import (
     solve,
 )
 from fairclust.methods.price.loose_labels import Labels, loose_labels
-from fairclust.methods.price.prices import Prices
+from fairclust.methods.price.prices import Prices, temperature_unit
 from fairclust.methods.price.rounding import round_prices
 from fairclust.methods.price.steps import ROUGH, price_step
+from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
@@ -54,6 +55,10 @@ _SEARCH_WORK = 1.0
 # After the search, only runs continue whose costs are within this fraction of the cheapest. With a tenth of it, two of
 # 36 fits of 150 rows were 2 to 4 % dearer, because the rough prices of few rows are far off.
 _CLOSE = 1e-2
+# With fewer points for each cell of the table, labels within the bounds can cost much more than the soft assignment,
+# and runs are compared by their labels. In 100 problems of 60 to 400 rows and 2 to 40 clusters this made the labels
+# 6.5 % cheaper in the geometric mean, and one and a half times as slow.
+_FEW_FOR_PRICES = 200
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
 # Prices are far off if the bounds are violated by more than this share of the points.
@@ -505,14 +510,19 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
         best: tuple[float, Run, Prices] | None = None
+        few = len(runs) > 1 and not criterion.combined and points.weights is None
+        few = few and points.n_samples < _FEW_FOR_PRICES * criterion.n_counted * points.n_clusters
         for run in runs:
-            if best is not None and run.last.objective >= best[0]:
+            if best is not None and not few and run.last.objective >= best[0]:
                 # The objective is a lower bound on the cost of this run, so it cannot be cheaper.
                 continue
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
             # The lower bound alone is not enough, because it is too low for prices that are far from optimal.
             value = max(found.cost, lower_bound(points, criterion, found))
+            if few:
+                _, cost, counts, _ = round_prices(points, criterion, found)
+                value = cost + WORST * temperature_unit(points) * float(criterion.excess(counts).max())
             # Starts with the same result differ by rounding errors, which must not choose between them.
             if best is None or value < best[0] - self.tol * abs(best[0]):
                 best = value, run, found
