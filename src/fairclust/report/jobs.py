@@ -57,14 +57,15 @@ def paper(job: Job) -> None:
     results = Path(job.output[0]).parents[2]
     tables, figures = results / "tables" / paper, results / "figures" / paper
 
-    for name, product in ((name, product) for (of, name), product in inputs.tables.items() if of == paper):
+    shown = inputs.shown[paper]
+    for name, product in shown["tables"].items():
         with problems.of(f"table {name}", [tables / f"{name}.{kind}" for kind in _OF_TABLE]):
             make_table(material.at(product.needs), material.tables[name], tables / name)
-    if paper in inputs.claims:
+    if shown["claims"]:
         with problems.of("the claims", [tables / f"claims.{kind}" for kind in _OF_CLAIMS]):
-            make_claims(material.at(inputs.claims[paper].needs), spec.claims, tables / "claims")
+            make_claims(material.at(inputs.needs_of(paper, "claims")), spec.claims, tables / "claims")
     formats = config.report.formats
-    for name, product in ((name, product) for (of, name), product in inputs.figures.items() if of == paper):
+    for name, product in shown["figures"].items():
         with problems.of(f"figure {name}", [figures / f"{name}.{kind}" for kind in formats]):
             figure = spec.figures[name]
             make_figure(material.at(product.needs), figure, spec.match_of(figure), figures / name, formats)

@@ -51,9 +51,11 @@ def leaderboards(leaderboard: pd.DataFrame, names: Names) -> list[dict[str, Any]
     found = []
     for (cost, fairness), board in leaderboard.groupby(["cost", "fairness"], sort=False):
         on_instances = board[board.dataset.notna()]
-        texts_of = [spread_text(*(100 * pair), 1) for pair in on_instances[["score", "sd"]].to_numpy(float)]
-        on_instances = on_instances.assign(text=texts_of).set_index(["method", *INSTANCE]).text
-        instances = on_instances.unstack(INSTANCE, sort=False, fill_value=MISSING)
+        pairs = zip(100 * on_instances.score, 100 * on_instances.sd, strict=True)
+        shown = on_instances.assign(text=[spread_text(score, sd, 1) for score, sd in pairs])
+        instances = shown.set_index(["method", *INSTANCE]).text.unstack(
+            INSTANCE, sort=False, fill_value=MISSING
+        )
         rows = [
             [
                 MISSING if pd.isna(row["rank"]) else str(row["rank"]),
