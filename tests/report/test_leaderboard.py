@@ -12,7 +12,6 @@ from fairclust.report.leaderboard import (
     make_leaderboard,
     on_equal_terms,
 )
-from fairclust.report.selection import best_starts
 
 NAMES = Names(
     datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},
@@ -155,10 +154,3 @@ def test_the_file_holds_every_board_with_its_starts(tmp_path):
             assert methods["rank"].to_dict() == {"a": 1, "plain": 2}
             assert methods.label["a"] == "A" and methods.ours["a"]
             assert methods.starts.tolist() == ["1", "1"]
-
-
-def test_best_starts_have_the_lowest_objective():
-    starts = points(("a", 5, 0.5, 0), ("a", 4, 0.4, 1), ("a", 3, 0.9, 2))
-    starts.loc[2, "status"] = "error"
-    assert best_starts(starts).sse.tolist() == [4]
-    assert best_starts(starts[:0]).empty
