@@ -13,10 +13,10 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.spec import SourceSpec
@@ -97,13 +97,11 @@ def _fingerprint_or_reason(module: str) -> str:
         return str(error)
 
 
-@dataclass
-class Product:
-    """What a table, a figure or the claims of a paper need from the run."""
+class Product(NamedTuple):
+    """What a table, a figure or a claim of a paper needs from the run."""
 
-    needs: list[At] = field(default_factory=list)
-    metrics: set[str] = field(default_factory=set)
-    planes: list[str] = field(default_factory=list)  # data sets whose unscaled points it shows
+    needs: list[At]
+    metrics: set[str]
 
 
 class RuleInputs:
@@ -193,8 +191,7 @@ class RuleInputs:
         metrics = {spec.x, *spec.y}
         if match := self.specs[paper].match_of(spec):
             metrics |= {match.fairness, match.order}
-        planes = list(spec.datasets) if spec.points else []
-        return Product(self._planned(paper, spec.datasets, spec.methods, spec.n_clusters), metrics, planes)
+        return Product(self._planned(paper, spec.datasets, spec.methods, spec.n_clusters), metrics)
 
     def _claim(self, paper: str, spec: ClaimSpec) -> Product:
         needs = self._planned(paper, spec.datasets, spec.methods, spec.n_clusters)
@@ -290,8 +287,9 @@ class RuleInputs:
 
     def planes(self, paper: str) -> list[str]:
         """Folders of the unscaled data sets whose points the figures of a paper show."""
-        names = (name for product in self.shown[paper]["figures"].values() for name in product.planes)
-        return [f"{self.results}/data/plane/{name}" for name in dict.fromkeys(names)]
+        figures = (self.specs[paper].figures[name] for name in self.shown[paper]["figures"])
+        names = dict.fromkeys(name for figure in figures if figure.points for name in figure.datasets)
+        return [f"{self.results}/data/plane/{name}" for name in names]
 
     def reported_files(self, paper: str) -> list[str]:
         """The CSV of a paper's reported values, and that of its published programs if there are any."""
