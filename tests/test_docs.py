@@ -108,9 +108,8 @@ def test_the_paper_of_the_example_gets_its_table_figure_and_claim(shipped, clone
     config = load_config(laid_over(shipped, mine), user=mine)
     assert config.run.papers == ["doe"]
     inputs, spec = RuleInputs(config), config.papers["doe"]
-    assert set(inputs.tables) == {("doe", name) for name in spec.tables}
-    assert {name for paper, name in inputs.figures if paper == "doe"} == set(spec.figures)
-    assert set(inputs.claims) == {"doe"}
+    for kind, products in inputs.shown["doe"].items():
+        assert set(products) == set(getattr(spec, kind)), kind
     reported = load_reported(config.papers["doe"].reported)
     assert set(reported.table) == {table.number for table in spec.tables.values()}
 

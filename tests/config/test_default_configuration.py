@@ -85,10 +85,6 @@ def test_config_is_short_and_every_data_set_states_its_rows(config):
     assert unknown == {"athletes", "hmda_2022", "hmda_2022_race"}  # this project has not read these files
 
 
-def test_no_copies_of_data_sets_are_left(config):
-    assert not {"adult_by_k", "bank_3_by_k", "adult_k2", "adult_mixed_k2"} & set(config.datasets)
-
-
 def test_schema_is_that_of_the_model():
     assert (ROOT / "workflow/schemas/config.schema.json").read_text() == json_schema(), "run `make schema`"
 
@@ -308,27 +304,6 @@ def test_rows_with_a_printed_setting_have_five_starts(config, blocks):
 
 
 # Settings that the papers' tables and figures need
-
-
-def test_the_census_tables_have_the_papers_ten_clusters(planned):
-    for dataset in ("census_ii_std", "census_like_std", "census_ii", "census_like", "census_like_full"):
-        for method in ("fmc_minibatch", "fmc_subsample_1pct", "fmc_subsample_10pct"):
-            assert (dataset, method, 10) in planned
-
-
-def test_the_papers_own_vfc_runs_everywhere_in_fmc(planned):
-    names = (
-        "bank_2",
-        "credit_2",
-        "credit_3",
-        "bank_3",
-        "adult_std",
-        "bank_2_std",
-        "credit_2_std",
-        "census_like_std",
-    )
-    for dataset in names:
-        assert (dataset, "vfc_kmeans", 10) in planned, dataset
 
 
 def test_figures_of_steps_and_of_small_clusters(config, planned):

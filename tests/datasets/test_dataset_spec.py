@@ -27,6 +27,14 @@ GENERATED: dict[str, Any] = {"title": "T", "generator": "pkg.mod:make", "n_clust
         ({"file": "a\\b.csv"}, "must be a relative path"),
         ({"file": "C:/b.csv"}, "must be a relative path"),
         ({"file": ""}, "must be a relative path"),
+        ({"file": "../a"}, "must be a relative path"),
+        ({"file": "a\0b"}, "cannot be printed"),
+        ({"file": "a\nb"}, "cannot be printed"),
+        # The record of the download would overwrite it.
+        *(
+            ({"file": name}, "would be overwritten.* put the file into a folder")
+            for name in ("source.json", "Source.JSON", "source.json/a", ".snakemake_timestamp")
+        ),
         ({"urls": ["http://example.org/a"]}, "must be an https URL"),
         ({"urls": ["ftp://example.org/a"]}, "must be an https URL"),
         ({"urls": ["http://127.0.0.1.example.org/a"]}, "must be an https URL"),
@@ -37,6 +45,7 @@ GENERATED: dict[str, Any] = {"title": "T", "generator": "pkg.mod:make", "n_clust
         ({"member": "m"}, "needs 'member_sha256'"),
         ({"member_sha256": HASH}, "needs 'member'"),
         ({"path": "mine.csv"}, "either 'file'"),
+        ({"file": None, "path": "mine.csv"}, "has no 'urls'"),
         ({"file": None}, "either 'file'"),
         ({"max_bytes": 0}, "greater than 0"),
         ({"checksum": "x"}, "Extra inputs"),
@@ -45,11 +54,7 @@ GENERATED: dict[str, Any] = {"title": "T", "generator": "pkg.mod:make", "n_clust
 def test_source_refuses(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SourceSpec.model_validate(SOURCE | changes)
-
-
-def test_own_path_has_no_urls() -> None:
-    with pytest.raises(ValidationError, match="has no 'urls'"):
-        SourceSpec(path="a.csv", urls=(URL,))
+    SourceSpec.model_validate(SOURCE | {"file": "data/source.json"})
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:80", "localhost:8000", "[::1]:8000", "127.8.8.8"])
@@ -106,11 +111,13 @@ def test_groups_refuse(groups: dict[str, Any], message: str) -> None:
         ({"reader": {"names": ["a"]}}, "without header"),
         ({"reader": {"names": ["a", "a"], "header": False}}, "a name twice"),
         ({"reader": {"format": "arff", "header": False}}, "leave 'header' and 'names' out"),
+        *(({"reader": {"thousands": sign}}, "thousands") for sign in (".", "5", "e", ",,", "")),
     ],
 )
 def test_table_refuses(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         DatasetSpec.model_validate(TABLE | changes)
+    assert ReaderSpec(thousands=",").thousands == ","
 
 
 def test_generated_refuses_what_belongs_to_tables() -> None:
@@ -129,15 +136,12 @@ def test_generated_refuses_what_belongs_to_tables() -> None:
         ("l2", ("standardize", "l2")),
         (["l2"], ("l2",)),
         ([], ()),
+        (None, ("standardize", "l2")),
     ],
 )
 def test_scale_words(scale: Any, steps: tuple[str, ...]) -> None:
-    assert DatasetSpec.model_validate(TABLE | {"scale": scale}).scale == steps
-
-
-def test_scale_default() -> None:
-    assert DatasetSpec.model_validate(TABLE).scale == ("standardize", "l2")
-    assert ReaderSpec().sep == ","
+    given = {} if scale is None else {"scale": scale}
+    assert DatasetSpec.model_validate(TABLE | given).scale == steps
 
 
 def test_catalogue_names_the_nearest_source() -> None:
@@ -190,23 +194,3 @@ def test_schema_describes_every_key() -> None:
     schema = Catalogue.model_json_schema()
     for model in schema["$defs"].values():
         assert all("description" in key for key in model["properties"].values())
-
-
-@pytest.mark.parametrize("file", ["source.json", "Source.JSON", "source.json/a", ".snakemake_timestamp"])
-def test_a_source_is_not_named_as_its_record(file: str) -> None:
-    with pytest.raises(ValidationError, match=r"would be overwritten.* put the file into a folder"):
-        SourceSpec(file=file, urls=("https://x.org/t",), sha256="unknown", licence="CC0")
-    SourceSpec(file=f"data/{file}", urls=("https://x.org/t",), sha256="unknown", licence="CC0")
-
-
-@pytest.mark.parametrize("file", ["a\0b", "a\nb", "../a", "/a", "a/../../b", "C:a", "a\\b"])
-def test_a_file_is_a_plain_relative_path(file: str) -> None:
-    with pytest.raises(ValidationError, match=r"must be a relative path|cannot be printed"):
-        SourceSpec(file=file, urls=("https://x.org/t",), sha256="unknown", licence="CC0")
-
-
-@pytest.mark.parametrize("thousands", [".", "5", "e", ",,", ""])
-def test_separator_of_thousands(thousands: str) -> None:
-    with pytest.raises(ValidationError, match="thousands"):
-        ReaderSpec(thousands=thousands)
-    assert ReaderSpec(thousands=",").thousands == ","

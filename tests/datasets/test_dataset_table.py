@@ -116,6 +116,8 @@ def test_dropping_rows_of_a_feature(tmp_path: Path) -> None:
     read = open_table(tmp_path, "a,b\n1,x\n?,y\n,z\n4,?\n").read([0], [1], {0: ["?", ""]})
     assert_array_equal(read.numbers[:, 0], [1, 4])
     assert [d["rows"] for d in read.dropped] == [1, 1]
+    with pytest.raises(DatasetError, match=r"found '!' in line 4, 1 such cells"):
+        open_table(tmp_path, "a,g\n1,x\n?,drop\n!,x\n").read([0], [1], {1: ["drop"]})
 
 
 def test_a_row_is_counted_under_one_reason(tmp_path: Path) -> None:
@@ -138,6 +140,7 @@ def test_a_row_is_counted_under_one_reason(tmp_path: Path) -> None:
         ("a,b\n1,2\n3,4,5\n", "t.csv, line 3 has 3 cells, but the first row has 2. Fix: correct the line$"),
         ("a,b\n1,2\n3\n", "t.csv, line 3 has 1 cells, but the first row has 2. Fix: correct the line"),
         ('a,b\n"1\n",2\n3,?\n', "found '\\?' in line 4"),
+        ("a,b\n" + "1,1\n" * 300 + "oops,1\n" + "2,2\n" * 50, "found 'oops' in line 302, 1 such"),
     ],
 )  # fmt: skip
 def test_complaints(tmp_path: Path, text: str, expected: str) -> None:
@@ -145,34 +148,29 @@ def test_complaints(tmp_path: Path, text: str, expected: str) -> None:
         open_table(tmp_path, text).read([0, 1])
 
 
-def test_complaint_ignores_dropped_rows(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"found '!' in line 4, 1 such cells"):
-        open_table(tmp_path, "a,g\n1,x\n?,drop\n!,x\n").read([0], [1], {1: ["drop"]})
+COMMENT = r"the first line of t\.csv looks like a comment: .*Fix: delete the"
+DATA = r"the first line of t\.csv looks like data: .*Fix: set 'header: false'"
 
 
-def test_complaint_in_a_later_row(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="found 'oops' in line 302, 1 such"):
-        open_table(tmp_path, "a\n" + "1\n" * 300 + "oops\n" + "2\n" * 50).read([0])
-
-
-def test_wrong_encoding(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"t\.csv is no utf-8 text; set 'encoding' in 'reader' to latin-1"):
-        open_table(tmp_path, "a,t\n1,ä\n".encode("latin-1"))
-
-
-def test_no_text_of_the_stated_encoding(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"t\.csv is no utf-16 text; set 'encoding' in 'reader'"):
-        open_table(tmp_path, "a,b\n1,2\n", encoding="utf-16")
-
-
-def test_empty_file(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"t\.csv is empty"):
-        open_table(tmp_path, "")
-
-
-def test_header_only(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"t\.csv has a header and no rows"):
-        open_table(tmp_path, "a,b\n")
+@pytest.mark.parametrize(
+    ("text", "reader", "expected"),
+    [
+        ("", {}, r"t\.csv is empty"),
+        ("a,b\n", {}, r"t\.csv has a header and no rows"),
+        ("a,t\n1,ä\n".encode("latin-1"), {}, r"no utf-8 text; set 'encoding' in 'reader' to latin-1"),
+        ("a,b\n1,2\n", {"encoding": "utf-16"}, r"t\.csv is no utf-16 text; set 'encoding' in 'reader'"),
+        *((f"{text}1,2\n3,4\n", {}, COMMENT) for text in ("# a\n", "# a\n# b\n\n", "% a\n", "// a, b, c\n")),
+        ("# made by me\n1,2\n3,4\n", {"header": False}, COMMENT),
+        *((f"{row}\n{row}\n", {}, DATA) for row in ("39.5,f", "-3,f", "7,7", "5.1,3.5,1.4,0.2,setosa")),
+        *(
+            (text, {"format": "arff"}, "the file is no ARFF; found no line with @")
+            for text in ("a,b\n1,2\n", "@data\n1,2\n", "@attribute a real\n1\n")
+        ),
+    ],
+)
+def test_files_that_cannot_be_opened(tmp_path: Path, text: str | bytes, reader: Any, expected: str) -> None:
+    with pytest.raises(DatasetError, match=expected):
+        open_table(tmp_path, text, **reader)
 
 
 def test_missing_column(tmp_path: Path) -> None:
@@ -185,11 +183,10 @@ def test_missing_column(tmp_path: Path) -> None:
         table.position("zzz")
     with pytest.raises(DatasetError, match="column '2': no such column; expected a number from 0 to 1"):
         table.position(2)
-
-
-def test_name_in_a_file_without_header(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="expected a number, the file has no header"):
         open_table(tmp_path, "1,2\n", header=False).position("age")
+    with pytest.raises(DatasetError, match=r"the first line holds numbers, so perhaps .* 'header: false'"):
+        open_table(tmp_path, "39,f\n40,m\n").position("age")
 
 
 def test_duplicate_header(tmp_path: Path) -> None:
@@ -223,6 +220,11 @@ def test_thousands(tmp_path: Path) -> None:
     assert_array_equal(table.read([0], [1], {0: ["?"]}).numbers[:, 0], [44954, 1234567.5, -7, 1000])
     german = open_table(tmp_path, "a;g\n44.954,5;x\n1.234;y\n", sep=";", thousands=".", decimal=",")
     assert_array_equal(german.read([0]).numbers[:, 0], [44954.5, 1234])
+    # Without the separator, a point is none beside a comma.
+    table = open_table(tmp_path, "a;g\n1,5;x\n44.954;y\n", sep=";", decimal=",")
+    for drops in ({}, {0: ["?"]}):
+        with pytest.raises(DatasetError, match=r"'44\.954' in line 3.* set 'reader\.thousands' to '\.'"):
+            table.read([0], [1], drops)
 
 
 @pytest.mark.parametrize("cell", ["44,95", "4495,400", "1,2", ",123", "1,,234", "12,34,567", "1,234,"])
@@ -232,44 +234,14 @@ def test_thousands_separate_three_digits_each(tmp_path: Path, cell: str) -> None
         table.read([0])
 
 
-@pytest.mark.parametrize("drops", [{}, {0: ["?"]}])
-def test_a_point_is_no_decimal_point_beside_a_comma(tmp_path: Path, drops: dict[int, list[str]]) -> None:
-    table = open_table(tmp_path, "a;g\n1,5;x\n44.954;y\n", sep=";", decimal=",")
-    with pytest.raises(DatasetError, match=r"'44\.954' in line 3.* set 'reader\.thousands' to '\.'"):
-        table.read([0], [1], drops)
-
-
-@pytest.mark.parametrize("text", ["# made by me\n", "# a\n# b\n\n", "% a\n", "// a, b, c\n"])
-@pytest.mark.parametrize("header", [True, False])
-def test_comment_before_the_table(tmp_path: Path, text: str, header: bool) -> None:
-    with pytest.raises(
-        DatasetError, match=r"the first line of t\.csv looks like a comment: .*Fix: delete the"
-    ):
-        open_table(tmp_path, text + "1,2\n3,4\n", header=header)
-
-
 def test_header_with_a_hash_sign(tmp_path: Path) -> None:
     assert open_table(tmp_path, "#id,b\n1,2\n").names == ["#id", "b"]
-
-
-@pytest.mark.parametrize("first", ["39.5,f", "-3,f", "7,7", "5.1,3.5,1.4,0.2,setosa"])
-def test_missing_header(tmp_path: Path, first: str) -> None:
-    with pytest.raises(
-        DatasetError, match=r"the first line of t\.csv looks like data: .*Fix: set 'header: false'"
-    ):
-        open_table(tmp_path, first + "\n" + first + "\n")
-    assert open_table(tmp_path, first + "\n", header=False).names[0] == "column 0"
 
 
 @pytest.mark.parametrize("first", ["0,1,2,g", "2019,2020,g", "1007,53,g", "400.5,401.0,401.5", "nan,inf"])
 def test_numbers_as_names(tmp_path: Path, first: str) -> None:
     table = open_table(tmp_path, first + "\n" + first + "\n")
     assert table.names == first.split(",")
-
-
-def test_missing_header_that_might_be_one(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"the first line holds numbers, so perhaps .* 'header: false'"):
-        open_table(tmp_path, "39,f\n40,m\n").position("age")
 
 
 def test_cell_of_a_megabyte(tmp_path: Path) -> None:
@@ -294,30 +266,15 @@ ARFF = """% a comment
 """
 
 
-def test_arff(tmp_path: Path) -> None:
-    table = open_table(tmp_path, ARFF, format="arff", quotechar="'", as_zero=("NA",))
+@pytest.mark.parametrize("comma", [",", ", "])
+def test_arff(tmp_path: Path, comma: str) -> None:
+    reader: dict[str, Any] = {"format": "arff", "quotechar": "'", "skipinitialspace": comma != ","}
+    table = open_table(tmp_path, ARFF.replace(",", comma), **reader, as_zero=("NA",))
     assert table.names == ["age", "marital status", "fee"]
-    read = table.read([0, 2], [1])
-    assert_array_equal(read.numbers, [[31, 0], [45, 2]])
-    assert column_text(table, 1) == ["not married", "married"]
-
-
-def test_arff_with_blanks(tmp_path: Path) -> None:
-    text = ARFF.replace(",", ", ")
-    table = open_table(tmp_path, text, format="arff", quotechar="'", as_zero=("NA",), skipinitialspace=True)
     assert_array_equal(table.read([0, 2]).numbers, [[31, 0], [45, 2]])
     assert column_text(table, 1) == ["not married", "married"]
-
-
-@pytest.mark.parametrize("text", ["a,b\n1,2\n", "@data\n1,2\n", "@attribute a real\n1\n"])
-def test_files_that_are_no_arff(tmp_path: Path, text: str) -> None:
-    with pytest.raises(DatasetError, match="the file is no ARFF; found no line with @"):
-        open_table(tmp_path, text, format="arff")
-
-
-def test_arff_errors_name_the_line_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="found 'NA' in line 8, 1 such cells"):
-        open_table(tmp_path, ARFF, format="arff", quotechar="'").read([0, 2])
+        open_table(tmp_path, ARFF.replace(",", comma), **reader).read([0, 2])
 
 
 def test_cells_that_count_as_zero(tmp_path: Path) -> None:
@@ -331,8 +288,5 @@ def test_cells_that_count_as_zero(tmp_path: Path) -> None:
     truth = open_table(tmp_path, "fee,g\nNA,x\nTrue,y\n", as_zero=("NA",))
     with pytest.raises(DatasetError, match=r"found 'True' in line 3, .* looks like a truth value"):
         truth.read([0])
-
-
-def test_cells_that_count_as_zero_and_rows_that_are_dropped(tmp_path: Path) -> None:
-    table = open_table(tmp_path, "fee\nNA\n7\n-\n", as_zero=("NA",))
-    assert_array_equal(table.read([0], drop_rows={0: ["-"]}).numbers[:, 0], [0, 7])
+    dropped = open_table(tmp_path, "fee\nNA\n7\n-\n", as_zero=("NA",)).read([0], drop_rows={0: ["-"]})
+    assert_array_equal(dropped.numbers[:, 0], [0, 7])

@@ -87,6 +87,8 @@ def test_mirror_url(server: Server, raw: Path) -> None:
 def test_a_corrupt_mirror_is_skipped(server: Server, raw: Path, tmp_path: Path) -> None:
     (tmp_path / FILE).parent.mkdir()
     (tmp_path / FILE).write_bytes(b"old")
+    with pytest.raises(SourceCorrupt, match=sha(b"old")):
+        fetch(spec(), raw, tmp_path, retries=0)
     server.routes["/t"] = body(GOOD)
     assert fetch(spec(server, "/t"), raw, tmp_path).read_bytes() == GOOD
 
@@ -190,15 +192,11 @@ def test_large_mirror_file_stops_at_max_bytes(raw: Path, tmp_path: Path) -> None
     assert files(raw) == []
 
 
-def test_redirect_within_https(server: Server, raw: Path) -> None:
-    server.routes["/t"] = status(302, Location=server.url("/u"))
-    server.routes["/u"] = body(GOOD)
-    assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
-
-
-def test_redirect_to_loopback_http_is_followed(server: Server, plain_server: Server, raw: Path) -> None:
-    server.routes["/t"] = status(302, Location=plain_server.url("/t"))
-    plain_server.routes["/t"] = body(GOOD)
+@pytest.mark.parametrize("to", ["https", "http on loopback"])
+def test_secure_redirects_are_followed(server: Server, plain_server: Server, raw: Path, to: str) -> None:
+    other = server if to == "https" else plain_server
+    server.routes["/t"] = status(302, Location=other.url("/u"))
+    other.routes["/u"] = body(GOOD)
     assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
 
 
@@ -415,10 +413,3 @@ def test_interrupted_write_leaves_nothing(server: Server, raw: Path, monkeypatch
     with pytest.raises(OSError, match="No space left"):
         fetch(spec(server, "/t"), raw)
     assert files(raw) == []
-
-
-def test_wrong_hash_from_mirror_folder(raw: Path, tmp_path: Path) -> None:
-    (tmp_path / FILE).parent.mkdir()
-    (tmp_path / FILE).write_bytes(b"old")
-    with pytest.raises(SourceCorrupt, match=sha(b"old")):
-        fetch(spec(), raw, tmp_path, retries=0)

@@ -39,7 +39,7 @@ def shipped():
 
 def test_a_table_of_the_default_configuration_needs_its_own_blocks_and_no_others():
     inputs = shipped()
-    needed = inputs.tables["vfc", "table3"].needs
+    needed = inputs.shown["vfc"]["tables"]["table3"].needs
     rows = load_reported(inputs.config.papers["vfc"].reported)
     spec = inputs.config.papers["vfc"].tables["table3"]
     mine = rows[rows.table == spec.number]
@@ -116,23 +116,23 @@ ONE_ROW = "1,a,2,vfc,kmedians_cost,5.0\n"
 
 def test_a_table_needs_the_blocks_of_its_rows(tmp_path):
     inputs = RuleInputs(config(tmp_path, reported=ONE_ROW))
-    product = inputs.tables["doe", "t"]
+    product = inputs.shown["doe"]["tables"]["t"]
     # It needs its row and that of our method, on its data set and on the stand-in, only with the K of the row.
     assert set(product.needs) == {(d, m, 2) for d in "ab" for m in ("vfc", "kmeans")}
     assert product.metrics >= {"kmedians_cost", "balance"}
     any_k = RuleInputs(config(tmp_path, reported="1,a,,vfc,sse,5.0\n"))
-    assert {at[2] for at in any_k.tables["doe", "t"].needs} == {2, 5}
+    assert {at[2] for at in any_k.shown["doe"]["tables"]["t"].needs} == {2, 5}
 
 
 def test_a_table_without_any_planned_row_is_not_made(tmp_path):
     inputs = RuleInputs(config(tmp_path, reported="1,far,2,vfc,sse,5.0\n"))
-    assert inputs.tables == {}
+    assert not inputs.shown.get("doe", {}).get("tables")
     assert not [file for file in inputs.targets() if "/doe/t" in file]
 
 
 def test_a_reported_value_of_the_data_itself_needs_one_block_of_this_data(tmp_path):
     inputs = RuleInputs(config(tmp_path, reported="1,a,,data,n_nodes,400\n"))
-    found = inputs.tables["doe", "t"].needs
+    found = inputs.shown["doe"]["tables"]["t"].needs
     assert ("a", "vfc", 2) in found
 
 
@@ -234,7 +234,7 @@ def test_a_figure_of_points_needs_them_unscaled(tmp_path):
 def test_fronts_are_a_figure_for_each_data_set(tmp_path):
     inputs = RuleInputs(config(tmp_path, report={"fronts": ["balance"], "formats": ["png"]}))
     assert "results/figures/fronts/a.png" in inputs.targets()
-    assert {at[0] for at in inputs.figures["fronts", "a"].needs} == {"a"}
+    assert {at[0] for at in inputs.shown["fronts"]["figures"]["a"].needs} == {"a"}
     assert inputs.specs["fronts"].figures["b"].datasets == ["b"]
 
 
@@ -282,13 +282,13 @@ def test_a_class_that_does_not_exist_stops_the_plan(methods, message):
 )
 def test_reported_values_that_cannot_be_planned_name_the_line(tmp_path, reported, message):
     with pytest.raises(ConfigError, match=message):
-        _ = RuleInputs(config(tmp_path, reported=reported)).tables
+        _ = RuleInputs(config(tmp_path, reported=reported)).shown
 
 
 def test_a_file_of_reported_values_that_is_not_there_is_named(tmp_path):
     inputs = RuleInputs(config(tmp_path, more={"reported": str(tmp_path / "none.csv")}))
     with pytest.raises(ConfigError, match=r"none\.csv cannot be read"):
-        _ = inputs.tables
+        _ = inputs.shown
 
 
 def test_rule_inputs_of_a_hundred_thousand_cells_make_no_cell_objects(monkeypatch, tmp_path):

@@ -16,7 +16,6 @@ from fairclust.pipeline.scores import (
     labels_of,
     load_cells,
     load_scores,
-    load_steps,
     read_table,
 )
 from fairclust.pipeline.summary import describe, require_complete
@@ -79,7 +78,7 @@ def packs(tmp_path):
 
 
 def test_every_cell_that_is_asked_for_has_a_row(packs):
-    cells = load_cells(packs, [TOY, FAR])
+    cells, _ = load_cells(packs, [TOY, FAR])
     assert cells[["dataset", "status", "lam"]].values.tolist()[:2] == [
         ["toy", "ok", 2.0],
         ["toy", "error", 3.0],
@@ -97,10 +96,10 @@ def test_every_cell_that_is_asked_for_has_a_row(packs):
 
 
 def test_only_what_is_needed_is_loaded_and_in_this_order(packs):
-    assert load_cells(packs, [FAR, TOY]).dataset.tolist() == ["far", "toy", "toy"]
-    assert load_cells(packs, [["far", "odd", 3]]).dataset.tolist() == ["far"]
-    assert load_cells(packs, [("toy", "odd", 4), ("toy", "other", 3)]).empty
-    assert load_steps(packs, [FAR]).empty
+    assert load_cells(packs, [FAR, TOY])[0].dataset.tolist() == ["far", "toy", "toy"]
+    assert load_cells(packs, [["far", "odd", 3]])[0].dataset.tolist() == ["far"]
+    assert load_cells(packs, [("toy", "odd", 4), ("toy", "other", 3)])[0].empty
+    assert load_cells(packs, [FAR])[1].empty
 
 
 def test_labels_of_a_cell(packs):
@@ -117,15 +116,15 @@ def test_a_cell_with_damaged_labels_is_removed_so_that_the_next_run_fits_it(pack
 
 
 def test_the_table_of_steps_has_every_key_of_a_history(packs):
-    steps = load_steps(packs, [TOY, FAR])
+    _, steps = load_cells(packs, [TOY, FAR])
     assert steps[["key", "step", "objective"]].values.tolist() == [["aa", 0, 9.0], ["aa", 1, 8.0]]
     assert steps.extra.isna().tolist() == [True, False]
     assert steps[["clustering", "fairness"]].isna().all(axis=None)
-    assert list(load_steps([], []).columns) == module.STEP_COLUMNS
+    assert list(load_cells([], [])[1].columns) == module.STEP_COLUMNS
 
 
 def test_no_cells_are_an_empty_table_of_the_same_columns(packs, tmp_path):
-    assert list(load_cells([], []).columns) == list(load_cells(packs, [TOY]).columns)
+    assert list(load_cells([], [])[0].columns) == list(load_cells(packs, [TOY])[0].columns)
     found = gather_scores([], [], tmp_path / "scores", tmp_path / "runs")
     assert found == {"cells": 0, "by_status": {}, "missing": []}
     assert load_scores(tmp_path / "scores.parquet").empty
@@ -156,7 +155,7 @@ def test_gathering_gives_the_same_rows_in_four_files(tmp_path, packs):
         assert len(text) == len(frame) == 4
     joined = load_scores(tmp_path / "g/scores.parquet")
     assert joined.dataset.tolist() == ["toy", "toy", "far", "toy"]
-    cells = load_cells(packs, [TOY, FAR]).drop(columns="pack")
+    cells = load_cells(packs, [TOY, FAR])[0].drop(columns="pack")
     assert set(joined.columns) == set(cells.columns)
     pd.testing.assert_frame_equal(joined.iloc[:3][cells.columns], cells, check_dtype=False)
 

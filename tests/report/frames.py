@@ -51,6 +51,16 @@ def frame(rows):
     return found
 
 
+def starts(method, values, metric="sse", dataset="town", lam=None, k=10, **more):
+    """Make a start for each value of a metric. Further values are lists, too, or are the same for all starts."""
+    for seed, value in enumerate(values):
+        own = {name: one[seed] if isinstance(one, list) else one for name, one in more.items()}
+        objective = value if metric == "sse" else 1.0
+        yield cell(
+            dataset, method, k, lam, seed, **{"objective": objective, "n_nonempty": k, metric: value, **own}
+        )
+
+
 def tradeoff(dataset, method, n_clusters=10, *, lams=(None,), seeds=3, cost=1000.0, pace=1.0, **more):
     """Make cells whose cost rises and whose error falls with lambda, with small differences between seeds."""
     rng = np.random.default_rng(len(dataset) + 7 * len(method) + n_clusters)

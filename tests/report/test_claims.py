@@ -4,19 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from a_paper import NAMES, reported, table
-from frames import cell, frame
+from frames import frame, starts
 
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.pipeline.reported import NO_VALUES as NOTHING
 from fairclust.report.checks import CHECKS, validate_claim
 from fairclust.report.claims import CLAIM_COLUMNS, check_claim, load_claims, make_claims
 from fairclust.report.material import ClaimError, Material
-
-
-def starts(method, values, metric="sse", dataset="town", lam=None, k=10, **more):
-    for seed, value in enumerate(values):
-        own = {name: one[seed] if isinstance(one, list) else one for name, one in more.items()}
-        yield cell(dataset, method, k, lam, seed, **{"objective": 1.0, metric: value, **own})
 
 
 def material(*cells, values=NOTHING, steps=(), tables=None):

@@ -7,13 +7,11 @@ from hypothesis import strategies as st
 
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import (
-    boards_of,
     dominated_areas,
     load_leaderboard,
     make_leaderboard,
     on_equal_terms,
 )
-from fairclust.report.selection import best_starts
 
 NAMES = Names(
     datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},
@@ -32,9 +30,11 @@ def points(*rows, dataset="d", k=3):
     )  # fmt: skip
 
 
-def board_of(cells, fairness="balance"):
-    boards = boards_of(make_leaderboard(cells, NAMES))
-    return next((board for board in boards if (board.cost, board.fairness) == ("sse", fairness)), None)
+def board_of(cells, fairness="balance", leaderboard=None):
+    """Return the methods by rank, indexed by name, and the scores of each method on each instance."""
+    board = make_leaderboard(cells, NAMES) if leaderboard is None else leaderboard
+    board = board[(board.cost == "sse") & (board.fairness == fairness)]
+    return board[board.dataset.isna()].set_index("method"), board[board.dataset.notna()].set_index("method")
 
 
 def area(x, y):
@@ -66,19 +66,19 @@ def test_scores_of_an_instance_by_hand():
     )
     # The box has costs from 100 to 140 and balances from 0 to 1.
     for fairness in ("balance", "fairness_error"):
-        scores = board_of(at, fairness).instances.set_index("method").score
+        scores = board_of(at, fairness)[1].score
         assert scores.to_dict() == pytest.approx({"plain": 0, "fair": 0.5, "half": 0.375, "far": 0})
 
 
 def test_instances_that_do_not_count():
-    assert board_of(points(("a", 1, 0.0), ("a", 2, 1.0))) is None
-    assert board_of(points(("a", 1, 1.0), ("b", 2, 0.5))) is None
+    for cells in (points(("a", 1, 0.0), ("a", 2, 1.0)), points(("a", 1, 1.0), ("b", 2, 0.5))):
+        assert make_leaderboard(cells, NAMES).empty
 
 
 def test_an_infinite_error_is_the_worst_and_not_the_box():
     at = points(("plain", 100, 0.0), ("a", 110, 0.5), ("b", 120, 1.0))
     at.loc[0, "fairness_error"] = np.inf
-    scores = board_of(at, "fairness_error").instances.set_index("method").score
+    scores = board_of(at, "fairness_error")[1].score
     assert scores["plain"] == 0
     assert scores["b"] == pytest.approx(0.5)
 
@@ -86,12 +86,12 @@ def test_an_infinite_error_is_the_worst_and_not_the_box():
 def test_a_method_is_compared_only_where_it_was_run():
     one = points(("plain", 100, 0.0), ("a", 115, 1.0), ("b", 110, 1.0))
     two = points(("plain", 10, 0.0), ("a", 12, 1.0), dataset="e")
-    board = board_of(pd.concat([one, two], ignore_index=True))
+    methods, instances = board_of(pd.concat([one, two], ignore_index=True))
     # b was not run on e, which does not count as zero, and it beats both rivals on the other instance.
-    assert list(board.methods.index) == ["b", "a", "plain"]
-    assert board.methods.wins.to_dict() == pytest.approx({"b": 1.0, "a": 0.5, "plain": 0.0})
-    assert board.methods.instances.to_dict() == {"b": 1, "a": 2, "plain": 2}
-    assert np.isnan(board.table.loc["b", ("e", 3)])
+    assert list(methods.index) == ["b", "a", "plain"]
+    assert methods.wins.to_dict() == pytest.approx({"b": 1.0, "a": 0.5, "plain": 0.0})
+    assert methods.instances.to_dict() == {"b": 1, "a": 2, "plain": 2}
+    assert set(instances.index[instances.dataset == "e"]) == {"a", "plain"}
 
 
 def test_a_method_that_failed_everywhere_has_a_zero_and_a_skipped_one_does_not_count():
@@ -99,10 +99,10 @@ def test_a_method_that_failed_everywhere_has_a_zero_and_a_skipped_one_does_not_c
     for status, instances in (("timeout", 1), ("skipped", 0)):
         bad = at.copy()
         bad.loc[2, ["status", "sse", "balance", "objective"]] = [status, np.nan, np.nan, np.nan]
-        board = board_of(bad)
-        assert board.methods.instances.get("b", 0) == instances
+        methods = board_of(bad)[0]
+        assert methods.instances.get("b", 0) == instances
         if instances:
-            assert board.methods.loc["b", ["score", "failed"]].tolist() == [0, 1]
+            assert methods.loc["b", ["score", "failed"]].tolist() == [0, 1]
 
 
 def test_every_method_with_starts_gets_the_same_number():
@@ -121,8 +121,7 @@ def test_every_method_with_starts_gets_the_same_number():
 def test_scores_are_means_over_starts_beside_the_best():
     rows = [("plain", 100, 0.0, 0), ("a", 120, 1.0, 0), ("a", 130, 1.0, 1)]
     rows += [("b", 130, 1.0, 0), ("b", 130, 1.0, 1)]
-    board = board_of(points(*rows))
-    found = board.instances.set_index("method")
+    found = board_of(points(*rows))[1]
     # The box ends at 140, so a start at 120 dominates half of it and a start at 130 a quarter.
     assert found.loc["a", ["score", "best"]].tolist() == pytest.approx([0.375, 0.5])
     assert found.loc["a", "sd"] == pytest.approx(np.std([0.5, 0.25], ddof=1))
@@ -135,12 +134,12 @@ def test_a_method_on_less_than_a_fifth_of_the_instances_has_no_rank():
     rows = [("plain", 100, 0.0), ("a", 120, 1.0)]
     cells = [points(*rows, k=k) for k in range(3, 8)]
     often = [*cells, points(*rows, ("b", 115, 1.0), k=8)]
-    found = board_of(pd.concat(often, ignore_index=True)).methods
+    found = board_of(pd.concat(often, ignore_index=True))[0]
     assert found["rank"].fillna(0).to_dict() == {"a": 1, "plain": 2, "b": 0}
     # It is nobody's rival, so it takes no wins away.
     assert found.wins.to_dict() == {"a": 1.0, "plain": 0.0, "b": 1.0}
     fifth = [*cells[1:], points(*rows, ("b", 115, 1.0), k=8)]
-    assert board_of(pd.concat(fifth, ignore_index=True)).methods["rank"].to_dict()["b"] == 1
+    assert board_of(pd.concat(fifth, ignore_index=True))[0]["rank"].to_dict()["b"] == 1
 
 
 def test_the_file_holds_every_board_with_its_starts(tmp_path):
@@ -149,17 +148,9 @@ def test_the_file_holds_every_board_with_its_starts(tmp_path):
         made.to_csv(tmp_path / "board.csv", index=False)
         read = load_leaderboard(tmp_path / "board.csv")
         pd.testing.assert_frame_equal(read, made.astype({"starts": str}), check_dtype=False)
-        assert len(boards_of(read)) == len(boards_of(made)) == (2 if len(cells) else 0)
+        assert read.groupby(["cost", "fairness"]).ngroups == (2 if len(cells) else 0)
         if len(cells):
-            first = boards_of(read)[0]
-            assert (first.cost, first.fairness) == ("sse", "balance")
-            assert first.methods["rank"].to_dict() == {"a": 1, "plain": 2}
-            assert first.methods.label["a"] == "A" and first.methods.ours["a"]
-            assert first.methods.starts.tolist() == ["1", "1"]
-
-
-def test_best_starts_have_the_lowest_objective():
-    starts = points(("a", 5, 0.5, 0), ("a", 4, 0.4, 1), ("a", 3, 0.9, 2))
-    starts.loc[2, "status"] = "error"
-    assert best_starts(starts).sse.tolist() == [4]
-    assert best_starts(starts[:0]).empty
+            methods, _ = board_of(cells, leaderboard=read)
+            assert methods["rank"].to_dict() == {"a": 1, "plain": 2}
+            assert methods.label["a"] == "A" and methods.ours["a"]
+            assert methods.starts.tolist() == ["1", "1"]

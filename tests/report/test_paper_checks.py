@@ -131,11 +131,11 @@ def test_a_paper_reads_its_own_cells(tmp_path):
         return {(block.n_clusters, cell.params["lam"]) for block in found for cell in block.cells()}
 
     alone = inputs()
-    assert {at[2] for at in alone.figures["mine", "f"].needs} == {3, 5}
+    assert {at[2] for at in alone.shown["mine"]["figures"]["f"].needs} == {3, 5}
     # The run has both papers' lambdas with K = 3 in one block, of which the paper reads its own.
     assert cells(alone) == {(k, lam) for k in (3, 5) for lam in (1, 2)}
     assert sum(len(block.cells()) for block in plan_blocks(alone.config)) == 7
     wide = inputs(cells_of=["theirs"])
-    assert {at[2] for at in wide.figures["mine", "f"].needs} == {2, 3, 5}
+    assert {at[2] for at in wide.shown["mine"]["figures"]["f"].needs} == {2, 3, 5}
     assert cells(wide) == cells(alone) | {(2, 2), (2, 9), (3, 9)}
     assert alone.paper_digest("mine") != wide.paper_digest("mine")

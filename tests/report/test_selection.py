@@ -117,6 +117,7 @@ def test_printed_settings(cells):
 def test_best_starts(cells):
     assert best_starts(cells)[["lam", "seed"]].values.tolist() == [[0, 0], [5, 0], [8, 0], [9, 0]]
     assert choose(cells, 0.04, BY_LAM).cell.seed == 0
+    assert best_starts(cells[:0]).empty
 
 
 def test_levels_are_within_the_printed_digits(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from a_paper import reported, table
-from frames import cell, frame
+from frames import cell, frame, starts
 
 from fairclust.report.agreement import compare_cost, compare_value, is_near, same_values
 from fairclust.report.selection import Spread
@@ -18,13 +18,6 @@ from fairclust.report.verdicts import (
 
 PRINTED = {"settings": {"own": {}, "rival": {}}}
 MATCHED = {"match": {"fairness": "fairness_error", "order": "sse"}}
-
-
-def starts(method, values, dataset="town", lam=None, k=10, **more):
-    """Make a start for each SSE. Other values are given as lists, too, or are the same for all starts."""
-    for seed, sse in enumerate(values):
-        own = {name: value[seed] if isinstance(value, list) else value for name, value in more.items()}
-        yield cell(dataset, method, k, lam, seed, sse=sse, **{"objective": sse, "n_nonempty": k, **own})
 
 
 def judged(spec, values, *cells, programs=None):

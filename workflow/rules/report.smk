@@ -112,7 +112,7 @@ rule page:
         settings=f"{RESULTS}/scores/settings.parquet",
         leaderboard=f"{RESULTS}/scores/leaderboard.csv",
         origin=f"{RESULTS}/provenance.json",
-        scoreboard=[f"{RESULTS}/tables/scoreboard.csv"] * bool(INPUTS.tables),
+        scoreboard=[f"{RESULTS}/tables/scoreboard.csv"] * bool(INPUTS.papers_shown()),
         tables=INPUTS.table_files(),
         figures=[file for file in INPUTS.figure_files() if file.endswith(".png")],
     output:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -236,21 +236,21 @@ class Config(Catalogue):
         # The default methods apply only to `run.datasets`; without those, a catalogue need not have them.
         methods = self.run.methods if self.run.datasets else []
         problems = [
-            *_unknown("run.papers", self.run.papers, self.papers),
-            *_unknown("run.datasets", self.run.datasets, self.datasets),
-            *_unknown("run.methods", methods, self.methods),
-            *_unknown("run.n_clusters", self.run.n_clusters, self.datasets),
+            *unknown("run.papers", self.run.papers, self.papers),
+            *unknown("run.datasets", self.run.datasets, self.datasets),
+            *unknown("run.methods", methods, self.methods),
+            *unknown("run.n_clusters", self.run.n_clusters, self.datasets),
         ]
         for part, names in self.run.only.items():
-            problems += _unknown(f"run.only.{part}", names, known[part])
+            problems += unknown(f"run.only.{part}", names, known[part])
         for name, dataset in self.datasets.items():
-            problems += _unknown(f"datasets.{name}.settings", dataset.settings, self.methods)
+            problems += unknown(f"datasets.{name}.settings", dataset.settings, self.methods)
         for name, method in self.methods.items():
             if method.settings_of is not None:
-                problems += _unknown(f"methods.{name}.settings_of", [method.settings_of], self.methods)
+                problems += unknown(f"methods.{name}.settings_of", [method.settings_of], self.methods)
         for name, paper in self.papers.items():
             for key, kind, used in paper.named():
-                problems += _unknown(f"papers.{name}.{key}", [used], known[kind])
+                problems += unknown(f"papers.{name}.{key}", [used], known[kind])
         if "fronts" in self.papers:
             problems.append(
                 "papers.fronts: this is the name of the fronts of all data sets; rename the paper"
@@ -450,7 +450,8 @@ def shipped_config(folder: Path) -> Config:
     return load_config(read_yaml(folder / "config/config.yaml"), base=folder)
 
 
-def _unknown(key: str, names: Iterable[str], known: Mapping[str, Any]) -> list[str]:
+def unknown(key: str, names: Iterable[str], known: Collection[str]) -> list[str]:
+    """A line for each of the names of a key that is not known."""
     return [f"{key}: there is no {name!r}; {nearest(name, known)}" for name in names if name not in known]
 
 

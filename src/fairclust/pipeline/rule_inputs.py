@@ -11,12 +11,12 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.spec import SourceSpec
@@ -97,28 +97,11 @@ def _fingerprint_or_reason(module: str) -> str:
         return str(error)
 
 
-@dataclass
-class Product:
-    """What a table, a figure or the claims of a paper need from the run."""
+class Product(NamedTuple):
+    """What a table, a figure or a claim of a paper needs from the run."""
 
-    needs: list[At] = field(default_factory=list)
-    metrics: set[str] = field(default_factory=set)
-    planes: list[str] = field(default_factory=list)  # data sets whose unscaled points it shows
-
-    def add(self, other: Product) -> None:
-        """Need what another product needs, too."""
-        self.needs += [at for at in other.needs if at not in self.needs]
-        self.metrics |= other.metrics
-
-
-def _shown(
-    specs: Mapping[str, PaperSpec], kind: str, need: Callable[[str, Any], Product]
-) -> dict[Any, Product]:
-    """What the tables, figures or claims of papers need, by paper and name, if the run has something of it."""
-    found = {
-        (paper, name): need(paper, of) for paper in specs for name, of in getattr(specs[paper], kind).items()
-    }
-    return {at: product for at, product in found.items() if product.needs}
+    needs: list[At]
+    metrics: set[str]
 
 
 class RuleInputs:
@@ -170,25 +153,22 @@ class RuleInputs:
         return found
 
     @cached_property
-    def tables(self) -> dict[tuple[str, str], Product]:
-        """Every table of every paper that has something to show, by paper and name."""
-        return _shown(self.specs, "tables", self._table)
-
-    @cached_property
-    def figures(self) -> dict[tuple[str, str], Product]:
-        """Every figure of every paper that has something to show, by paper and name."""
-        return _shown(self.specs, "figures", self._figure)
-
-    @cached_property
-    def _claims(self) -> dict[tuple[str, str], Product]:
-        return _shown(self.specs, "claims", self._claim)
-
-    @cached_property
-    def claims(self) -> dict[str, Product]:
-        """What the claims of every paper need."""
-        found: dict[str, Product] = {}
-        for (paper, _), product in self._claims.items():
-            found.setdefault(paper, Product()).add(product)
+    def shown(self) -> dict[str, dict[str, dict[str, Product]]]:
+        """Every paper that has something to show, with its tables, figures and claims that have, by name."""
+        needs: dict[str, Callable[[str, Any], Product]]
+        needs = {"tables": self._table, "figures": self._figure, "claims": self._claim}
+        found = {}
+        for paper, spec in self.specs.items():
+            of_paper = {
+                kind: {
+                    name: product
+                    for name, of in getattr(spec, kind).items()
+                    if (product := need(paper, of)).needs
+                }
+                for kind, need in needs.items()
+            }
+            if any(of_paper.values()):
+                found[paper] = of_paper
         return found
 
     def _table(self, paper: str, spec: TableSpec) -> Product:
@@ -211,18 +191,16 @@ class RuleInputs:
         metrics = {spec.x, *spec.y}
         if match := self.specs[paper].match_of(spec):
             metrics |= {match.fairness, match.order}
-        planes = list(spec.datasets) if spec.points else []
-        return Product(self._planned(paper, spec.datasets, spec.methods, spec.n_clusters), metrics, planes)
+        return Product(self._planned(paper, spec.datasets, spec.methods, spec.n_clusters), metrics)
 
     def _claim(self, paper: str, spec: ClaimSpec) -> Product:
-        found = Product(
-            self._planned(paper, spec.datasets, spec.methods, spec.n_clusters),
-            {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))},
-        )
+        needs = self._planned(paper, spec.datasets, spec.methods, spec.n_clusters)
+        metrics = {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))}
         table = self.specs[paper].tables.get(str(spec.options.get("table", "")))
-        if table is not None:
-            found.add(self._table(paper, table))
-        return found
+        if table is None:
+            return Product(needs, metrics)
+        of_table = self._table(paper, table)
+        return Product(list(dict.fromkeys([*needs, *of_table.needs])), metrics | of_table.metrics)
 
     @cache  # noqa: B019 - there is one object in a process
     def _reported(self, paper: str) -> list[dict[str, Any]]:
@@ -258,33 +236,32 @@ class RuleInputs:
 
     def papers(self) -> list[str]:
         """The papers that have something to show."""
-        shown = {paper for paper, _ in (*self.tables, *self._claims, *self.figures)}
-        return [paper for paper in self.specs if paper in shown]
+        return list(self.shown)
 
     def papers_shown(self) -> dict[str, PaperSpec]:
         """The papers of the run that have a table."""
-        return {paper: self.specs[paper] for paper, _ in self.tables}
+        return {paper: self.specs[paper] for paper, of in self.shown.items() if of["tables"]}
 
-    def needs_of(self, paper: str) -> list[At]:
-        """The part of the run that the tables, figures and claims of a paper show."""
-        shown = (*self.tables.items(), *self.figures.items(), *self._claims.items())
-        return list(dict.fromkeys(at for (of, _), product in shown if of == paper for at in product.needs))
+    def needs_of(self, paper: str, *kinds: str) -> list[At]:
+        """The part of the run that the tables, figures and claims of a paper show, or only some of these `kinds`."""
+        shown = self.shown[paper]
+        products = [product for kind in kinds or shown for product in shown[kind].values()]
+        return list(dict.fromkeys(at for product in products for at in product.needs))
 
     def shown_tables(self, paper: str) -> list[tuple[str, str]]:
         """Name and file of each table of a paper and of its claims, in three formats."""
-        names = [name for of, name in self.tables if of == paper] + ["claims"] * (paper in self.claims)
+        of = self.shown[paper]
         return [
             (name, f"{self.results}/tables/{paper}/{name}.{kind}")
-            for name in names
+            for name in [*of["tables"], *["claims"] * bool(of["claims"])]
             for kind in _TABLE_FORMATS
         ]
 
     def shown_figures(self, paper: str) -> list[tuple[str, str]]:
         """Name and file of each figure of a paper, in every format."""
         return [
-            (name, f"{self.results}/figures/{of}/{name}.{kind}")
-            for of, name in self.figures
-            if of == paper
+            (name, f"{self.results}/figures/{paper}/{name}.{kind}")
+            for name in self.shown[paper]["figures"]
             for kind in self.config.report.formats
         ]
 
@@ -298,20 +275,21 @@ class RuleInputs:
 
     def board_files(self) -> list[str]:
         """Files of the overview and the scoreboard, if they are asked for."""
-        names = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.tables)
+        names = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.papers_shown())
         return [f"{self.results}/tables/{name}.{kind}" for name in names for kind in _TABLE_FORMATS]
 
     def verdicts(self, paper: str) -> list[str]:
         """Files of a paper's verdicts, one for each table."""
-        return [f"{self.results}/tables/{of}/{name}.verdicts.csv" for of, name in self.tables if of == paper]
+        return [f"{self.results}/tables/{paper}/{name}.verdicts.csv" for name in self.shown[paper]["tables"]]
 
     def claim_files(self, paper: str) -> list[str]:
-        return [f"{self.results}/tables/{paper}/claims.csv"] if paper in self.claims else []
+        return [f"{self.results}/tables/{paper}/claims.csv"] if self.shown[paper]["claims"] else []
 
     def planes(self, paper: str) -> list[str]:
         """Folders of the unscaled data sets whose points the figures of a paper show."""
-        names = (name for (of, _), product in self.figures.items() if of == paper for name in product.planes)
-        return [f"{self.results}/data/plane/{name}" for name in dict.fromkeys(names)]
+        figures = (self.specs[paper].figures[name] for name in self.shown[paper]["figures"])
+        names = dict.fromkeys(name for figure in figures if figure.points for name in figure.datasets)
+        return [f"{self.results}/data/plane/{name}" for name in names]
 
     def reported_files(self, paper: str) -> list[str]:
         """The CSV of a paper's reported values, and that of its published programs if there are any."""
@@ -594,7 +572,8 @@ class RuleInputs:
     def _asked_metrics(self) -> dict[At, set[str]]:
         asked: dict[At, set[str]] = {}
         # Each claim counts separately, so that the fits of one are not scored by the metrics of another.
-        for product in (*self.tables.values(), *self.figures.values(), *self._claims.values()):
+        kinds = (products for of_paper in self.shown.values() for products in of_paper.values())
+        for product in (product for products in kinds for product in products.values()):
             names = product.metrics | ({_OF_TRUTH} if "accuracy" in product.metrics else set())
             for at in product.needs:
                 asked.setdefault(at, set()).update(names)

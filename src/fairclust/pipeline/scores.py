@@ -61,13 +61,22 @@ _IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
 _COUNTS = ["n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state"]
 
 
-def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame:
-    """The cells of some data sets, methods and K, in this order, in the outputs of fit jobs.
+def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The cells of some data sets, methods and K, in this order, in the outputs of fit jobs, and their outer steps.
 
-    The columns are those of `fits_frame` and `pack`, the output of the job.
+    The cells have the columns of `fits_frame` and `pack`, the output of the job. The steps have `STEP_COLUMNS` and
+    further keys of the histories.
     """
-    found = _records(packs, needs)
-    return fits_frame(record for record, _ in found).assign(pack=[pack for _, pack in found])
+    place = {tuple(at): i for i, at in enumerate(needs)}
+    found = [(record, str(pack)) for pack in packs for record in read_output(Path(pack))]
+    found = [pair for pair in found if _at(pair[0]) in place]
+    found.sort(key=lambda pair: place[_at(pair[0])])
+    cells = fits_frame(record for record, _ in found).assign(pack=[pack for _, pack in found])
+    steps = pd.DataFrame(
+        [{"key": record["key"], **step} for record, _ in found for step in record.get("history", [])]
+    )
+    more = [name for name in steps if name not in STEP_COLUMNS]
+    return cells, steps.reindex(columns=[*STEP_COLUMNS, *more])
 
 
 def cells_at(cells: pd.DataFrame, needs: Iterable[At]) -> pd.DataFrame:
@@ -80,14 +89,6 @@ def cells_at(cells: pd.DataFrame, needs: Iterable[At]) -> pd.DataFrame:
     )
     order = found[found >= 0].sort_values(kind="stable").index
     return cells.loc[order].reset_index(drop=True)
-
-
-def _records(packs: Iterable[str | Path], needs: Iterable[At]) -> list[tuple[dict[str, Any], str]]:
-    """Records with their files, in the order of `needs` and, within one of these, of the files."""
-    place = {tuple(at): i for i, at in enumerate(needs)}
-    found = [(record, str(pack)) for pack in packs for record in read_output(Path(pack))]
-    found = [pair for pair in found if _at(pair[0]) in place]
-    return sorted(found, key=lambda pair: place[_at(pair[0])])
 
 
 def _at(record: Mapping[str, Any]) -> At:
@@ -109,17 +110,6 @@ def load_scores(scores: Path) -> pd.DataFrame:
     if frame.key.fillna("").tolist() != runs.key.fillna("").tolist():
         raise ValueError(f"{scores} and runs.parquet are of two runs. Fix: delete both and run again")
     return _with_more(_typed(pd.concat([frame, runs[RUN_COLUMNS]], axis=1)))
-
-
-def load_steps(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame:
-    """The outer steps of the cells: key, step, objective, clustering, fairness, and further keys of the histories."""
-    rows = [
-        {"key": record["key"], **step}
-        for record, _ in _records(packs, needs)
-        for step in record.get("history", [])
-    ]
-    frame = pd.DataFrame(rows)
-    return frame.reindex(columns=[*STEP_COLUMNS, *(c for c in frame.columns if c not in STEP_COLUMNS)])
 
 
 def labels_of(pack: str | Path, key: str) -> np.ndarray | None:

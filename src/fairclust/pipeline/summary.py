@@ -81,8 +81,8 @@ def closing_words(inputs: RuleInputs, began: float) -> list[str]:
     lines.append(f"scores:  {results}/scores/scores.csv (and .parquet; costs of the cells in runs.csv)")
     if inputs.table_files():
         lines.append(f"tables:  {results}/tables/ (Markdown, CSV and LaTeX)")
-    if inputs.figures:
-        count = "one figure" if len(inputs.figures) == 1 else f"{len(inputs.figures)} figures"
+    if n_figures := sum(len(of["figures"]) for of in inputs.shown.values()):
+        count = "one figure" if n_figures == 1 else f"{n_figures} figures"
         lines.append(f"figures: {results}/figures/ ({count})")
     if inputs.config.report.html:
         lines.append(f"report:  {results}/report/index.html (to share: {results}/report.zip)")

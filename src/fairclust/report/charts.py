@@ -24,20 +24,6 @@ from fairclust.report.settings import SHOWN
 
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
-_NEEDED = (
-    *(
-        "dataset",
-        "n_rows",
-        "n_features",
-        "n_groups",
-        "n_clusters",
-        "n_nonempty",
-        "method",
-        "params",
-        "setting",
-    ),
-    *("seed", *SHOWN, *(f"excess_{cost}" for cost in COSTS)),
-)
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -67,7 +53,6 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
     level of full fairness for every pair.
     """
     # Costs and fairness that agree to seven digits are equal: machines round differently.
-    points = points[[name for name in points if name in _NEEDED]]
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
     costs = [name for name in COSTS if np.isfinite(points[name]).any()] or [COSTS[0]]
     points = points.sort_values([costs[0], "method", "params"], ignore_index=True)

@@ -25,7 +25,7 @@ from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.answers import answers_table
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart
-from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, boards_of, make_leaderboard
+from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, make_leaderboard
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
     audit_cards,
@@ -124,7 +124,7 @@ def make_page(
         costs=_choices(settings, COSTS),
         fairness=_choices(settings, FAIRNESS),
         leaderboard_rule=LEADERBOARD_RULE,
-        boards=leaderboards(boards_of(results.leaderboard), names),
+        boards=leaderboards(results.leaderboard, names),
         settings=None if shown else every_setting(settings, names),
         columns=columns_table(settings, names),
         shares=[] if shown else shares_tables(settings, names),

@@ -18,7 +18,7 @@ from fairclust.pipeline.job import Job
 from fairclust.pipeline.models import canonical_json
 from fairclust.pipeline.reported import NO_VALUES, load_programs, load_reported
 from fairclust.pipeline.rule_inputs import inputs_of
-from fairclust.pipeline.scores import load_cells, load_scores, load_steps, read_table
+from fairclust.pipeline.scores import load_cells, load_scores, read_table
 from fairclust.report.material import Material
 from fairclust.report.render import escape_latex, escape_markdown
 
@@ -37,7 +37,7 @@ def paper(job: Job) -> None:
         for cell in block.cells()
     }
     needs = inputs.needs_of(paper)
-    cells = load_cells(job.input["packs"], needs)
+    cells, steps = load_cells(job.input["packs"], needs)
     columns = (cells.dataset, cells.method, cells.n_clusters, cells.params, cells.seed)
     cells = cells[[at in own for at in zip(*columns, strict=True)]]
     files = job.input.get("reported", [])
@@ -46,7 +46,7 @@ def paper(job: Job) -> None:
         tables=spec.tables,
         reported=load_reported(files[0]) if files else NO_VALUES,
         cells=cells,
-        steps=load_steps(job.input["packs"], needs),
+        steps=steps,
         names=inputs.names,
         programs=load_programs(files[1], kinds) if files[1:] else pd.DataFrame(),
         planes={Path(folder).name: Path(folder) for folder in job.input.get("planes", [])},
@@ -57,14 +57,15 @@ def paper(job: Job) -> None:
     results = Path(job.output[0]).parents[2]
     tables, figures = results / "tables" / paper, results / "figures" / paper
 
-    for name, product in ((name, product) for (of, name), product in inputs.tables.items() if of == paper):
+    shown = inputs.shown[paper]
+    for name, product in shown["tables"].items():
         with problems.of(f"table {name}", [tables / f"{name}.{kind}" for kind in _OF_TABLE]):
             make_table(material.at(product.needs), material.tables[name], tables / name)
-    if paper in inputs.claims:
+    if shown["claims"]:
         with problems.of("the claims", [tables / f"claims.{kind}" for kind in _OF_CLAIMS]):
-            make_claims(material.at(inputs.claims[paper].needs), spec.claims, tables / "claims")
+            make_claims(material.at(inputs.needs_of(paper, "claims")), spec.claims, tables / "claims")
     formats = config.report.formats
-    for name, product in ((name, product) for (of, name), product in inputs.figures.items() if of == paper):
+    for name, product in shown["figures"].items():
         with problems.of(f"figure {name}", [figures / f"{name}.{kind}" for kind in formats]):
             figure = spec.figures[name]
             make_figure(material.at(product.needs), figure, spec.match_of(figure), figures / name, formats)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -170,31 +169,12 @@ def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
     return found[counts & (has_cost | (found.ok == 0))].reset_index(drop=True)[columns]
 
 
-@dataclass(frozen=True)
-class Board:
-    """The part of a `make_leaderboard` for one cost and one fairness metric."""
-
-    cost: str
-    fairness: str
-    # Indexed by method and sorted by rank; without a rank at the end. Columns: rank, wins, score, sd, best (means over
-    # the method's instances), starts (text: one number, or the smallest and the largest), instances, failed, seconds.
-    methods: pd.DataFrame
-    instances: pd.DataFrame  # the scores of every method on every instance, from `instance_scores`
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """Scores: a row for each method, a column for each instance; NaN if the method was not run there."""
-        return score_table(self.instances)
-
-
-def score_table(instances: pd.DataFrame) -> pd.DataFrame:
-    """The scores with a row for each method and a column for each instance."""
-    return instances.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False)
-
-
 def _ranked(found: pd.DataFrame) -> pd.DataFrame:
-    """The methods of one cost and fairness metric by their wins; see `Board.methods`."""
-    values = score_table(found).round(9)
+    """The methods of one cost and fairness metric by their wins, those without a rank at the end.
+
+    Scores are means over the instances of a method, and `starts` is one number, or the smallest and the largest.
+    """
+    values = found.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False).round(9)
     n_ran = values.notna().sum(axis=1).to_numpy()
     ranked = n_ran >= RANKED_FROM * values.shape[1]
     if not ranked.any():
@@ -258,12 +238,3 @@ def load_leaderboard(path: Path) -> pd.DataFrame:
     """Read the CSV of a `make_leaderboard`."""
     counts = dict.fromkeys(("n_clusters", "rank", "settings", "instances"), "Int64")
     return pd.read_csv(path, dtype=dict.fromkeys(_TEXTS, str) | counts, na_values={"starts": []})
-
-
-def boards_of(leaderboard: pd.DataFrame) -> list[Board]:
-    """The parts of a leaderboard."""
-    found = []
-    for (cost, fairness), of in leaderboard.groupby(["cost", "fairness"], sort=False):
-        whole = of.dataset.isna()
-        found.append(Board(str(cost), str(fairness), of[whole].set_index("method"), of[~whole]))
-    return found

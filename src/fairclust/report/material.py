@@ -33,8 +33,8 @@ class Material:
     tables: Mapping[str, TableSpec]  # the paper's tables by name
     # From `pipeline.reported.load_reported`; without rows if the paper has no such file.
     reported: pd.DataFrame
-    cells: pd.DataFrame  # from `pipeline.scores.load_cells`
-    steps: pd.DataFrame  # from `pipeline.scores.load_steps`
+    cells: pd.DataFrame  # from `pipeline.scores.load_cells`, as are the steps
+    steps: pd.DataFrame
     names: Names
     # The values of published programs, from `pipeline.reported.load_programs`.
     programs: pd.DataFrame = field(default_factory=pd.DataFrame)

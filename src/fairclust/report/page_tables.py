@@ -15,7 +15,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS
 from fairclust.pipeline.names import Names
 from fairclust.report.charts import tick_text
-from fairclust.report.leaderboard import COSTS, FAIRNESS, Board
+from fairclust.report.leaderboard import COSTS, FAIRNESS
 from fairclust.report.render import MISSING, number, spread_text
 from fairclust.report.selection import INSTANCE, first_line
 from fairclust.report.settings import SHOWN
@@ -46,31 +46,32 @@ def glossary(audited: Iterable[str] = ()) -> Table:
     return Table("What the metrics mean", texts("Metric", "Meaning", "Range", "Source"), rows)
 
 
-def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
-    """Every leaderboard as a table, with the positions of its metrics in `SHOWN`."""
+def leaderboards(leaderboard: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
+    """The `make_leaderboard` as a table for each cost and fairness metric, with their positions in `SHOWN`."""
     found = []
-    for board in boards:
-        scores, instances = board.table, list(board.table.columns)
-        spreads = board.instances.set_index(["method", *INSTANCE]).sd.to_dict()
+    for (cost, fairness), board in leaderboard.groupby(["cost", "fairness"], sort=False):
+        on_instances = board[board.dataset.notna()]
+        pairs = zip(100 * on_instances.score, 100 * on_instances.sd, strict=True)
+        shown = on_instances.assign(text=[spread_text(score, sd, 1) for score, sd in pairs])
+        instances = shown.set_index(["method", *INSTANCE]).text.unstack(
+            INSTANCE, sort=False, fill_value=MISSING
+        )
         rows = [
             [
                 MISSING if pd.isna(row["rank"]) else str(row["rank"]),
-                names.method(method),
-                names.family(method),
-                "yes" if names.is_ours(method) else "",
+                names.method(row["method"]),
+                names.family(row["method"]),
+                "yes" if names.is_ours(row["method"]) else "",
                 number(100 * row["wins"], 1),
                 spread_text(100 * row["score"], 100 * row["sd"], 1),
                 number(100 * row["best"], 1),
                 str(row["starts"]),
-                f"{row['instances']} of {len(instances)}",
+                f"{row['instances']} of {instances.shape[1]}",
                 str(int(row["failed"])),
                 number(row["seconds"], 1),
-                *(
-                    spread_text(100 * scores.at[method, at], 100 * spreads.get((method, *at), math.nan), 1)
-                    for at in instances
-                ),
+                *instances.loc[row["method"]],
             ]
-            for method, row in ((str(name), row) for name, row in board.methods.iterrows())
+            for row in board[board.dataset.isna()].to_dict("records")
         ]
         columns = [
             *numbers("Rank"),
@@ -79,15 +80,10 @@ def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
             *numbers("Wins, %", "Mean score", "Best starts", "Starts", "Instances", "Cells failed"),
             *numbers("Seconds of all starts", *(instance_title(names, *at) for at in instances)),
         ]
-        plural = "instance" if len(instances) == 1 else "instances"
-        pair = f"{METRICS[board.cost].label} against {METRICS[board.fairness].label}"
-        found.append(
-            {
-                "cost": SHOWN.index(board.cost),
-                "fairness": SHOWN.index(board.fairness),
-                "table": Table(f"{pair}: {len(instances)} {plural}", columns, rows),
-            }
-        )
+        plural = "instance" if instances.shape[1] == 1 else "instances"
+        title = f"{METRICS[cost].label} against {METRICS[fairness].label}: {instances.shape[1]} {plural}"
+        places = {"cost": SHOWN.index(cost), "fairness": SHOWN.index(fairness)}
+        found.append({**places, "table": Table(title, columns, rows)})
     return found
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pandas as pd
 
-from fairclust.messages import nearest
 from fairclust.pipeline.columns import COLUMNS
-from fairclust.pipeline.config import Config
+from fairclust.pipeline.config import Config, unknown
 from fairclust.pipeline.fingerprint import ClassNotFound, class_parameters
 from fairclust.pipeline.papers import Any_, FigureSpec, PaperSpec, TableSpec
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
@@ -34,16 +33,10 @@ def paper_problems(config: Config) -> list[str]:
             *(line for key, table in spec.tables.items() for line in _of_table(key, table, spec, config)),
             *(line for key, figure in spec.figures.items() for line in _of_figure(key, figure, spec)),
             *_of_claims(spec),
-            *_unknown("cells_of", [other for other in spec.cells_of if other != Any_], config.papers),
+            *unknown("cells_of", [other for other in spec.cells_of if other != Any_], config.papers),
         ]
         found += [f"papers.{name}.{line}" for line in lines]
     return list(dict.fromkeys(found))
-
-
-def _unknown(key: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
-    for name in names:
-        if name not in known:
-            yield f"{key}: there is no {name!r}; {nearest(name, known)}"
 
 
 def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:
@@ -76,39 +69,39 @@ def _misspelt(file: Path, frame: pd.DataFrame, column: str, known: Collection[st
 
 def _of_table(name: str, table: TableSpec, spec: PaperSpec, config: Config) -> Iterator[str]:
     key = f"tables.{name}"
-    yield from _unknown(f"{key}.own", filter(None, [table.own]), config.methods)
-    yield from _unknown(f"{key}.control", filter(None, [table.control]), config.methods)
-    yield from _unknown(f"{key}.settings", table.settings, config.methods)
-    yield from _unknown(f"{key}.variants", table.variants, config.methods)
-    yield from _unknown(f"{key}.beside", table.beside, COLUMNS)
+    yield from unknown(f"{key}.own", filter(None, [table.own]), config.methods)
+    yield from unknown(f"{key}.control", filter(None, [table.control]), config.methods)
+    yield from unknown(f"{key}.settings", table.settings, config.methods)
+    yield from unknown(f"{key}.variants", table.variants, config.methods)
+    yield from unknown(f"{key}.beside", table.beside, COLUMNS)
     for method, params in table.settings.items():
         try:
             taken = class_parameters(config.methods[method].class_) if method in config.methods else None
         except ClassNotFound:  # said elsewhere, with the class
             taken = None
         if taken is not None:
-            yield from _unknown(f"{key}.settings.{method}", params, sorted(taken))
+            yield from unknown(f"{key}.settings.{method}", params, sorted(taken))
     if table.match is not None:
-        yield from _unknown(f"{key}.match.fairness", [table.match.fairness], COLUMNS)
-        yield from _unknown(f"{key}.match.order", [table.match.order], ("lam", *COLUMNS))
-        yield from _unknown(f"{key}.match.table", filter(None, [table.match.table]), _numbers(spec))
+        yield from unknown(f"{key}.match.fairness", [table.match.fairness], COLUMNS)
+        yield from unknown(f"{key}.match.order", [table.match.order], ("lam", *COLUMNS))
+        yield from unknown(f"{key}.match.table", filter(None, [table.match.table]), _numbers(spec))
     for i, reason in enumerate(table.reasons):
         for part, known in (("dataset", config.datasets), ("method", config.methods)):
-            yield from _unknown(f"{key}.reasons.{i}.{part}", [getattr(reason, part)], (Any_, "data", *known))
+            yield from unknown(f"{key}.reasons.{i}.{part}", [getattr(reason, part)], (Any_, "data", *known))
 
 
 def _of_figure(name: str, figure: FigureSpec, spec: PaperSpec) -> Iterator[str]:
     key = f"figures.{name}"
-    yield from _unknown(f"{key}.plot", [figure.plot], PLOTS)
-    yield from _unknown(f"{key}.table", filter(None, [figure.table]), _numbers(spec))
+    yield from unknown(f"{key}.plot", [figure.plot], PLOTS)
+    yield from unknown(f"{key}.table", filter(None, [figure.table]), _numbers(spec))
     for axis, plots in (("x", NEEDS_X), ("y", NEEDS_Y)):
         if figure.plot in plots and not getattr(figure, axis):
             yield f"{key}.{axis}: the plot {figure.plot!r} needs it"
     if figure.plot in NEEDS_X and figure.x in figure.y:
         yield f"{key}.y: {figure.x!r} is the horizontal axis already"
     if figure.plot not in _OF_STEPS:
-        yield from _unknown(f"{key}.x", filter(None, [figure.x]), (*COLUMNS, *_AXES))
-        yield from _unknown(f"{key}.y", figure.y, (*COLUMNS, *_AXES))
+        yield from unknown(f"{key}.x", filter(None, [figure.x]), (*COLUMNS, *_AXES))
+        yield from unknown(f"{key}.y", figure.y, (*COLUMNS, *_AXES))
 
 
 def _of_claims(spec: PaperSpec) -> Iterator[str]:

@@ -14,6 +14,7 @@ import pandas as pd
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.models import canonical_json
 from fairclust.pipeline.papers import MatchSpec
+from fairclust.pipeline.summary import brief
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import joined, metric_in_text, plain
 
@@ -366,6 +367,5 @@ def _first(values: pd.Series, direction: str) -> Any:
 
 
 def first_line(reason: object) -> str:
-    """The first line of a cell's reason, without paths of the machine. Later lines may list what was tried."""
-    text = "" if pd.isna(reason) else str(reason)
-    return redact_text(text.partition("\n")[0].removesuffix(" Tried:")) or "no reason given"
+    """The first line of a cell's reason, without paths of the machine."""
+    return redact_text(brief("" if pd.isna(reason) else str(reason)))

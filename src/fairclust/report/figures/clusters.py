@@ -34,21 +34,23 @@ def _choices(material: FigureData) -> Iterator[tuple[Panel, Choice]]:
     """
     spec = material.spec
     for panel in material.panels(first_k=True, methods=True):
-        if panel.method:
-            of, allowed = panel.cells, None
-            if not spec.table or spec.lam is not None:
-                of = at_lam(of, spec.lam)
-            if material.match is not None and len(material.reported) and spec.table:
-                level = reported_level(
-                    material.match,
-                    spec.table,
-                    material.reported,
-                    panel.dataset,
-                    panel.method,
-                    n_clusters=panel.k,
-                )
-                allowed = level.allowed if level else None
-            yield panel, choose(of, allowed, material.match)
+        of, allowed = panel.cells, None
+        if not panel.method:
+            yield panel, Choice(of, "no cell was run")
+            continue
+        if not spec.table or spec.lam is not None:
+            of = at_lam(of, spec.lam)
+        if material.match is not None and len(material.reported) and spec.table:
+            level = reported_level(
+                material.match,
+                spec.table,
+                material.reported,
+                panel.dataset,
+                panel.method,
+                n_clusters=panel.k,
+            )
+            allowed = level.allowed if level else None
+        yield panel, choose(of, allowed, material.match)
 
 
 def plot_clusters(material: FigureData) -> Sheet:
@@ -85,9 +87,6 @@ def plot_clusters(material: FigureData) -> Sheet:
             mark = MARKS[number % len(MARKS)]
             handle = Line2D([], [], color=SOFT, linestyle="", marker=mark)
             sheet.legend.setdefault(group, handle)
-    for dataset in material.spec.datasets:
-        if not any(panel.dataset == dataset for panel, _ in choices):
-            sheet.say(sheet.add(material.panel_title(dataset)), planes[dataset][1] or "no cell was run")
     sheet.note(
         "colour is the cluster, shape is the group; each panel shows the start with the lowest objective"
     )
@@ -137,9 +136,6 @@ def plot_group_shares(material: FigureData) -> Sheet:
         lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
         axes = sheet.add(panel.title + lam)
         _draw_shares(sheet, axes, json.loads(cell.counts))
-    for dataset in material.spec.datasets:
-        if not any(panel.dataset == dataset for panel, _ in choices):
-            sheet.say(sheet.add(material.panel_title(dataset)), "no cell was run")
     sheet.note("below the bars: rows of the cluster; each panel shows the start with the lowest objective")
     return sheet
 
