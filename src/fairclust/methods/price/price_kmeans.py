@@ -24,7 +24,7 @@ from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.chunks.survey import Survey
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.methods._prototypes import EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work, exact_shares
@@ -107,6 +107,9 @@ class PriceFairKMeans(PrototypeClusterer):
         Number of starts, of which the cheapest is kept, or the first one whose cost is within `tol` of it. If `init` is
         an array there is one start. The costs of starts differ by a few per cent. For millions of rows, one start may
         have to be enough.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
+        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
     max_iter : int, default=100
         Largest number of outer steps of each start.
     tol : float, default=1e-5
@@ -199,6 +202,7 @@ class PriceFairKMeans(PrototypeClusterer):
         "max_cost": [None, *NON_NEGATIVE],
         "max_cost_increase": [None, *NON_NEGATIVE],
         "init": [StrOptions({"k-means", "k-means++"}), "array-like"],
+        "metric": [StrOptions(set(METRICS))],
     }
 
     n_clusters: int = 8
@@ -216,6 +220,7 @@ class PriceFairKMeans(PrototypeClusterer):
     max_cost_increase: float | None = None
     init: Any = "k-means"
     n_init: int = 10
+    metric: str = EUCLIDEAN
     max_iter: int = 100
     tol: float = 1e-5
     precision: str = "single"

@@ -27,7 +27,7 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
         As in `PriceFairKMeans`.
     max_cost, max_cost_increase : optional
         As in `PriceFairKMeans`.
-    init, max_iter, tol, precision, verbose, random_state : optional
+    init, metric, max_iter, tol, precision, verbose, random_state : optional
         As in `PriceFairKMeans`.
 
     Attributes
