@@ -182,7 +182,7 @@ def _size(bound: Any) -> str:
 def _certificate(model: Any) -> dict[str, float | None] | None:
     if not hasattr(model, "lower_bound_"):
         return None
-    names = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
+    names = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread", "n_finished")
     return {name: _number(getattr(model, f"{name}_")) for name in names if hasattr(model, f"{name}_")}
 
 
@@ -332,8 +332,11 @@ def _certificate_lines(found: dict[str, float | None]) -> list[str]:
         below = f"below the bound {_shown(least, 1)} because {reason})"
         text += f"lower bound {_shown(least, 1)})" if cost >= least else below
     text += "; other centres may be cheaper"
-    if spread := found.get("spread"):
-        text += f": the starts that ran to their end are within {spread:.2%} of each other"
+    spread, n_finished = found.get("spread"), int(found.get("n_finished") or 0)
+    if n_finished == 1:
+        text += ", and one start ran to its end"
+    elif n_finished and spread is not None:
+        text += f": {n_finished} starts ended within {math.ceil(spread * 1e4) / 1e4:.2%} of each other"
     return [text]
 
 

@@ -144,6 +144,8 @@ class PriceFairKMeans(PrototypeClusterer):
         How much dearer than the cheapest of them the dearest of the starts was that ran to its end, as a fraction. The
         certificate is about the centres that the cheapest ended with, and not about other centres. A fit that goes on
         from a checkpoint does not set it.
+    n_finished_ : int
+        The number of starts that ran to their end, which `spread_` compares.
     tolerance_, tolerance_bound_ : float
         Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
         `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
@@ -288,7 +290,7 @@ class PriceFairKMeans(PrototypeClusterer):
         criterion_of = partial(self._criterion, order=order, weighted=points.weights is not None)
         # A fit without a budget has no tolerance to report, and one that goes on from a checkpoint no spread, so the
         # attributes of an earlier fit are removed.
-        for stated in ("tolerance_", "tolerance_bound_", "spread_"):
+        for stated in ("tolerance_", "tolerance_bound_", "spread_", "n_finished_"):
             self.__dict__.pop(stated, None)
         starts: list[Prototypes] = []
         if self._has_budget:
@@ -429,10 +431,14 @@ class PriceFairKMeans(PrototypeClusterer):
         """The cheapest run, and the prices at its centres, solved to the lowest temperature."""
         return self._cheapest(points, criterion, self._runs(points, criterion, starts))
 
+    def _state_spread(self, costs: Sequence[float]) -> None:
+        """State how far apart the costs are with which starts ended."""
+        self.n_finished_ = len(costs)
+        self.spread_ = float(max(costs) / min(costs) - 1) if min(costs) > 0 else 0.0
+
     def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
         best: tuple[float, Run, Prices] | None = None
-        ends = [run.last.objective for run in runs]
-        self.spread_ = float(max(ends) / min(ends) - 1) if min(ends) > 0 else 0.0
+        self._state_spread([run.last.objective for run in runs])
         for run in runs:
             if best is not None and run.last.objective >= best[0]:
                 # The objective is a lower bound on the cost of this run, so it cannot be cheaper.
