@@ -29,6 +29,7 @@ from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work, exact_shares
 from fairclust.methods.price.fair_assignment import (
+    certificate_text,
     certified_gap,
     check_weights,
     lower_bound,
@@ -255,6 +256,14 @@ class PriceFairKMeans(PrototypeClusterer):
                 "bins and mean_tolerance are for rows in memory: cut the column into ranges first, and name the column "
                 "of ranges"
             )
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters and, after a fit, how much cheaper other labels and centres may be."""
+        text = super().__repr__(N_CHAR_MAX)
+        if not hasattr(self, "gap_"):
+            return text
+        names = ("cost", "lower_bound", "gap", "violation", "spread", "n_finished")
+        return f"{text}\n# {certificate_text({name: getattr(self, f'{name}_', None) for name in names})}"
 
     @property
     def _has_budget(self) -> bool:
