@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.preprocessing import normalize
 
 from fairclust.stored import Stored
 
@@ -184,6 +185,28 @@ class Frame(NamedTuple):
             return 0.0
         with np.errstate(over="ignore", divide="ignore"):
             return float(np.float64(weight) / self.cost_unit(power))
+
+
+def unit_rows(X: Any, name: str = "X") -> Any:
+    """The rows of `X`, an array or a CSR matrix of shape (n_rows, n_features), divided by their lengths.
+
+    ValueError, with `name` and the row, if all numbers of a row are zero.
+    """
+    largest = abs(X).max(axis=1)
+    largest = largest.toarray().ravel() if sp.issparse(X) else largest
+    zero = largest == 0
+    if zero.any():
+        raise ValueError(
+            f"{name} has only zeros in row {int(zero.argmax())}, which has no direction, and metric='cosine' compares "
+            f"directions; rows of zeros: {zero.sum()}. Leave them out"
+        )
+    # Divided by their largest number first, because squares may over- or underflow.
+    if sp.issparse(X):
+        found = X.copy()
+        found.data /= np.repeat(largest, np.diff(X.indptr))
+    else:
+        found = X / largest[:, None]
+    return normalize(found, copy=False)
 
 
 def typical_distance(rows: np.ndarray, n_clusters: int) -> float:

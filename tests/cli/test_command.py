@@ -53,6 +53,33 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
     np.testing.assert_array_equal(pd.read_csv(out).cluster, expected)
 
 
+def test_cosine_is_set_fitted_saved_and_reported(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    kind = rng.integers(3, size=300)
+    X = (np.eye(3)[kind] + 0.2 * rng.normal(size=(300, 3))) * 10 ** rng.uniform(-1, 1, size=(300, 1))
+    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=np.where(rng.random(300) < 0.5, "f", "m"))
+    table, model, found = (tmp_path / name for name in ("table.csv", "model.fairclust", "labels.csv"))
+    frame.to_csv(table, index=False)
+    options = ["--sensitive", "sex", "--n-clusters", 3, "--scale", "none", "--set", "metric=cosine"]
+    status, text, err = run(capsys, "fit", table, *options, "--save", model, "--out", found, "--equal-sizes")
+    assert status == 0, err
+    assert "features: a, b, c (rows of unit length)" in text
+    labels = pd.read_csv(found).cluster
+    assert np.bincount(labels).tolist() == [100, 100, 100]
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    sse = sum(((unit[labels == k] - unit[labels == k].mean(axis=0)) ** 2).sum() for k in range(3))
+    assert f"cost: SSE {sse:,.1f}, " in text
+    # Rows twice as long are assigned as before.
+    frame[["a", "b", "c"]] *= 2
+    frame.to_csv(table, index=False)
+    assert run(capsys, "predict", model, table, "--out", tmp_path / "again.csv")[0] == 0
+    assert (pd.read_csv(tmp_path / "again.csv").cluster == labels).mean() > 0.97
+    frame.loc[4, ["a", "b", "c"]] = 0.0
+    frame.to_csv(table, index=False)
+    status, _, err = run(capsys, "fit", table, *options)
+    assert status == 2 and "X has only zeros in row 4" in err
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -218,12 +245,21 @@ def test_terms_are_explained_beside_the_best_value_that_the_data_allow(people, c
 def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     from fairclust.cli.results import _certificate_lines
 
-    found = {"gap": 1e-5, "cost": 99.0, "lower_bound": 100.0, "violation": violation, "spread": 0.004}
+    found = {
+        "gap": 1e-5,
+        "cost": 99.0,
+        "lower_bound": 100.0,
+        "violation": violation,
+        "spread": 0.004,
+        "n_finished": 5,
+    }
     (line,) = _certificate_lines(found)
     assert line.startswith("certificate: the cheapest labels for these centres, within 0.001%")
     reason = "off the bounds by up to 0.4 rows in a cluster" if violation else "because of rounding errors"
     assert "below the bound 100.0 because" in line and reason in line
-    assert line.endswith("the starts that ran to their end are within 0.40% of each other")
+    assert line.endswith("other centres may be cheaper: 5 starts ended within 0.40% of each other")
+    (line,) = _certificate_lines(found | {"spread": 0.0, "n_finished": 1})
+    assert line.endswith("other centres may be cheaper, and one start ran to its end")
     (line,) = _certificate_lines({**found, "cost": 101.0})
     assert "(cost 101.0, lower bound 100.0)" in line and "because" not in line
 

@@ -257,3 +257,22 @@ def test_an_index_with_repetitions_is_no_other_order(grouped_blobs):
     drawn = pd.Series(codes).iloc[[0, 0, *range(2, 60)]]
     labels = KMeans(3, random_state=0).fit_predict(rows, sensitive_features=drawn)
     np.testing.assert_array_equal(labels, KMeans(3, random_state=0).fit_predict(X, sensitive_features=codes))
+
+
+@BOTH
+def test_a_fit_says_what_its_certificate_is_about(cls, grouped_blobs):
+    X, codes = grouped_blobs(n_samples=600)
+    model = cls(4, n_init=4, random_state=0)
+    assert "#" not in repr(model)
+    model.fit(X, sensitive_features=codes)
+    assert 1 <= model.n_finished_ <= 4 and model.spread_ >= 0
+    said = repr(model).splitlines()[-1]
+    assert said.startswith("# the cheapest labels for these centres, within ")
+    ended = (
+        f": {model.n_finished_} starts ended within " if model.n_finished_ > 1 else ", and one start ran to"
+    )
+    assert f"; other centres may be cheaper{ended}" in said
+    one = cls(4, init=X[:4]).fit(X, sensitive_features=codes)
+    assert one.n_finished_ == 1 and repr(one).endswith(
+        "other centres may be cheaper, and one start ran to its end"
+    )

@@ -22,6 +22,7 @@ from fairclust.cli.labels import labels_table, write_fit
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
 from fairclust.cli.results import Measured, Rows, as_text, counted, describe
+from fairclust.frame import unit_rows
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
 from fairclust.tables import TableModel
@@ -58,9 +59,8 @@ def run(args: argparse.Namespace) -> list[str]:
         with progress(f"fitting {cls.__name__}", expected=expected, notes=sizes, passes=passes):
             model, seconds, warned = fit(cls, params, rows.X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
-        result = describe(
-            model, rows, scaled=raw_table.describe_scale(args.scale), notes=notes, seconds=seconds
-        )
+        scaled = raw_table.describe_scale(args.scale, unit=_is_cosine(model))
+        result = describe(model, rows, scaled=scaled, notes=notes, seconds=seconds)
         result |= rows.write(model)
     return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
@@ -97,15 +97,16 @@ class _RowsInMemory:
             warnings.simplefilter("ignore")
             if self.weights is not None:
                 plain = KMeans(model.n_clusters, n_init=starts, random_state=seed)
-                return plain.fit(self.X, sample_weight=self.weights).labels_
-            search = getattr(model, "search", False)
-            plain = methods.KMeans(model.n_clusters, n_init=starts, search=search, random_state=seed)
+                return plain.fit(_costed(self.X, model), sample_weight=self.weights).labels_
+            params = {"n_init": starts, "search": getattr(model, "search", False), "random_state": seed}
+            metric = {"metric": "cosine"} if _is_cosine(model) else {}
+            plain = methods.KMeans(model.n_clusters, **params, **metric)
             return plain.fit(self.X, sensitive_features=self._raw.crossed).labels_
 
     def measured(self, labels: np.ndarray, model: Any) -> Measured:
         raw, weights = self._raw, np.ones(len(labels)) if self.weights is None else self.weights
         groups = {name: column.to_numpy(dtype=str) for name, column in raw.groups.items()}
-        paid = weights * _row_costs(raw.X, labels, weights)
+        paid = weights * _row_costs(_costed(raw.X, model), labels, weights)
         costs = {"all rows": float(paid.sum() / weights.sum())}
         for name, of in groups.items():
             for group in np.unique(of):
@@ -122,6 +123,15 @@ class _RowsInMemory:
         )
         saved = TableModel(raw.preparation, model, isinstance(self.groups, dict))
         return write_fit(self._args, [table], saved, reasons=bool((raw.reasons != "").any()))
+
+
+def _is_cosine(model: Any) -> bool:
+    return getattr(model, "metric", None) == "cosine"
+
+
+def _costed(X: np.ndarray, model: Any) -> np.ndarray:
+    """The rows as the model sees them, of which costs are computed."""
+    return unit_rows(X) if _is_cosine(model) else X
 
 
 def _row_costs(X: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -195,8 +195,10 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
     return list(dict.fromkeys(names))
 
 
-def describe_scale(scale: str) -> str:
-    """How the features are scaled, in words."""
-    return {"standardize": "standardised", "l2": "standardised, rows of unit length", "none": "not scaled"}[
-        scale
+def describe_scale(scale: str, *, unit: bool) -> str:
+    """How the features are scaled, in words; `unit` if the method scales rows to unit length."""
+    parts = [
+        *(["standardised"] if scale != "none" else []),
+        *(["rows of unit length"] if scale == "l2" or unit else []),
     ]
+    return ", ".join(parts) or "not scaled"

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fairclust.messages import shortened
+from fairclust.methods.price.fair_assignment import certificate_text
 from fairclust.metrics import balance, contingency, data_balance, delta
 from fairclust.metrics.table import METRICS
 
@@ -182,7 +183,7 @@ def _size(bound: Any) -> str:
 def _certificate(model: Any) -> dict[str, float | None] | None:
     if not hasattr(model, "lower_bound_"):
         return None
-    names = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
+    names = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread", "n_finished")
     return {name: _number(getattr(model, f"{name}_")) for name in names if hasattr(model, f"{name}_")}
 
 
@@ -315,26 +316,7 @@ def _budget_lines(result: dict[str, Any], found: dict[str, float | None], increa
 
 def _certificate_lines(found: dict[str, float | None]) -> list[str]:
     """How much cheaper other labels, and other centres, may be."""
-    if not found:
-        return []
-    gap, cost, least, off = (found.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
-    # Rounded up, because it is a bound.
-    within = "at a cost that cannot be bounded" if gap is None else f"within {math.ceil(gap * 1e5) / 1e5:.3%}"
-    text = f"certificate: the cheapest labels for these centres, {within}"
-    if cost is not None and least is not None:
-        # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
-        text += f" (cost {_shown(cost, 1)}, "
-        reason = (
-            f"the labels are off the bounds by up to {off:.2g} rows in a cluster"
-            if off
-            else "of rounding errors"
-        )
-        below = f"below the bound {_shown(least, 1)} because {reason})"
-        text += f"lower bound {_shown(least, 1)})" if cost >= least else below
-    text += "; other centres may be cheaper"
-    if spread := found.get("spread"):
-        text += f": the starts that ran to their end are within {spread:.2%} of each other"
-    return [text]
+    return [f"certificate: {certificate_text(found)}"] if found else []
 
 
 def _metric_lines(result: dict[str, Any]) -> list[str]:

@@ -6,16 +6,17 @@ import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import initial_centers, record
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.frame import Frame
-from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, plain_step
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.search import PARENTS, plain_run, plain_search
@@ -37,6 +38,9 @@ class KMeans(PrototypeClusterer):
         Number of starts, of which the best is kept. If `init` is an array there is one start.
     search : bool, default=False
         Whether to search on from the best of several starts, as `PriceFairKMeans` does.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
+        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
     max_iter : int, default=300
     tol : float, default=1e-4
     verbose : int, default=0
@@ -50,11 +54,16 @@ class KMeans(PrototypeClusterer):
     """
 
     takes_chunks = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "metric": [StrOptions(set(METRICS))],
+        "search": ["boolean"],
+    }
     n_clusters: int = 8
     _: KW_ONLY
     init: Any = "k-means++"
     n_init: int = 1
     search: bool = False
+    metric: str = EUCLIDEAN
     max_iter: int = 300
     tol: float = 1e-4
     verbose: int = 0
@@ -62,11 +71,14 @@ class KMeans(PrototypeClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
+        if self.metric == COSINE:
+            self._fit_directions(X)
+            return
         # scikit-learn subtracts the mean from dense rows, and its `tol` is a fraction of the variance. With far numbers
         # the other rows would become equal, and every step would seem to be small.
         is_far = self._frame.is_far
         init, n_init = self._framed_init(), self.n_init if isinstance(self.init, str) else 1
-        if self.search and n_init > 1 and self.n_clusters > 1:
+        if self._searches:
             init, n_init = self._searched(X), 1
         self._model = Lloyd(
             self.n_clusters,
@@ -88,6 +100,10 @@ class KMeans(PrototypeClusterer):
         # scikit-learn does not record its steps, so the history has one record, of the last step.
         self.history_ = [record(self.n_iter_, begin, self.inertia_, self.inertia_, 0.0)]
 
+    @property
+    def _searches(self) -> bool:
+        return self.search and isinstance(self.init, str) and self.n_init > 1 and self.n_clusters > 1
+
     def _searched(self, X: np.ndarray) -> np.ndarray:
         """The centres that the search finds from the best starts."""
         rng = check_random_state(self.random_state)
@@ -96,6 +112,27 @@ class KMeans(PrototypeClusterer):
         runs = [plain_run(points, Prototypes(start), self._update, _TOL) for start in starts]
         runs.sort(key=lambda run: run.last.objective)
         return plain_search(points, runs[:PARENTS], self._update, _TOL, rng).prototypes.centers
+
+    def _fit_directions(self, X: np.ndarray) -> None:
+        """Spherical k-means, which scikit-learn does not have."""
+        rng = check_random_state(self.random_state)
+        init = self._searched(X) if self._searches else self._framed_init()
+        points = self._points(X, np.zeros(X.shape[0], np.int32), n_groups=1)
+        kind: Alternation[Any] = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
+        runs = []
+        for _ in range(self.n_init if isinstance(init, str) else 1):
+            start = Prototypes(initial_centers(X, self.n_clusters, init, rng))
+            runs.append(alternate(kind, points, start, max_iter=self.max_iter, verbose=self.verbose))
+        best = min(runs, key=lambda run: run.last.objective)
+        if best.verdict != "at rest":
+            self._complain(
+                f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
+            )
+        self.cluster_centers_ = best.prototypes.centers
+        self._model = _nearest(self.cluster_centers_)
+        self.labels_ = self._model.predict(X.astype(self.cluster_centers_.dtype, copy=False))
+        self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
+        self.n_iter_, self.history_ = best.n_steps, best.history
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         kind: Alternation[Any] = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
@@ -132,13 +169,20 @@ class KMeans(PrototypeClusterer):
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
-        return self._frame.stored() | {"centers": self._model.cluster_centers_.tolist()}
+        centers = self._model.cluster_centers_.tolist()
+        return self._frame.stored() | {"metric": self.metric, "centers": centers}
 
     def _take_stored(self, stored: Stored, n_features: int) -> None:
         self.n_features_in_, self._frame = n_features, Frame.from_stored(stored, n_features)
+        self.metric = stored.text("metric", METRICS)
         self.cluster_centers_ = stored.array("centers", None, n_features)
         self.n_clusters = len(self.cluster_centers_)
-        self._model = Lloyd(self.n_clusters, init=self.cluster_centers_, n_init=1, max_iter=1)
-        # scikit-learn's model predicts only after a fit. Its centres are set, because the fit would round them.
-        with warnings.catch_warnings(action="ignore"):
-            self._model.fit(self.cluster_centers_).cluster_centers_ = self.cluster_centers_
+        self._model = _nearest(self.cluster_centers_)
+
+
+def _nearest(centers: np.ndarray) -> Lloyd:
+    """scikit-learn's model with these centres. It predicts only after a fit, which would round the centres."""
+    model = Lloyd(len(centers), init=centers, n_init=1, max_iter=1)
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(centers).cluster_centers_ = centers
+    return model

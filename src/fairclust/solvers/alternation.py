@@ -15,6 +15,8 @@ AnyPoints = TypeVar("AnyPoints", bound=MeasuredPoints)
 
 # By how much of its step from the old centre a centre moves beyond the mean. Less than one, so that the cost falls.
 _OVERSHOOT = 0.5
+# A mean of rows of unit length that is at most this long is zero but for rounding errors in single precision.
+_NO_DIRECTION = 1e-6
 
 
 class Prototypes(NamedTuple):
@@ -147,6 +149,17 @@ def mean_centers(points: MeasuredPoints, labels: Any, old: Prototypes) -> Protot
     sizes, sums = points.sums(labels)
     means = sums / np.where(sizes > 0, sizes, 1)[:, None]
     return Prototypes(np.where(sizes[:, None] > 0, means, old.centers))
+
+
+def mean_directions(points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
+    """Means of the clusters scaled to unit length, the best centres of this length for rows of this length.
+
+    A cluster that is empty or whose mean is zero, for which all centres are equally good, keeps its old centre.
+    """
+    means = mean_centers(points, labels, old).centers
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    known = lengths > _NO_DIRECTION
+    return Prototypes(np.where(known, means / np.where(known, lengths, 1.0), old.centers))
 
 
 def overshot(new: Prototypes, old: Prototypes) -> Prototypes:

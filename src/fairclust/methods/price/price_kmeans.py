@@ -23,11 +23,12 @@ from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.chunks.survey import Survey
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.methods._prototypes import EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work, exact_shares
 from fairclust.methods.price.fair_assignment import (
+    certificate_text,
     certified_gap,
     check_weights,
     lower_bound,
@@ -118,6 +119,9 @@ class PriceFairKMeans(PrototypeClusterer):
     search : bool, default=True
         Whether to search on from the best of several starts: clusters are split and merged, and the centres of two
         results crossed. Without it, the cheapest start is on some data half a per cent dearer.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
+        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
     max_iter : int, default=100
         Largest number of outer steps of each start.
     tol : float, default=1e-5
@@ -149,9 +153,12 @@ class PriceFairKMeans(PrototypeClusterer):
     certificate_ : list of dict
         Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
     spread_ : float
-        How much dearer than the cheapest of them the dearest of the starts was that ran to its end, as a fraction. The
-        certificate is about the centres that the cheapest ended with, and not about other centres. A fit that goes on
-        from a checkpoint does not set it.
+        How much dearer than the cheapest of them the dearest of the starts was that ran to its end, as a fraction, or
+        the dearest of the different clusterings from which the search crossed centres. The certificate is about the
+        centres that the cheapest ended with, and not about other centres. A fit that goes on from a checkpoint does not
+        set it.
+    n_finished_ : int
+        The number of starts or clusterings that `spread_` compares.
     tolerance_, tolerance_bound_ : float
         Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
         `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
@@ -211,6 +218,7 @@ class PriceFairKMeans(PrototypeClusterer):
         "max_cost_increase": [None, *NON_NEGATIVE],
         "init": [StrOptions({"k-means", "k-means++"}), "array-like"],
         "search": ["boolean"],
+        "metric": [StrOptions(set(METRICS))],
     }
 
     n_clusters: int = 8
@@ -229,6 +237,7 @@ class PriceFairKMeans(PrototypeClusterer):
     init: Any = "k-means"
     n_init: int = 10
     search: bool = True
+    metric: str = EUCLIDEAN
     max_iter: int = 100
     tol: float = 1e-5
     precision: str = "single"
@@ -261,6 +270,14 @@ class PriceFairKMeans(PrototypeClusterer):
                 "bins and mean_tolerance are for rows in memory: cut the column into ranges first, and name the column "
                 "of ranges"
             )
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters and, after a fit, how much cheaper other labels and centres may be."""
+        text = super().__repr__(N_CHAR_MAX)
+        if not hasattr(self, "gap_"):
+            return text
+        names = ("cost", "lower_bound", "gap", "violation", "spread", "n_finished")
+        return f"{text}\n# {certificate_text({name: getattr(self, f'{name}_', None) for name in names})}"
 
     @property
     def _has_budget(self) -> bool:
@@ -296,7 +313,7 @@ class PriceFairKMeans(PrototypeClusterer):
         criterion_of = partial(self._criterion, order=order, weighted=points.weights is not None)
         # A fit without a budget has no tolerance to report, and one that goes on from a checkpoint no spread, so the
         # attributes of an earlier fit are removed.
-        for stated in ("tolerance_", "tolerance_bound_", "spread_"):
+        for stated in ("tolerance_", "tolerance_bound_", "spread_", "n_finished_"):
             self.__dict__.pop(stated, None)
         starts: list[Prototypes] = []
         if self._has_budget:
@@ -436,9 +453,8 @@ class PriceFairKMeans(PrototypeClusterer):
                     runs = search(runs)
                 begun = [(run.prototypes, run.last.state) for run in (runs if searched else runs[:n_runs])]
         runs = [self._run(points, criterion, *start, self.max_iter) for start in begun]
-        ends = [run.last.objective for run in runs]
         if search is None:
-            self.spread_ = float(max(ends) / min(ends) - 1) if min(ends) > 0 else 0.0
+            self._state_spread([run.last.objective for run in runs])
         return sorted(runs, key=_rank)
 
     def _run(
@@ -502,11 +518,16 @@ class PriceFairKMeans(PrototypeClusterer):
         def search(runs: Sequence[Run]) -> list[Run]:
             ends = breathe(points, runs, moves, rng)
             found = cross(points, ends, moves, rng)
-            costs = [run.last.objective for run in [*ends, found[0]]]
-            self.spread_ = float(max(costs) / min(costs) - 1) if min(costs) > 0 else 0.0
+            best, *others = (run.last.objective for run in ends)
+            self._state_spread([min(best, found[0].last.objective), *others])
             return [run for run in found if run.last.objective <= found[0].last.objective * (1 + _CLOSE)]
 
         return search
+
+    def _state_spread(self, costs: Sequence[float]) -> None:
+        """State how far apart the costs are with which starts ended."""
+        self.n_finished_ = len(costs)
+        self.spread_ = float(max(costs) / min(costs) - 1) if min(costs) > 0 else 0.0
 
     def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
         best: tuple[float, Run, Prices] | None = None

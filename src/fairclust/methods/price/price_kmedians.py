@@ -27,13 +27,14 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
         As in `PriceFairKMeans`.
     max_cost, max_cost_increase : optional
         As in `PriceFairKMeans`.
-    init, max_iter, tol, precision, verbose, random_state : optional
+    init, metric, max_iter, tol, precision, verbose, random_state : optional
         As in `PriceFairKMeans`.
 
     Attributes
     ----------
     labels_, cluster_centers_, n_iter_, history_, groups_, scale_, offset_, converged_, n_rounded_
-    cost_, lower_bound_, gap_, violation_, certificate_, spread_, tolerance_, tolerance_bound_
+    cost_, lower_bound_, gap_, violation_, certificate_, spread_, n_finished_, tolerance_,
+    tolerance_bound_
         As in `PriceFairKMeans`, with distances instead of squared ones.
     medoid_indices_ : ndarray of shape (n_clusters,)
         The row of X of every centre; -1 for a centre that was never moved.

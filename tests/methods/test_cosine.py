@@ -1,0 +1,153 @@
+"""`metric="cosine"`: rows and centres of unit length, in fits, predictions, saved models and certificates."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import normalize
+
+from fairclust.base import NotSupported
+from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians
+from fairclust.stored import Stored
+
+
+def rays(n=600, seed=0, spread=0.2, dtype=float):
+    """Rows around four directions, whose lengths differ by a factor of a thousand, and two groups."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(4, size=n)
+    X = normalize(rng.normal(size=(4, 6)))[kind] + spread * rng.normal(size=(n, 6))
+    codes = (rng.random(n) < np.array([0.2, 0.4, 0.6, 0.8])[kind]).astype(int)
+    return (X * 10 ** rng.uniform(-1, 2, size=(n, 1))).astype(dtype), codes, kind
+
+
+FAIR = PriceFairKMeans(4, tolerance=0.1, metric="cosine", n_init=3, random_state=0)
+MODELS = [KMeans(4, metric="cosine", n_init=3, random_state=0), FAIR]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["plain", "prices"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_cost_is_that_of_angles(model, dtype):
+    X, codes, _ = rays(dtype=dtype)
+    model.fit(X, sensitive_features=codes)
+    unit, labels = normalize(X.astype(float)), model.labels_
+    centers = model.cluster_centers_
+    np.testing.assert_allclose(np.linalg.norm(centers, axis=1), 1, atol=1e-6)
+    cost = 2 * (1 - (unit * centers[labels]).sum(axis=1)).sum()
+    assert (model.inertia_ if isinstance(model, KMeans) else model.cost_) == pytest.approx(cost, rel=1e-4)
+    # At rest, the centres are the directions of the means, but for the rows that rounding moved.
+    means = normalize([unit[labels == k].mean(axis=0) for k in range(4)])
+    np.testing.assert_allclose(centers, means, atol=5e-3 if isinstance(model, KMeans) else 0.03)
+    np.testing.assert_allclose(model.transform(X) ** 2, 2 * (1 - unit @ centers.T), atol=1e-4)
+    differing = (model.predict(X, sensitive_features=codes) != labels).sum()
+    assert differing == getattr(model, "n_rounded_", 0)
+    assert model.score(X, sensitive_features=codes) == pytest.approx(-cost, rel=2e-2)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["plain", "prices"])
+def test_lengths_of_rows_do_not_matter(model):
+    X, codes, kind = rays()
+    found = model.fit(X, sensitive_features=codes).labels_
+    lengths = 2.0 ** np.random.default_rng(1).integers(-500, 500, size=(len(X), 1))
+    np.testing.assert_array_equal(model.fit(lengths * X, sensitive_features=codes).labels_, found)
+    if isinstance(model, KMeans):
+        assert adjusted_rand_score(kind, found) > 0.8
+        assert (
+            adjusted_rand_score(
+                kind, KMeans(4, n_init=3, random_state=0).fit(X, sensitive_features=codes).labels_
+            )
+            < 0.5
+        )
+
+
+def test_directions_close_to_each_other_are_told_apart():
+    X, codes, kind = rays(spread=0.05)
+    X = normalize(X) * 1e-3 + np.eye(6)[0]
+    found = KMeans(4, metric="cosine", n_init=5, random_state=0).fit(X, sensitive_features=codes)
+    assert adjusted_rand_score(kind, found.labels_) > 0.9
+    np.testing.assert_array_equal(found.predict(X), found.labels_)
+
+
+def test_no_labels_within_the_bounds_cost_less_than_the_bound():
+    X, codes, _ = rays(300)
+    model = PriceFairKMeans(3, tolerance=0.1, size_min=0.9, size_max=1.1, metric="cosine", random_state=0)
+    model.fit(X, sensitive_features=codes)
+    assert model.lower_bound_ <= model.cost_ * (1 + 1e-9) and model.gap_ < 0.01
+    assert model.violation_ <= 2
+    # Another fit of the same unit rows to these centres finds the same cheapest assignment.
+    fixed = PriceFairKMeans(
+        3, tolerance=0.1, size_min=0.9, size_max=1.1, init=model.cluster_centers_, max_iter=1
+    )
+    with pytest.warns(match="stopped after 1"):
+        fixed.fit(normalize(X), sensitive_features=codes)
+    assert fixed.lower_bound_ == pytest.approx(model.lower_bound_, rel=1e-4)
+
+
+def test_weights_count_rows_several_times():
+    X, codes, _ = rays(200)
+    times = np.random.default_rng(2).integers(1, 4, size=len(X))
+    model = PriceFairKMeans(3, tolerance=0.2, metric="cosine", init=X[:3], precision="double")
+    weighted = model.fit(X, sensitive_features=codes, sample_weight=times)
+    cost, centers = weighted.cost_, weighted.cluster_centers_
+    repeated = model.fit(X.repeat(times, axis=0), sensitive_features=codes.repeat(times))
+    assert cost == pytest.approx(repeated.cost_, rel=0.02)
+    np.testing.assert_allclose(np.linalg.norm(centers, axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["plain", "prices"])
+def test_sparse_rows_give_the_labels_of_dense_ones(model):
+    X, codes, _ = rays()
+    X[np.abs(normalize(X)) < 0.1] = 0
+    dense = model.fit(X, sensitive_features=codes)
+    labels, centers = dense.labels_, dense.cluster_centers_
+    sparse = model.fit(sp.csr_array(X), sensitive_features=codes)
+    assert (sparse.labels_ == labels).mean() > 0.99
+    np.testing.assert_allclose(sparse.cluster_centers_, centers, atol=1e-2)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["plain", "prices"])
+def test_a_saved_model_predicts_the_same(model):
+    X, codes, _ = rays()
+    model.fit(X, sensitive_features=codes)
+    loaded = type(model)()
+    loaded._take_stored(Stored(model._stored()), 6)
+    new, groups, _ = rays(seed=3)
+    np.testing.assert_array_equal(loaded.predict(new, groups), model.predict(new, groups))
+    np.testing.assert_array_equal(loaded.predict(100 * new, groups), model.predict(new, groups))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["plain", "prices"])
+def test_rows_and_centres_of_zeros_are_refused(model):
+    X, codes, _ = rays()
+    X[17] = 0
+    with pytest.raises(ValueError, match="X has only zeros in row 17"):
+        model.fit(X, sensitive_features=codes)
+    model.fit(X[:17], sensitive_features=codes[:17])
+    with pytest.raises(ValueError, match="X has only zeros in row 0"):
+        model.predict(X[17:], sensitive_features=codes[17:])
+    given = type(model)(2, metric="cosine", init=[[0] * 6, [1] * 6])
+    with pytest.raises(ValueError, match="init has only zeros in row 0"):
+        given.fit(X[:17], sensitive_features=codes[:17])
+
+
+@pytest.mark.parametrize("cls", [KMeans, PriceFairKMeans])
+def test_rows_in_chunks_are_refused(cls, tmp_path):
+    X, codes, _ = rays()
+    np.save(tmp_path / "rows.npy", X)
+    with pytest.raises(NotSupported, match="metric='cosine' is for rows in memory"):
+        cls(3, metric="cosine").fit(tmp_path / "rows.npy", sensitive_features=codes)
+
+
+def test_medoids_of_unit_rows():
+    X, codes, _ = rays(200)
+    model = PriceFairKMedians(3, tolerance=0.2, metric="cosine", random_state=0).fit(
+        X, sensitive_features=codes
+    )
+    unit = normalize(X)
+    np.testing.assert_allclose(model.cluster_centers_, unit[model.medoid_indices_], atol=1e-12)
+    paid = np.linalg.norm(unit - model.cluster_centers_[model.labels_], axis=1)
+    assert model.cost_ == pytest.approx(paid.sum(), rel=1e-6)
+
+
+def test_another_metric_is_refused():
+    with pytest.raises(ValueError, match="'metric' parameter of KMeans"):
+        KMeans(3, metric="manhattan").fit(np.eye(4), sensitive_features=[0, 1, 0, 1])
