@@ -48,6 +48,8 @@ _MANY_FEATURES, _MOST_SQUARES = 64, 100.0
 # In passes with second moments, a point has all of its share in one cluster if the exponents of its other clusters are
 # smaller by more than this. Their shares would be below 5e-18.
 _DECIDED = 40.0
+# Up to so many smallest numbers are kept in a sorted list. For more, a partition takes less time.
+_INSERTED = 64
 # Tables of costs are read in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
@@ -522,6 +524,70 @@ def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, 
 
 
 @njit(cache=True, nogil=True)
+def _choose_closest(a, prices, own, units, chosen):  # type: ignore[no-untyped-def]
+    """Mark, for every pair of clusters, the `units` points of the first that pay least to change to the second.
+
+    `own` holds the clusters of the points of one group, whose tiles are `a`. Of points that pay the same, the first
+    are marked.
+    """
+    n_clusters = a.shape[1]
+    first = np.zeros(n_clusters + 1, np.int64)
+    for k in own:
+        first[k + 1] += 1
+    first = np.cumsum(first)
+    inside, place = np.empty(len(own), np.int64), first.copy()
+    for p in range(len(own)):
+        inside[place[own[p]]] = p
+        place[own[p]] += 1
+    paid, regrets = np.empty(len(own)), np.empty(len(own))
+    least, which = np.empty(units), np.empty(units, np.int64)
+    for k in range(n_clusters):
+        points = inside[first[k] : first[k + 1]]
+        if len(points) <= units:
+            chosen[points] = True
+            continue
+        for m in range(len(points)):
+            t, i = divmod(points[m], TILE)
+            paid[m] = np.float64(a[t, k, i]) + prices[k]
+        for other in range(n_clusters):
+            if other == k:
+                continue
+            for m in range(len(points)):
+                p = points[m]
+                regrets[m] = np.float64(a[p // TILE, other, p % TILE]) + prices[other] - paid[m]
+            n_found = 0
+            most = (
+                np.inf if units <= _INSERTED else np.partition(regrets[: len(points)], units - 1)[units - 1]
+            )
+            for m in range(len(points)):
+                p, regret = points[m], regrets[m]
+                if units > _INSERTED:
+                    # Those that pay `most` are marked below, until there are enough.
+                    if regret < most:
+                        which[n_found] = p
+                        n_found += 1
+                    continue
+                if n_found < units:
+                    at = n_found
+                    n_found += 1
+                elif regret < least[units - 1]:
+                    at = units - 1
+                else:
+                    continue
+                while at > 0 and regret < least[at - 1]:
+                    least[at], which[at] = least[at - 1], which[at - 1]
+                    at -= 1
+                least[at], which[at] = regret, p
+            for m in range(len(points)):
+                if n_found == units:
+                    break
+                if regrets[m] == most:
+                    which[n_found] = points[m]
+                    n_found += 1
+            chosen[which] = True
+
+
+@njit(cache=True, nogil=True)
 def _set_costs(lo, hi, costs, start, count, a, row_min):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     for t in range(lo, hi):
@@ -705,21 +771,10 @@ class Potentials:
             tiles = np.flatnonzero(layout.group == j)
             first, last = layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]]
             members = layout.order[first:last]
-            own = labels[members]
-            chosen = np.zeros(len(members), dtype=bool)
-            for k in range(self.n_clusters):
-                inside = np.flatnonzero(own == k)
-                if len(inside) <= units[j]:
-                    chosen[inside] = True
-                    continue
-                # Only one column at a time is converted to double precision, because a table of all would take more
-                # memory than all tiles.
-                tile, slot = tiles[0] + inside // TILE, inside % TILE
-                paid = self.a[tile, k, slot].astype(np.float64) + prices[j, k]
-                for other in range(self.n_clusters):
-                    if other != k:
-                        regret = self.a[tile, other, slot].astype(np.float64) + prices[j, other] - paid
-                        chosen[inside[np.argpartition(regret, units[j] - 1)[: units[j]]]] = True
+            chosen = np.zeros(len(members), dtype=np.bool_)
+            _choose_closest(
+                self.a[tiles[0] : tiles[-1] + 1], prices[j], labels[members], int(units[j]), chosen
+            )
             found = np.flatnonzero(chosen)
             excess = self.a[tiles[0] + found // TILE, :, found % TILE].astype(np.float64)
             yield int(j), members[found], excess
