@@ -772,12 +772,35 @@ class Potentials:
             first, last = layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]]
             members = layout.order[first:last]
             chosen = np.zeros(len(members), dtype=np.bool_)
-            _choose_closest(
-                self.a[tiles[0] : tiles[-1] + 1], prices[j], labels[members], int(units[j]), chosen
-            )
+            own = labels[members]
+            if self.n_clusters < _MANY_CLUSTERS:
+                self._choose_by_column(tiles[0], prices[j], own, int(units[j]), chosen)
+            else:
+                _choose_closest(self.a[tiles[0] : tiles[-1] + 1], prices[j], own, int(units[j]), chosen)
             found = np.flatnonzero(chosen)
             excess = self.a[tiles[0] + found // TILE, :, found % TILE].astype(np.float64)
             yield int(j), members[found], excess
+
+    def _choose_by_column(
+        self, first: int, prices: np.ndarray, own: np.ndarray, units: int, chosen: np.ndarray
+    ) -> None:
+        """As `_choose_closest` for a group whose tiles begin at `first`, but any of the points that pay the same.
+
+        With few clusters this is as fast, and another choice would change the labels of equal points.
+        """
+        for k in range(self.n_clusters):
+            inside = np.flatnonzero(own == k)
+            if len(inside) <= units:
+                chosen[inside] = True
+                continue
+            # Only one column at a time is converted to double precision, because a table of all would take more
+            # memory than all tiles.
+            tile, slot = first + inside // TILE, inside % TILE
+            paid = self.a[tile, k, slot].astype(np.float64) + prices[k]
+            for other in range(self.n_clusters):
+                if other != k:
+                    regret = self.a[tile, other, slot].astype(np.float64) + prices[other] - paid
+                    chosen[inside[np.argpartition(regret, units - 1)[:units]]] = True
 
     def mean_gap(self) -> float:
         """Mean over points of the second smallest minus the smallest potential, which is the scale of temperatures.
