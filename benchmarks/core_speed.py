@@ -126,16 +126,6 @@ def many_groups(args: argparse.Namespace) -> dict[str, dict[str, float]]:
     }
 
 
-def many_clusters(args: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Time one pair of fits with three groups, 18,000 rows and K = 300."""
-    rng = np.random.default_rng(SEED)
-    X, groups = rng.normal(size=(18_000, 6)), rng.choice(3, 18_000, p=[0.48, 0.5, 0.02])
-    return {
-        f"prices, 300 clusters, t = {tolerance:g}, ten starts": priced(X, groups, 300, tolerance, 1)
-        for tolerance in (0.0, 0.2)
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mirror", required=True)
@@ -147,7 +137,7 @@ def main() -> None:
     rows = []
     numba.set_num_threads(1)
     with threadpool_limits(1):
-        for measure in (distances, prices, variational, many_groups, many_clusters):
+        for measure in (distances, prices, variational, many_groups):
             if args.only not in measure.__name__:
                 continue
             for name, found in measure(args).items():

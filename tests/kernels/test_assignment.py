@@ -8,6 +8,7 @@ from scipy.special import logsumexp, softmax
 
 from fairclust.kernels import assignment
 from fairclust.kernels.assignment import Potentials, SquaredDistances
+from fairclust.kernels.points import TiledPoints
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
 
 SIZES = [1, 2, TILE - 1, TILE, TILE + 1, 3 * TILE + 17]
@@ -148,6 +149,32 @@ def test_moments_of_many_clusters(scale):
     assert ((s >= 1e-6).sum(axis=1) > 32).all() == (scale < 1)
     np.testing.assert_allclose(moments, expected, atol=2e-3)
     np.testing.assert_allclose(mass, [s[codes == j].sum(axis=0) for j in range(2)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [20.0, 0.5])
+def test_moments_of_many_tiles_with_many_clusters(scale):
+    # The tiles of a group share their products, and a group may have a part of a tile only.
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(20 * TILE, 2)), (np.arange(20 * TILE) == 7).astype(np.int32)
+    found = potentials(X, codes, 2, X[:70], np.float64)
+    moments = found.soft_moments(scale, np.zeros((2, 70)))[3]
+    s = twin(X, codes, X[:70], scale, np.zeros((2, 70)))[1]
+    np.testing.assert_allclose(moments, [s[codes == j].T @ s[codes == j] for j in range(2)], atol=0.05)
+
+
+@pytest.mark.parametrize("apart, spread", [(1.0, 1.0), (1e4, 1.0), (10.0, 1e-3)])
+def test_distances_of_many_features_to_many_clusters_stay_accurate(apart, spread):
+    # In clusters much closer than they are apart, the digits of matrix products would cancel.
+    rng = np.random.default_rng(1)
+    centers = apart * rng.normal(size=(70, 80))
+    X = centers[rng.integers(70, size=900)] + spread * rng.normal(size=(900, 80))
+    points = TiledPoints.pack(X, np.zeros(900, np.int32), 1, 70)
+    near, table = points.for_plain_steps(), cdist(X, centers, "sqeuclidean")
+    for found in (points, near):
+        found.measure(centers)
+        labels, _, cost = found.hard(1.0, np.zeros((1, 70)))
+        np.testing.assert_array_equal(labels, table.argmin(axis=1))
+        assert cost == pytest.approx(table.min(axis=1).sum(), rel=1e-4)
 
 
 def test_distances_that_are_computed_when_read(monkeypatch):

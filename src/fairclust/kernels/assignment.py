@@ -9,7 +9,7 @@ thousands. Tables and sums over points are always float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_limits
 
 from fairclust.kernels.fast import FAST, exp, larger, larger_int, smaller, where_less
 from fairclust.kernels.tiles import (
@@ -36,10 +37,19 @@ _MOST_MEDIANS = 30.0
 _MEDIAN_TILES = 64
 # With many clusters, a point has a share of at least _SMALL in few of them, mostly in less than _FEW. Products of
 # smaller shares do not change the curvature noticeably.
-_MANY_CLUSTERS, _SMALL, _FEW = 64, 1e-6, 32
+# Vectors of this many shares are skipped at once if all of them are smaller, as most are with a thousand clusters.
+_MANY_CLUSTERS, _SMALL, _FEW, _CHUNK = 64, 1e-6, 32, 32
+# With many clusters, at most so many tiles of a group add to the same products. With one tile for each, clearing and
+# adding the products took half of a pass with 1,000 clusters.
+_BUNDLE = 16
+# With at least `_MANY_CLUSTERS` clusters and so many features, distances by matrix products take less time, as long as
+# the squares of the points sum to at most _MOST_SQUARES times the cost. Otherwise too many digits cancel.
+_MANY_FEATURES, _MOST_SQUARES = 64, 100.0
 # In passes with second moments, a point has all of its share in one cluster if the exponents of its other clusters are
 # smaller by more than this. Their shares would be below 5e-18.
 _DECIDED = 40.0
+# Up to so many smallest numbers are kept in a sorted list. For more, a partition takes less time.
+_INSERTED = 64
 # Tables of costs are read in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
@@ -109,6 +119,88 @@ def _squared_distances(lo, hi, points, centers, root, count, a, row_min, total):
             for i in range(n):
                 row[i] -= low[i]
         total[t] = _sum(low, count[t])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def _squared_by_products(lo, hi, points, centers, norms, count, a, row_min, total, squares):  # type: ignore[no-untyped-def]
+    """As `_squared_distances` by ``|x|^2 - 2 c'x + |c|^2``; `squares` gets the sum of ``|x|^2`` over each tile."""
+    n_clusters, n_features = centers.shape
+    zero, two = a.dtype.type(0), a.dtype.type(2)
+    own = np.empty(TILE, a.dtype)
+    for t in range(lo, hi):
+        n = padded(count[t])
+        low = row_min[t]
+        np.dot(centers, points[t], a[t])
+        for i in range(n):
+            own[i] = zero
+        for f in range(n_features):
+            x = points[t, f]
+            for i in range(n):
+                own[i] += x[i] * x[i]
+        for k in range(n_clusters):
+            row = a[t, k]
+            norm = norms[k]
+            for i in range(n):
+                row[i] = norm - two * row[i]
+            if k == 0:
+                for i in range(n):
+                    low[i] = row[i]
+            else:
+                for i in range(n):
+                    low[i] = smaller(low[i], row[i])
+        for k in range(n_clusters):
+            row = a[t, k]
+            for i in range(n):
+                row[i] -= low[i]
+        for i in range(n):
+            low[i] = larger(low[i] + own[i], zero)
+        total[t] = _sum(low, count[t])
+        squares[t] = _sum(own, count[t])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def _nearest_by_products(  # type: ignore[no-untyped-def]
+    lo, hi, points, centers, norms, start, count, order, labels, sizes, sums, cost, squares
+):
+    """As `_nearest` by ``|x|^2 - 2 c'x + |c|^2``; `squares` gets the sum of ``|x|^2`` over each tile."""
+    n_clusters, n_features = centers.shape
+    two = points.dtype.type(2)
+    table = np.empty((n_clusters, TILE), points.dtype)
+    best = np.empty(TILE, points.dtype)
+    arg = np.empty(TILE, np.int32)
+    none = np.int32(0)
+    for t in range(lo, hi):
+        n = padded(count[t])
+        np.dot(centers, points[t], table)
+        for k in range(n_clusters):
+            row = table[k]
+            norm = norms[k]
+            narrow = np.int32(k)
+            if k == 0:
+                for i in range(n):
+                    best[i] = norm - two * row[i]
+                    arg[i] = none
+            else:
+                for i in range(n):
+                    v = norm - two * row[i]
+                    arg[i] = larger_int(arg[i], where_less(v, best[i], narrow, none))
+                    best[i] = smaller(best[i], v)
+        sizes[t] = 0.0
+        sums[t] = 0.0
+        paid = whole = 0.0
+        for i in range(count[t]):
+            k = arg[i]
+            labels[order[start[t] + i]] = k
+            sizes[t, k] += 1.0
+            square = 0.0
+            for f in range(n_features):
+                x = np.float64(points[t, f, i])
+                sums[t, k, f] += x
+                square += x * x
+            paid += max(square + best[i], 0.0)
+            whole += square
+        cost[t] = paid
+        squares[t] = whole
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
@@ -205,16 +297,23 @@ def _losses(lo, hi, a, row_min, offset, group, count, weight, paid, lost):  # ty
 def _few_products(s, n, out):  # type: ignore[no-untyped-def]
     """As `_outer_products`, without entries of s below `_SMALL`; False if a point has more than `_FEW` others."""
     n_clusters = s.shape[0]
+    zero = s.dtype.type(0)
     found = np.zeros(n, np.int32)
     which = np.empty((n, _FEW), np.int32)
     for k in range(n_clusters):
-        for i in range(n):
-            if s[k, i] >= _SMALL:
-                if found[i] == _FEW:
-                    return False
-                which[i, found[i]] = k
-                found[i] += 1
-    out[:] = 0
+        row = s[k]
+        for first in range(0, n, _CHUNK):
+            total = zero
+            for i in range(first, first + _CHUNK):
+                total += row[i]
+            if total < _SMALL:
+                continue
+            for i in range(first, first + _CHUNK):
+                if row[i] >= _SMALL:
+                    if found[i] == _FEW:
+                        return False
+                    which[i, found[i]] = k
+                    found[i] += 1
     for i in range(n):
         for k in which[i, : found[i]]:
             for m in which[i, : found[i]]:
@@ -224,7 +323,7 @@ def _few_products(s, n, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
-    """out[k, l] = sum_i s[k, i] s[l, i], in blocks of 2 x 4 sums, so that each load is used in several products."""
+    """Add sum_i s[k, i] s[l, i] to out[k, l], in blocks of 2 x 4 sums, so that a load is used in several products."""
     n_clusters = s.shape[0]
     if n_clusters >= _MANY_CLUSTERS and _few_products(s, n, out):
         return
@@ -246,9 +345,9 @@ def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
                 b3 += x1[i] * y3[i]
             for r, row in enumerate(((a0, a1, a2, a3), (b0, b1, b2, b3))):
                 for c, value in enumerate(row):
-                    if k + r < n_clusters and m + c < n_clusters:
-                        out[k + r, m + c] = value
-                        out[m + c, k + r] = value
+                    if k + r < n_clusters and m + c <= k + r:
+                        out[k + r, m + c] += value
+                        out[m + c, k + r] = out[k + r, m + c]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -306,10 +405,11 @@ def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
+def _soft(lo, hi, a, scale, offset, group, count, edges, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
     """Sums over the softmax rows of every tile, each row times its weight, unless `weight` is None.
 
-    Numba compiles one version for points without weights and one for points with weights.
+    The tiles from ``edges[b]`` to ``edges[b + 1]`` are of one group and have the b-th products. Numba compiles one
+    version for points without weights and one for points with weights.
     """
     n_clusters = a.shape[1]
     zero = a.dtype.type(0)
@@ -324,7 +424,12 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
     weighted = np.empty(TILE, a.dtype)
     settled = np.zeros(n_clusters)
     which = np.empty(TILE, np.int32)
-    for t in range(lo, hi):
+    bundle = lo
+    if curved:
+        products[lo:hi] = zero
+    for t in range(edges[lo], edges[hi]):
+        if t == edges[bundle + 1]:
+            bundle += 1
         n, width = count[t], padded(count[t])
         g = group[t]
         for k in range(n_clusters):
@@ -401,9 +506,9 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
                 for i in range(n):
                     z[i] *= weighted[i]
         if curved:
-            _outer_products(s, width, products[t])
+            _outer_products(s, width, products[bundle])
             for k in range(n_clusters):
-                products[t, k, k] += settled[k]
+                products[bundle, k, k] += settled[k]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
@@ -448,6 +553,70 @@ def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, 
 
 
 @njit(cache=True, nogil=True)
+def _choose_closest(a, prices, own, units, chosen):  # type: ignore[no-untyped-def]
+    """Mark, for every pair of clusters, the `units` points of the first that pay least to change to the second.
+
+    `own` holds the clusters of the points of one group, whose tiles are `a`. Of points that pay the same, the first
+    are marked.
+    """
+    n_clusters = a.shape[1]
+    first = np.zeros(n_clusters + 1, np.int64)
+    for k in own:
+        first[k + 1] += 1
+    first = np.cumsum(first)
+    inside, place = np.empty(len(own), np.int64), first.copy()
+    for p in range(len(own)):
+        inside[place[own[p]]] = p
+        place[own[p]] += 1
+    paid, regrets = np.empty(len(own)), np.empty(len(own))
+    least, which = np.empty(units), np.empty(units, np.int64)
+    for k in range(n_clusters):
+        points = inside[first[k] : first[k + 1]]
+        if len(points) <= units:
+            chosen[points] = True
+            continue
+        for m in range(len(points)):
+            t, i = divmod(points[m], TILE)
+            paid[m] = np.float64(a[t, k, i]) + prices[k]
+        for other in range(n_clusters):
+            if other == k:
+                continue
+            for m in range(len(points)):
+                p = points[m]
+                regrets[m] = np.float64(a[p // TILE, other, p % TILE]) + prices[other] - paid[m]
+            n_found = 0
+            most = (
+                np.inf if units <= _INSERTED else np.partition(regrets[: len(points)], units - 1)[units - 1]
+            )
+            for m in range(len(points)):
+                p, regret = points[m], regrets[m]
+                if units > _INSERTED:
+                    # Those that pay `most` are marked below, until there are enough.
+                    if regret < most:
+                        which[n_found] = p
+                        n_found += 1
+                    continue
+                if n_found < units:
+                    at = n_found
+                    n_found += 1
+                elif regret < least[units - 1]:
+                    at = units - 1
+                else:
+                    continue
+                while at > 0 and regret < least[at - 1]:
+                    least[at], which[at] = least[at - 1], which[at - 1]
+                    at -= 1
+                least[at], which[at] = regret, p
+            for m in range(len(points)):
+                if n_found == units:
+                    break
+                if regrets[m] == most:
+                    which[n_found] = points[m]
+                    n_found += 1
+            chosen[which] = True
+
+
+@njit(cache=True, nogil=True)
 def _set_costs(lo, hi, costs, start, count, a, row_min):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     for t in range(lo, hi):
@@ -478,6 +647,14 @@ def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
                 apart = x - centers[k, f]
                 cost += apart * apart
     return cost
+
+
+def _bundles(group: np.ndarray, most: int) -> np.ndarray:
+    """Cut tiles into runs of at most `most` tiles of one group: the first tile of each run, and the number of tiles."""
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    ends = np.append(starts[1:], len(group))
+    firsts = [np.arange(start, end, most) for start, end in zip(starts, ends, strict=True)]
+    return np.concatenate([*firsts, [len(group)]]).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -569,18 +746,11 @@ class Potentials:
         The shift of the points has been subtracted from the centres.
         """
         total = np.empty(self.layout.n_tiles)
-        run_over_tiles(
-            _squared_distances,
-            self.layout.n_tiles,
-            self.entries,
-            points,
-            centers.astype(self.a.dtype),
-            not squared,
-            self.layout.count,
-            self.a,
-            self.row_min,
-            total,
-        )
+        place = self.layout.count, self.a, self.row_min, total
+        centers = np.ascontiguousarray(centers, self.a.dtype)
+        of = self.layout.n_tiles, self.entries, points, centers
+        if not (squared and _by_products(of, _squared_by_products, place, total)):
+            run_over_tiles(_squared_distances, *of, not squared, *place)
         self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
@@ -630,24 +800,36 @@ class Potentials:
             tiles = np.flatnonzero(layout.group == j)
             first, last = layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]]
             members = layout.order[first:last]
+            chosen = np.zeros(len(members), dtype=np.bool_)
             own = labels[members]
-            chosen = np.zeros(len(members), dtype=bool)
-            for k in range(self.n_clusters):
-                inside = np.flatnonzero(own == k)
-                if len(inside) <= units[j]:
-                    chosen[inside] = True
-                    continue
-                # Only one column at a time is converted to double precision, because a table of all would take more
-                # memory than all tiles.
-                tile, slot = tiles[0] + inside // TILE, inside % TILE
-                paid = self.a[tile, k, slot].astype(np.float64) + prices[j, k]
-                for other in range(self.n_clusters):
-                    if other != k:
-                        regret = self.a[tile, other, slot].astype(np.float64) + prices[j, other] - paid
-                        chosen[inside[np.argpartition(regret, units[j] - 1)[: units[j]]]] = True
+            if self.n_clusters < _MANY_CLUSTERS:
+                self._choose_by_column(tiles[0], prices[j], own, int(units[j]), chosen)
+            else:
+                _choose_closest(self.a[tiles[0] : tiles[-1] + 1], prices[j], own, int(units[j]), chosen)
             found = np.flatnonzero(chosen)
             excess = self.a[tiles[0] + found // TILE, :, found % TILE].astype(np.float64)
             yield int(j), members[found], excess
+
+    def _choose_by_column(
+        self, first: int, prices: np.ndarray, own: np.ndarray, units: int, chosen: np.ndarray
+    ) -> None:
+        """As `_choose_closest` for a group whose tiles begin at `first`, but any of the points that pay the same.
+
+        With few clusters this is as fast, and another choice would change the labels of equal points.
+        """
+        for k in range(self.n_clusters):
+            inside = np.flatnonzero(own == k)
+            if len(inside) <= units:
+                chosen[inside] = True
+                continue
+            # Only one column at a time is converted to double precision, because a table of all would take more
+            # memory than all tiles.
+            tile, slot = first + inside // TILE, inside % TILE
+            paid = self.a[tile, k, slot].astype(np.float64) + prices[k]
+            for other in range(self.n_clusters):
+                if other != k:
+                    regret = self.a[tile, other, slot].astype(np.float64) + prices[other] - paid
+                    chosen[inside[np.argpartition(regret, units - 1)[:units]]] = True
 
     def mean_gap(self) -> float:
         """Mean over points of the second smallest minus the smallest potential, which is the scale of temperatures.
@@ -710,21 +892,25 @@ class Potentials:
         shifted = (offset - base).astype(dtype)
         # Every tile has its own products, which are added in the order of the tiles. Each block of tiles overwrites the
         # products of the block before.
-        most = layout.n_tiles
+        edges = _bundles(layout.group, _BUNDLE if len(moments) and n_clusters >= _MANY_CLUSTERS else 1)
+        most = len(edges) - 1
         if len(moments):
-            most = min(most, max(_LEAST_TILES, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
+            least = _LEAST_TILES if n_clusters < _MANY_CLUSTERS else _LEAST_TILES // _BUNDLE
+            most = min(most, max(least, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
         products = np.empty((most if len(moments) else 0, n_clusters, n_clusters), dtype)
-        for tiles in blocks(layout.n_tiles, max(1, most)):
+        for bundles in blocks(len(edges) - 1, max(1, most)):
+            tiles = slice(edges[bundles.start], edges[bundles.stop])
             group = layout.group[tiles]
             run_over_tiles(
                 _soft,
-                len(group),
+                bundles.stop - bundles.start,
                 len(group) * n_clusters * TILE,
                 self.a[tiles],
                 dtype.type(scale),
                 shifted,
                 group,
                 layout.count[tiles],
+                edges[bundles.start : bundles.stop + 1] - tiles.start,
                 None if self.weight is None else self.weight[tiles],
                 mass[tiles],
                 potential[tiles],
@@ -732,7 +918,8 @@ class Potentials:
                 products,
             )
             if len(moments):
-                add_by_group(products[: len(group)], group, moments)
+                first = edges[bundles]
+                add_by_group(products[: len(first)], layout.group[first], moments)
         taken_out = scale * self.row_min_sum + float(self.group_sizes @ base[:, 0])
         return (
             sum_by_group(mass, layout, self.n_groups),
@@ -799,6 +986,21 @@ class Potentials:
         return counts.reshape(self.n_groups, self.n_clusters), float(paid @ weights) + self.row_min_sum
 
 
+def _by_products(of: tuple, kernel: Callable[..., None], place: tuple, cost: np.ndarray) -> bool:
+    """Call a kernel of distances by matrix products, unless direct ones are faster; False if they are to be computed.
+
+    They are also computed if the points are so close to their centres that products are not accurate. `of` has the
+    number of tiles, the size of the work, the points and the centres.
+    """
+    n_tiles, entries, points, centers = of
+    if len(centers) < _MANY_CLUSTERS or centers.shape[1] < _MANY_FEATURES:
+        return False
+    squares, norms = np.empty(n_tiles), (centers**2).sum(axis=1)
+    with threadpool_limits(1, "blas"):
+        run_over_tiles(kernel, n_tiles, entries, points, centers, norms, *place, squares)
+    return bool(squares.sum() <= _MOST_SQUARES * cost.sum())
+
+
 def nearest_centers(
     packed: np.ndarray, centers: np.ndarray, layout: TileLayout, n_groups: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -814,20 +1016,10 @@ def nearest_centers(
     sums, of_tiles = np.zeros(centers.shape), np.empty((min(most, layout.n_tiles), n_clusters, n_features))
     for tiles in blocks(layout.n_tiles, most):
         start = layout.start[tiles]
-        run_over_tiles(
-            _nearest,
-            len(start),
-            len(start) * n_clusters * TILE,
-            packed[tiles],
-            centers,
-            start,
-            layout.count[tiles],
-            layout.order,
-            labels,
-            sizes[tiles],
-            of_tiles,
-            cost[tiles],
-        )
+        of = len(start), len(start) * n_clusters * TILE, packed[tiles], centers
+        place = start, layout.count[tiles], layout.order, labels, sizes[tiles], of_tiles, cost[tiles]
+        if not _by_products(of, _nearest_by_products, place, cost[tiles]):
+            run_over_tiles(_nearest, *of, *place)
         sums += of_tiles[: len(start)].sum(axis=0)
     return labels, sum_by_group(sizes, layout, n_groups), sums, float(cost.sum())
 

@@ -112,10 +112,13 @@ class _Hessian:
     """
 
     def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
-        n_groups, n_clusters = blocks.shape[:2]
-        group, k, other = np.nonzero(blocks)
-        cells = group * n_clusters + k, group * n_clusters + other
-        self._blocks = csr_array((blocks[group, k, other], cells), shape=(n_groups * n_clusters,) * 2)
+        n_clusters = blocks.shape[1]
+        flat = blocks.ravel()
+        found = np.flatnonzero(flat)
+        cell, other = np.divmod(found, n_clusters)
+        first = np.searchsorted(cell, np.arange(flat.size // n_clusters + 1))
+        columns = other + cell // n_clusters * n_clusters
+        self._blocks = csr_array((flat[found], columns, first), shape=(len(first) - 1,) * 2)
         self._rows, self._damping = rows, damping
         self._squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
 
