@@ -94,6 +94,7 @@ def _small_loop(  # type: ignore[no-untyped-def]
     """The updates and their passes over the points in one compiled function: mass, clustering term and their number."""
     n_tiles, n_clusters = a.shape[0], a.shape[1]
     n_groups = len(target)
+    edges = np.arange(n_tiles + 1)
     per_tile = np.empty((n_tiles, n_clusters))
     potential, logsums = np.empty(n_tiles), np.empty(n_tiles)
     products = np.empty((0, 0, 0), a.dtype)
@@ -118,6 +119,7 @@ def _small_loop(  # type: ignore[no-untyped-def]
             shifted,
             group,
             count,
+            edges,
             None,
             per_tile,
             potential,
