@@ -26,7 +26,7 @@ from fairclust.solvers.points import Points
 # bounds by up to 0.5 points more.
 _FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
 # With more helpers in all clusters than this, or with any helpers and more than `LARGE` cells, mixed-integer programs
-# take seconds to minutes, and their tables are worse: one of 891 cells was off its bounds by 0.49 points instead of 0.16.
+# take seconds to minutes, and their tables are worse: one of 891 cells was off its bounds by 0.49 points, not 0.16.
 _MOST_HELPERS = 100
 
 
