@@ -34,7 +34,7 @@ DATASETS = [
     "adult",
     "bank_3",
     "credit_2",
-    "compas",
+    "german",
     "dutch",
     "law_school",
     "diabetes",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from scipy import sparse
 
@@ -26,8 +24,8 @@ _MOST_OFF = 0.03, 0.06, 0.12, 0.25, 0.5, 1.0
 # If the rows cannot all be met, tables with more cells than this are rounded by a flow only, which is fast and changes
 # every cell by less than a point.
 _SEARCHED_CELLS = 30
-# Above this many cells, the cluster sizes are rounded first, because a search over all tables takes seconds.
-LARGE = 300
+# Above this many cells, only the cluster sizes are rounded first, because a search over all tables takes seconds.
+_LARGE = 300
 # Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried, and then cells within _NEAR_CELLS of the
 # soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because in larger clusters the
 # points that move lie closer to a boundary.
@@ -55,20 +53,20 @@ def integer_tables(
     `prices` say how much one more point in a cell saves, in units of the mean gap of the potentials, and `multipliers`
     how much a row's limit, raised by one, saves.
     """
-    near = partial(tables_near, soft, prices, criterion)
-    if criterion.equal:
-        return near()
-    table = None
-    if criterion.combined or soft.size > LARGE:
-        sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(np.rint(soft.sum())))
-        if sizes is not None:
-            table = _search(soft, prices, criterion, sizes=sizes)
-    else:
-        table = _search(soft, prices, criterion, strict=True)
-    found = [] if table is None else [table]
-    if table is None or criterion.excess(table).max() > accepted(criterion):
-        found += near()
-    return sorted(found, key=lambda table: criterion.excess(table).max())[:1]
+    tables: list[np.ndarray | None] = []
+    if not criterion.equal:
+        large = criterion.combined or soft.size > _LARGE
+        if large:
+            sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(np.rint(soft.sum())))
+            tables.append(None if sizes is None else _search(soft, prices, criterion, sizes=sizes))
+        if not large or soft.size <= _SEARCHED_CELLS:
+            tables.append(_search(soft, prices, criterion, strict=True))
+        most = accepted(criterion)
+        good = [table for table in tables if table is not None and criterion.excess(table).max() <= most]
+        if good:
+            return [max(good, key=lambda table: float((prices * table).sum()))]
+    found = [table for table in tables if table is not None] + tables_near(soft, prices, criterion)
+    return found if criterion.equal else sorted(found, key=lambda table: criterion.excess(table).max())[:1]
 
 
 def tables_near(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> list[np.ndarray]:
