@@ -65,7 +65,8 @@ def round_prices(
         free, table = (labels.copy(), counts.copy()), flow_table(soft, prices, criterion)
         added, counts = moved(labels, counts, [np.rint(counts) if table is None else table])
         added += move_singly(points, criterion, solved.prices, labels, counts)
-        # Single moves are chosen one after the other, so other moves to the same table can cost less.
+        # Single moves are chosen one after the other, so other moves to the same table can cost less. Without
+        # these, 2 of 20 mixed problems cost 0.2 % and 27 % more.
         again, _ = moved(*free, [np.rint(counts)])
         if again < added:
             labels, added = free[0], again

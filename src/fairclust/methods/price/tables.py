@@ -19,12 +19,14 @@ GAP = 0.05
 # If the rows cannot all be met, the objective adds these costs for each point of the largest excess and of the sum of
 # all excesses; at fixed sizes of the clusters, the first for the sum.
 WORST, _ALL = 100.0, 10.0
-# For exact shares of two groups, these limits on the deviation of a cell, in points, are tried in turn.
+# For exact shares of two groups, these limits on the deviation of a cell, in points, are tried in turn. `_search`
+# comes near to these tables with 500 nodes and a gap of 0.01, in 0.25 instead of 0.03 s for 15 clusters of Adult.
 _MOST_OFF = 0.03, 0.06, 0.12, 0.25, 0.5, 1.0
 # If the rows cannot all be met, tables with more cells than this are rounded by a flow only, which is fast and changes
 # every cell by less than a point.
 _SEARCHED_CELLS = 30
 # Above this many cells, only the cluster sizes are rounded first, because a search over all tables takes seconds.
+# Single moves instead cost up to 4e-4 more on Adult with the columns sex and race.
 _LARGE = 300
 # Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried, and then cells within _NEAR_CELLS of the
 # soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because in larger clusters the
