@@ -125,3 +125,14 @@ def test_runs_whose_prices_are_far_off_are_left_for_others(grid):
     moves = plain_moves(lambda run: (run is first, 0.0 if run is first else run.last.objective))
     (found,) = breathe(points, [first], moves, np.random.RandomState(0))
     assert moves.rank(found) == (False, pytest.approx(0.966 * grid[2], rel=0.1))
+
+
+def test_a_run_that_leads_to_a_dearer_one_is_kept(grid):
+    X, n_clusters = grid[0], SIDE**2
+    points = TiledPoints.pack(X, np.zeros(len(X), np.int32), 1, n_clusters)
+    starts = (X[:n_clusters], X[::60])
+    dear, cheap = (plain_run(points, Prototypes(start), mean_centers, 1e-5) for start in starts)
+    assert cheap.last.objective < dear.last.objective
+    plain = plain_moves()
+    moves = plain._replace(run=lambda of, *start: dear if of is points else plain.run(of, *start))
+    assert breathe(points, [dear, cheap], moves, np.random.RandomState(0))[0] is cheap

@@ -99,8 +99,8 @@ def breathe(points: TiledPoints, runs: Sequence[Run], moves: Moves, rng: np.rand
                 run = _split_and_merge(points, more, run, moves, rng)
                 least_far, least = moves.rank(best)
                 if any(alike(points, run, other) for other in found):
-                    # What follows from here has been found.
-                    best, n_rounds = run, _MOST_ROUNDS
+                    # What follows from here has been found, but the best run so far may be cheaper.
+                    best, n_rounds = min(run, best, key=moves.rank), _MOST_ROUNDS
                     break
                 if moves.rank(run) >= (least_far, least - _CHEAPER * abs(least)):
                     break
