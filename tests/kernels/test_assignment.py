@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
+from threadpoolctl import ThreadpoolController
 
 from fairclust.kernels import assignment
 from fairclust.kernels.assignment import Potentials, SquaredDistances
@@ -214,3 +215,16 @@ def test_points_that_can_move_are_the_cheapest_of_every_boundary(units):
                 regret = a[inside, other] + prices[j, other] - a[inside, k] - prices[j, k]
                 cheapest = inside[np.argsort(regret)[:units]]
                 assert np.isin(cheapest, rows).all()
+
+
+def test_matrix_products_find_the_threads_of_libraries_once(monkeypatch):
+    """Finding them took longer than the distances of a small table."""
+    found, load = [], ThreadpoolController._load_libraries
+    monkeypatch.setattr(
+        ThreadpoolController, "_load_libraries", lambda self: found.append(self) or load(self)
+    )
+    X = np.random.default_rng(0).normal(size=(100, 64))
+    points = TiledPoints.pack(X, np.zeros(100, np.int32), 1, 64)
+    for _ in range(3):
+        points.measure(X[:64])
+    assert len(found) <= 1

@@ -1,5 +1,7 @@
 """`metric="cosine"`: rows and centres of unit length, in fits, predictions, saved models and certificates."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -135,6 +137,18 @@ def test_rows_in_chunks_are_refused(cls, tmp_path):
     np.save(tmp_path / "rows.npy", X)
     with pytest.raises(NotSupported, match="metric='cosine' is for rows in memory"):
         cls(3, metric="cosine").fit(tmp_path / "rows.npy", sensitive_features=codes)
+
+
+@pytest.mark.parametrize("max_iter", [1, 100])
+def test_centres_without_rows_have_unit_length_too(max_iter):
+    """The search splits clusters, and with so few directions some of the halves stay empty."""
+    rng = np.random.default_rng(2)
+    kinds = rng.normal(size=(int(rng.integers(3, 9)), 3))
+    X = np.vstack([kinds[rng.integers(len(kinds), size=60)], rng.normal(size=(2, 3))])
+    model = PriceFairKMeans(9, tolerance=0.5, metric="cosine", n_init=3, max_iter=max_iter, random_state=2)
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(X, sensitive_features=np.arange(62) % 2)
+    np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1, atol=1e-6)
 
 
 def test_medoids_of_unit_rows():

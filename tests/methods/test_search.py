@@ -1,10 +1,15 @@
 """The search for good centres, in data where single starts end in local optima."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
 from fairclust.metrics import contingency, fairness_ratio
+from fairclust.solvers.alternation import Prototypes, mean_centers
+from fairclust.solvers.search import Moves, breathe, plain_run
 
 SIDE = 6
 
@@ -91,3 +96,43 @@ def test_equal_rows_cost_nothing():
     ).inertia_ == pytest.approx(0, abs=1e-9)
     model = PriceFairKMeans(3, n_init=3, random_state=0).fit(X, sensitive_features=groups)
     assert model.cost_ == pytest.approx(0, abs=1e-9)
+
+
+def plain_moves(rank=lambda run: (False, run.last.objective)):
+    return Moves(
+        lambda points, start, _, n_steps: plain_run(points, start, mean_centers, 1e-5, n_steps), rank
+    )
+
+
+def test_memory_of_the_search():
+    """Only one table of distances for more clusters exists at a time, as the docstring of the fits says."""
+    n, n_clusters = 40_000, 20
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    points = TiledPoints.pack(X, np.zeros(n, np.int32), 1, n_clusters)
+    runs = [plain_run(points, Prototypes(X[:n_clusters]), mean_centers, 1e-5, 5)]
+    tracemalloc.start()
+    breathe(points, runs, plain_moves(), np.random.RandomState(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 4 * n * (n_clusters + 5)
+
+
+def test_runs_whose_prices_are_far_off_are_left_for_others(grid):
+    """Their cost is too low, and a dearer run whose prices are not far off is better."""
+    X, n_clusters = grid[0], SIDE**2
+    points = TiledPoints.pack(X, np.zeros(len(X), np.int32), 1, n_clusters)
+    first = plain_run(points, Prototypes(X[:n_clusters]), mean_centers, 1e-5)
+    moves = plain_moves(lambda run: (run is first, 0.0 if run is first else run.last.objective))
+    (found,) = breathe(points, [first], moves, np.random.RandomState(0))
+    assert moves.rank(found) == (False, pytest.approx(0.966 * grid[2], rel=0.1))
+
+
+def test_a_run_that_leads_to_a_dearer_one_is_kept(grid):
+    X, n_clusters = grid[0], SIDE**2
+    points = TiledPoints.pack(X, np.zeros(len(X), np.int32), 1, n_clusters)
+    starts = (X[:n_clusters], X[::60])
+    dear, cheap = (plain_run(points, Prototypes(start), mean_centers, 1e-5) for start in starts)
+    assert cheap.last.objective < dear.last.objective
+    plain = plain_moves()
+    moves = plain._replace(run=lambda of, *start: dear if of is points else plain.run(of, *start))
+    assert breathe(points, [dear, cheap], moves, np.random.RandomState(0))[0] is cheap

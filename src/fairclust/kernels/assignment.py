@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from fairclust.kernels.fast import FAST, exp, larger, larger_int, smaller, where_less
 from fairclust.kernels.tiles import (
@@ -986,6 +987,12 @@ class Potentials:
         return counts.reshape(self.n_groups, self.n_clusters), float(paid @ weights) + self.row_min_sum
 
 
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of their own. Finding them takes as long as the distances of a few thousand points."""
+    return ThreadpoolController()
+
+
 def _by_products(of: tuple, kernel: Callable[..., None], place: tuple, cost: np.ndarray) -> bool:
     """Call a kernel of distances by matrix products, unless direct ones are faster; False if they are to be computed.
 
@@ -996,7 +1003,7 @@ def _by_products(of: tuple, kernel: Callable[..., None], place: tuple, cost: np.
     if len(centers) < _MANY_CLUSTERS or centers.shape[1] < _MANY_FEATURES:
         return False
     squares, norms = np.empty(n_tiles), (centers**2).sum(axis=1)
-    with threadpool_limits(1, "blas"):
+    with _libraries().limit(limits=1, user_api="blas"):
         run_over_tiles(kernel, n_tiles, entries, points, centers, norms, *place, squares)
     return bool(squares.sum() <= _MOST_SQUARES * cost.sum())
 

@@ -154,12 +154,16 @@ def mean_centers(points: MeasuredPoints, labels: Any, old: Prototypes) -> Protot
 def mean_directions(points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
     """Means of the clusters scaled to unit length, the best centres of this length for rows of this length.
 
-    A cluster that is empty or whose mean is zero, for which all centres are equally good, keeps its old centre.
+    A cluster that is empty or whose mean is zero, for which all centres are equally good, keeps its old direction.
     """
     means = mean_centers(points, labels, old).centers
-    lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    known = lengths > _NO_DIRECTION
-    return Prototypes(np.where(known, means / np.where(known, lengths, 1.0), old.centers))
+    known = np.linalg.norm(means, axis=1, keepdims=True) > _NO_DIRECTION
+    return Prototypes(directions(np.where(known, means, old.centers)))
+
+
+def directions(centers: np.ndarray) -> np.ndarray:
+    """Centres, none of them zero, scaled to unit length."""
+    return centers / np.linalg.norm(centers, axis=1, keepdims=True)
 
 
 def overshot(new: Prototypes, old: Prototypes) -> Prototypes:

@@ -75,7 +75,7 @@ def plain_search(
 
 
 def widths(points: TiledPoints) -> list[int]:
-    """The numbers of clusters into which `breathe` splits runs."""
+    """The numbers of clusters into which `breathe` splits runs, the largest first."""
     most = min(points.n_clusters - 1, points.n_samples - points.n_clusters)
     added = (min(max(least, points.n_clusters // part), most) for least, part in _ADDED)
     return [points.n_clusters + n for n in dict.fromkeys(added) if n > 0]
@@ -86,7 +86,10 @@ def breathe(points: TiledPoints, runs: Sequence[Run], moves: Moves, rng: np.rand
 
     It is one for each of `runs` that does not end as another one does, the best first.
     """
-    wider = [points.with_clusters(n) for n in widths(points)]
+    # The widest comes first, and its table is room for the others, because only one of them is in use at a time.
+    wider: list[TiledPoints] = []
+    for n in widths(points):
+        wider.append(points.with_clusters(n, room=wider[0] if wider else None))
     found: list[Run] = []
     for run in runs:
         best, n_rounds = run, 0
@@ -94,12 +97,12 @@ def breathe(points: TiledPoints, runs: Sequence[Run], moves: Moves, rng: np.rand
             while n_rounds < _MOST_ROUNDS and not moves.is_done():
                 n_rounds += 1
                 run = _split_and_merge(points, more, run, moves, rng)
-                (far, cost), (least_far, least) = moves.rank(run), moves.rank(best)
+                least_far, least = moves.rank(best)
                 if any(alike(points, run, other) for other in found):
-                    # What follows from here has been found.
-                    best, n_rounds = run, _MOST_ROUNDS
+                    # What follows from here has been found, but the best run so far may be cheaper.
+                    best, n_rounds = min(run, best, key=moves.rank), _MOST_ROUNDS
                     break
-                if far > least_far or cost >= least - _CHEAPER * abs(least):
+                if moves.rank(run) >= (least_far, least - _CHEAPER * abs(least)):
                     break
                 best = run
         if not any(alike(points, best, other) for other in found):

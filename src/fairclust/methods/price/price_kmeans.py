@@ -23,7 +23,7 @@ from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.chunks.survey import Survey
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods._prototypes import EUCLIDEAN, METRICS, PrototypeClusterer
+from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work, exact_shares
@@ -42,7 +42,7 @@ from fairclust.methods.price.steps import ROUGH, price_step
 from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
-from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, directions, judge_fall
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import PARENTS, Moves, alike, breathe, cross, plain_run, plain_search, widths
 
@@ -188,7 +188,8 @@ class PriceFairKMeans(PrototypeClusterer):
     Notes
     -----
     Rows may be in files, see `fairclust.open_chunks`. Otherwise the points and their distances to the centres are in
-    memory, in single precision: ``4 N (d + K)`` bytes.
+    memory, in single precision: ``4 N (d + K)`` bytes, and while the search splits clusters ``4 N (K + max(5, K / 5))``
+    more.
 
     If whole points cannot meet the bounds, as with ``tolerance=0``, the labels violate them by about a point. This
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
@@ -514,6 +515,9 @@ class PriceFairKMeans(PrototypeClusterer):
         def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
             steps, criterion = min(n_steps, self.max_iter), criteria[points.n_clusters]
             tol = _SEARCH_TOL * self.tol
+            if self.metric == COSINE:
+                # The halves of a split cluster are not quite as long as one.
+                start = Prototypes(directions(start.centers))
             return self._run(points, criterion, start, multipliers, steps, rough=True, tol=tol)
 
         moves = Moves(run, _rough_rank, work.is_done)
