@@ -132,7 +132,7 @@ class PriceFairKMeans(PrototypeClusterer):
     precision : "single" or "double", default="single"
         Arithmetic of the distances and softmax rows. Sums are always double.
     verbose : int, default=0
-        1 prints the objective and the fairness term of every outer step.
+        1 prints the objective and the fairness term of every outer step, apart from those of the search.
     random_state : int, RandomState or None
 
     Attributes
@@ -470,9 +470,8 @@ class PriceFairKMeans(PrototypeClusterer):
         n_steps: int,
         *,
         rough: bool = False,
-        tol: float | None = None,
     ) -> Run:
-        kind = self._priced(criterion, multipliers, rough=rough, tol=tol)
+        kind = self._priced(criterion, multipliers, rough=rough)
         return alternate(kind, points, start, max_iter=n_steps, verbose=self.verbose)
 
     def _priced(
@@ -518,7 +517,8 @@ class PriceFairKMeans(PrototypeClusterer):
             if self.metric == COSINE:
                 # The halves of a split cluster are not quite as long as one.
                 start = Prototypes(directions(start.centers))
-            return self._run(points, criterion, start, multipliers, steps, rough=True, tol=tol)
+            kind = self._priced(criterion, multipliers, rough=True, tol=tol)
+            return alternate(kind, points, start, max_iter=steps)
 
         moves = Moves(run, _rough_rank, work.is_done)
 
