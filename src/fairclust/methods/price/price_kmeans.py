@@ -189,7 +189,7 @@ class PriceFairKMeans(PrototypeClusterer):
     Notes
     -----
     Rows may be in files, see `fairclust.open_chunks`. Otherwise the points and their distances to the centres are in
-    memory, in single precision: ``4 N (d + K)`` bytes.
+    memory, in single precision: ``4 N (d + K)`` bytes, and about ``4 N (d + 4 K)`` with the search.
 
     If whole points cannot meet the bounds, as with ``tolerance=0``, the labels violate them by about a point. This
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
