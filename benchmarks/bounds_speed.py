@@ -56,7 +56,7 @@ def measure(X: np.ndarray, columns: pd.DataFrame | None, n_clusters: int, **para
     small = slice(0, 400)
     warm = PriceFairKMeans(2, n_init=1, max_iter=2, tolerance=0.5, size_max=1.5, random_state=SEED)
     warm.fit(X[small], sensitive_features=None if columns is None else columns[small].iloc[:, :1])
-    # The other programs do not search on from their starts.
+    # Starts are compared with starts.
     model = PriceFairKMeans(n_clusters, search=False, random_state=SEED, **params)
     begin = process_time()
     model.fit(X, sensitive_features=columns)

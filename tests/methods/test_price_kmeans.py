@@ -272,6 +272,13 @@ def test_a_fit_says_what_its_certificate_is_about(cls, grouped_blobs):
         f": {model.n_finished_} starts ended within " if model.n_finished_ > 1 else ", and one start ran to"
     )
     assert f"; other centres may be cheaper{ended}" in said
+    # Starts that end at the same centres are no single start.
+    rng = np.random.default_rng(0)
+    far = np.repeat(np.eye(3), 60, axis=0) * 9 + 0.1 * rng.normal(size=(180, 3))
+    for params in ({}, {"search": False}, {"init": "k-means++", "search": True}):
+        agree = cls(3, tolerance=0.5, n_init=3, random_state=0, **params)
+        agree.fit(far, sensitive_features=np.arange(180) % 2)
+        assert (agree.n_finished_, round(agree.spread_, 6)) == (3, 0), params
     one = cls(4, init=X[:4]).fit(X, sensitive_features=codes)
     assert one.n_finished_ == 1 and repr(one).endswith(
         "other centres may be cheaper, and one start ran to its end"

@@ -118,6 +118,9 @@ def test_best_starts(cells):
     assert best_starts(cells)[["lam", "seed"]].values.tolist() == [[0, 0], [5, 0], [8, 0], [9, 0]]
     assert choose(cells, 0.04, BY_LAM).cell.seed == 0
     assert best_starts(cells[:0]).empty
+    # A start that failed is not the best, whatever its objective.
+    failed = cells.assign(status=np.where(cells.seed == 0, "error", cells.status))
+    assert best_starts(failed)[["lam", "seed"]].values.tolist() == [[0, 1], [5, 1], [8, 1]]
 
 
 def test_levels_are_within_the_printed_digits(tmp_path):

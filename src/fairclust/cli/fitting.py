@@ -126,7 +126,7 @@ class Grid:
         With `one`, each method is yielded once, with its defaults.
         """
         for n_clusters in self.numbers:
-            # The search costs little, and without it a fair setting could look cheaper than k-means.
+            # Without the search, a fair setting could look cheaper than k-means.
             yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, []) | {"search": True}
             for cls in self.classes:
                 params = parameters(cls, n_clusters, seed, [])

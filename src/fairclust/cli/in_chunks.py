@@ -27,8 +27,9 @@ from fairclust.outputs import OutputError, check_outputs
 from fairclust.tables import TableError, TableModel, left_out_rows
 from fairclust.tables.chunked import ChunkedTable, prepare_chunks
 
-# The bytes that a fit in memory takes for a cell of the table, with its copies, and for a row and a cluster.
-_PER_CELL, _PER_CLUSTER = 64, 8
+# The bytes that a fit in memory takes for a cell of the table, with its copies, and for a row and a cluster. The search
+# of `PriceFairKMeans` has two tables of distances.
+_PER_CELL, _PER_CLUSTER = 64, 12
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:

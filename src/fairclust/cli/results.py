@@ -183,8 +183,9 @@ def _size(bound: Any) -> str:
 def _certificate(model: Any) -> dict[str, float | None] | None:
     if not hasattr(model, "lower_bound_"):
         return None
-    names = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread", "n_finished")
-    return {name: _number(getattr(model, f"{name}_")) for name in names if hasattr(model, f"{name}_")}
+    names = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
+    found = {name: _number(getattr(model, f"{name}_")) for name in names if hasattr(model, f"{name}_")}
+    return found | ({"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {})
 
 
 def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:

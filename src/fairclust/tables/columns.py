@@ -93,7 +93,7 @@ def _text_column(text: pd.Series, name: str, asked: bool, thousands: str | None,
             return Column(name, "identifier", identifies)
         example = text[text.str.contains(_separator(thousands, decimal), regex=False)].iloc[:1]
         read = to_number(example, thousands, decimal)
-        note = f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:g}" if len(read) else ""
+        note = f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:.15g}" if len(read) else ""
         return Column(name, "number", note)
     distinct = text.nunique()
     signs = _other_signs(text[~numeric])

@@ -121,7 +121,8 @@ class PriceFairKMeans(PrototypeClusterer):
         have to be enough.
     search : bool, default=True
         Whether to search on from the best of several starts: clusters are split and merged, and the centres of two
-        results crossed. Without it, the cheapest start is on some data half a per cent dearer.
+        results crossed. Without it, the cheapest start is on some data half a per cent dearer. There is no search from
+        one start or given centres, or with sizes of single clusters. With a budget, only plain clustering is searched.
     metric : {"euclidean", "cosine"}, default="euclidean"
         With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
         A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
@@ -161,7 +162,7 @@ class PriceFairKMeans(PrototypeClusterer):
         centres that the cheapest ended with, and not about other centres. A fit that goes on from a checkpoint does not
         set it.
     n_finished_ : int
-        The number of starts or clusterings that `spread_` compares.
+        The number of starts that `spread_` compares. Starts that end at the same centres count one each.
     tolerance_, tolerance_bound_ : float
         Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
         `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
@@ -458,7 +459,9 @@ class PriceFairKMeans(PrototypeClusterer):
                 begun = [(run.prototypes, run.last.state) for run in (runs if searched else runs[:n_runs])]
         runs = [self._run(points, criterion, *start, self.max_iter) for start in begun]
         if search is None:
-            self._state_spread([run.last.objective for run in runs])
+            # There is one start if the plain clusterings of all starts are alike.
+            n_starts = self.n_init if len(starts) == 1 and isinstance(self.init, str) else len(runs)
+            self._state_spread([run.last.objective for run in runs], n_starts)
         return sorted(runs, key=_rank)
 
     def _run(
@@ -526,14 +529,15 @@ class PriceFairKMeans(PrototypeClusterer):
             ends = breathe(points, runs, moves, rng)
             found = cross(points, ends, moves, rng)
             best, *others = (run.last.objective for run in ends)
-            self._state_spread([min(best, found[0].last.objective), *others])
+            # Starts that end alike are one of `ends`, and one of the runs is the best plain clustering.
+            self._state_spread([min(best, found[0].last.objective), *others], min(len(runs), self.n_init))
             return [run for run in found if run.last.objective <= found[0].last.objective * (1 + _CLOSE)]
 
         return search
 
-    def _state_spread(self, costs: Sequence[float]) -> None:
-        """State how far apart the costs are with which starts ended."""
-        self.n_finished_ = len(costs)
+    def _state_spread(self, costs: Sequence[float], n_finished: int) -> None:
+        """State how far apart the costs are with which so many starts ended."""
+        self.n_finished_ = n_finished
         self.spread_ = float(max(costs) / min(costs) - 1) if min(costs) > 0 else 0.0
 
     def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
