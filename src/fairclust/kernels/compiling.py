@@ -67,8 +67,8 @@ def save_under_own_names() -> None:
     """Let Numba name a file of compiled code after the types and the processor that the code is for."""
     # Numba numbers these files. Two processes that save code for other types or processors at the same time give both
     # the same number, and one of them would later run the code of the other. The kernels of a run are compiled by its
-    # jobs, so this happens. Other packages that cache code in this process get such names too. Numba finds a file by
-    # the name in its index, so processes without this function read them as well.
+    # jobs, so this happens. Files of other packages that this process compiles get such names too. Processes that do
+    # not call this function can read all of them, because Numba looks up the name of a file in its index.
 
     def save(self: Any, key: Any, data: Any) -> None:
         stem = self._index_name.removesuffix(".nbi")

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from sklearn.preprocessing import normalize
 
 from fairclust.kernels.medoid import medoids
 from fairclust.solvers.points import MeasuredPoints, Points
@@ -158,12 +159,7 @@ def mean_directions(points: MeasuredPoints, labels: Any, old: Prototypes) -> Pro
     """
     means = mean_centers(points, labels, old).centers
     known = np.linalg.norm(means, axis=1, keepdims=True) > _NO_DIRECTION
-    return Prototypes(directions(np.where(known, means, old.centers)))
-
-
-def directions(centers: np.ndarray) -> np.ndarray:
-    """Centres, none of them zero, scaled to unit length."""
-    return centers / np.linalg.norm(centers, axis=1, keepdims=True)
+    return Prototypes(normalize(np.where(known, means, old.centers)))
 
 
 def overshot(new: Prototypes, old: Prototypes) -> Prototypes:

@@ -7,6 +7,7 @@ here for every alternation, so that prices and bounds take part in it. A run goe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,16 +28,15 @@ _ADDED = (5, 5), (2, 15)
 _CHEAPER = 1e-4
 # Steps with more clusters, and after the clusters are merged again. With 4 and 12 the excess was a third larger.
 _STEPS_SPLIT, _STEPS_MERGED = 6, 20
-# Rounds of splitting and merging of each run, at most. On all data tried it took fewer.
+# Rounds of splitting and merging of each run, at most. With K = 20, no run took so many.
 _MOST_ROUNDS = 20
 # How many of the best runs take part, and the number of crossed runs. Eight parents took 1.4 times as long, and were as
 # good; without crossed runs the excess was twice as large. After so many crossed runs in vain, there are no more. With
 # K = 5 and 10 all runs end at one or two optima, and this halves the time.
 PARENTS, _CHILDREN, _VAIN = 5, 30, 8
-# A split moves the halves apart by this part of the root mean cost of a point.
-_APART = 0.01
-# Two clusters are neighbours if they are closer than this many times the mean distance of a centre to the nearest one.
-_NEAR = 1.1
+# A split moves the halves apart by this part of the root mean cost of a point, and two clusters are neighbours if they
+# are closer than so many times the mean distance of a centre to the nearest one; both as in breathing k-means.
+_APART, _NEAR = 0.01, 1.1
 # Two starts count as the same if `apart` of their centres is at most this times the mean squared distance of a point
 # to its centre.
 _ALIKE = 1e-4
@@ -57,8 +57,7 @@ def plain_run(
     points: TiledPoints, start: Prototypes, update: Any, tol: float, n_steps: int = _PLAIN_STEPS
 ) -> Run:
     """Plain k-means from some centres."""
-    judge: Any = lambda step, before, now: judge_fall(step, before, now, tol=tol)  # noqa: E731
-    kind: Alternation[Any] = Alternation(plain_step, update, judge)
+    kind: Alternation[Any] = Alternation(plain_step, update, partial(judge_fall, tol=tol))
     return alternate(kind, points.for_plain_steps(), start, max_iter=n_steps)
 
 
@@ -164,7 +163,7 @@ def _split_and_merge(
 
 
 def _columns(state: Any, chosen: np.ndarray, *, add: bool = False) -> Any:
-    """The multipliers of some clusters, or those of all with these in addition."""
+    """The multipliers, shape (n_rows, n_clusters), of some clusters, or of all clusters and of these once more."""
     if state is None:
         return None
     return np.hstack([state, state[:, chosen]]) if add else state[:, chosen]

@@ -25,8 +25,9 @@ from fairclust.solvers.points import Points
 # because there are points at every boundary. Without it, 9 of 67 mixed problems of 20 to 260 points violated their
 # bounds by up to 0.5 points more.
 _FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
-# With more helpers in all clusters than this, mixed-integer programs take minutes. Tables of more than 300 cells with
-# fewer helpers also come nearer to their bounds without programs, by .19 to .4 points, but cost 16 to 48 % more.
+# With more helpers in all clusters than this, mixed-integer programs take minutes. With fewer helpers, single moves
+# instead of programs ended .19 to .4 points nearer to the bounds for six tables of more than 300 cells, but the labels
+# cost 16 to 48 % more.
 _MOST_HELPERS = 100
 
 
