@@ -187,7 +187,7 @@ class Frame(NamedTuple):
             return float(np.float64(weight) / self.cost_unit(power))
 
 
-def unit_rows(X: Any, name: str = "X") -> Any:
+def as_directions(X: Any, name: str = "X") -> Any:
     """The rows of `X`, an array or a CSR matrix of shape (n_rows, n_features), divided by their lengths.
 
     ValueError, with `name` and the row, if all numbers of a row are zero.

@@ -7,6 +7,7 @@ import pytest
 
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
+from fairclust.methods.price import price_kmeans
 from fairclust.metrics import contingency, fairness_ratio
 from fairclust.solvers.alternation import Prototypes, mean_centers
 from fairclust.solvers.search import Moves, breathe, plain_run
@@ -136,3 +137,22 @@ def test_a_run_that_leads_to_a_dearer_one_is_kept(grid):
     plain = plain_moves()
     moves = plain._replace(run=lambda of, *start: dear if of is points else plain.run(of, *start))
     assert breathe(points, [dear, cheap], moves, np.random.RandomState(0))[0] is cheap
+
+
+def test_with_few_rows_runs_are_compared_by_their_labels(monkeypatch):
+    """Labels within the bounds cost far more here than parts of rows do, and more after one run than after another."""
+
+    def costs():
+        found = []
+        for seed in (3, 5):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(150, 3)) + 3 * rng.integers(0, 4, (150, 1))
+            groups = rng.integers(0, 2, 150)
+            model = PriceFairKMeans(8, tolerance=0.05, random_state=0).fit(X, sensitive_features=groups)
+            assert model.violation_ == 0
+            found.append(model.cost_)
+        return sum(found)
+
+    by_labels = costs()
+    monkeypatch.setattr(price_kmeans, "_FEW_FOR_PRICES", 0)
+    assert by_labels < 0.97 * costs()

@@ -22,7 +22,7 @@ from fairclust.cli.labels import labels_table, write_fit
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
 from fairclust.cli.results import Measured, Rows, as_text, counted, describe
-from fairclust.frame import unit_rows
+from fairclust.frame import as_directions
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
 from fairclust.tables import TableModel
@@ -131,7 +131,7 @@ def _is_cosine(model: Any) -> bool:
 
 def _costed(X: np.ndarray, model: Any) -> np.ndarray:
     """The rows as the model sees them, of which costs are computed."""
-    return unit_rows(X) if _is_cosine(model) else X
+    return as_directions(X) if _is_cosine(model) else X
 
 
 def _row_costs(X: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:

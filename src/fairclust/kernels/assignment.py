@@ -9,7 +9,7 @@ thousands. Tables and sums over points are always float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
@@ -49,8 +49,6 @@ _MANY_FEATURES, _MOST_SQUARES = 64, 100.0
 # In passes with second moments, a point has all of its share in one cluster if the exponents of its other clusters are
 # smaller by more than this. Their shares would be below 5e-18.
 _DECIDED = 40.0
-# Up to so many smallest numbers are kept in a sorted list. For more, a partition takes less time.
-_INSERTED = 64
 # Tables of costs are read in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
@@ -157,51 +155,6 @@ def _squared_by_products(lo, hi, points, centers, norms, count, a, row_min, tota
             low[i] = larger(low[i] + own[i], zero)
         total[t] = _sum(low, count[t])
         squares[t] = _sum(own, count[t])
-
-
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _nearest_by_products(  # type: ignore[no-untyped-def]
-    lo, hi, points, centers, norms, start, count, order, labels, sizes, sums, cost, squares
-):
-    """As `_nearest` by ``|x|^2 - 2 c'x + |c|^2``; `squares` gets the sum of ``|x|^2`` over each tile."""
-    n_clusters, n_features = centers.shape
-    two = points.dtype.type(2)
-    table = np.empty((n_clusters, TILE), points.dtype)
-    best = np.empty(TILE, points.dtype)
-    arg = np.empty(TILE, np.int32)
-    none = np.int32(0)
-    for t in range(lo, hi):
-        n = padded(count[t])
-        np.dot(centers, points[t], table)
-        for k in range(n_clusters):
-            row = table[k]
-            norm = norms[k]
-            narrow = np.int32(k)
-            if k == 0:
-                for i in range(n):
-                    best[i] = norm - two * row[i]
-                    arg[i] = none
-            else:
-                for i in range(n):
-                    v = norm - two * row[i]
-                    arg[i] = larger_int(arg[i], where_less(v, best[i], narrow, none))
-                    best[i] = smaller(best[i], v)
-        sizes[t] = 0.0
-        sums[t] = 0.0
-        paid = whole = 0.0
-        for i in range(count[t]):
-            k = arg[i]
-            labels[order[start[t] + i]] = k
-            sizes[t, k] += 1.0
-            square = 0.0
-            for f in range(n_features):
-                x = np.float64(points[t, f, i])
-                sums[t, k, f] += x
-                square += x * x
-            paid += max(square + best[i], 0.0)
-            whole += square
-        cost[t] = paid
-        squares[t] = whole
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
@@ -554,70 +507,6 @@ def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, 
 
 
 @njit(cache=True, nogil=True)
-def _choose_closest(a, prices, own, units, chosen):  # type: ignore[no-untyped-def]
-    """Mark, for every pair of clusters, the `units` points of the first that pay least to change to the second.
-
-    `own` holds the clusters of the points of one group, whose tiles are `a`. Of points that pay the same, the first
-    are marked.
-    """
-    n_clusters = a.shape[1]
-    first = np.zeros(n_clusters + 1, np.int64)
-    for k in own:
-        first[k + 1] += 1
-    first = np.cumsum(first)
-    inside, place = np.empty(len(own), np.int64), first.copy()
-    for p in range(len(own)):
-        inside[place[own[p]]] = p
-        place[own[p]] += 1
-    paid, regrets = np.empty(len(own)), np.empty(len(own))
-    least, which = np.empty(units), np.empty(units, np.int64)
-    for k in range(n_clusters):
-        points = inside[first[k] : first[k + 1]]
-        if len(points) <= units:
-            chosen[points] = True
-            continue
-        for m in range(len(points)):
-            t, i = divmod(points[m], TILE)
-            paid[m] = np.float64(a[t, k, i]) + prices[k]
-        for other in range(n_clusters):
-            if other == k:
-                continue
-            for m in range(len(points)):
-                p = points[m]
-                regrets[m] = np.float64(a[p // TILE, other, p % TILE]) + prices[other] - paid[m]
-            n_found = 0
-            most = (
-                np.inf if units <= _INSERTED else np.partition(regrets[: len(points)], units - 1)[units - 1]
-            )
-            for m in range(len(points)):
-                p, regret = points[m], regrets[m]
-                if units > _INSERTED:
-                    # Those that pay `most` are marked below, until there are enough.
-                    if regret < most:
-                        which[n_found] = p
-                        n_found += 1
-                    continue
-                if n_found < units:
-                    at = n_found
-                    n_found += 1
-                elif regret < least[units - 1]:
-                    at = units - 1
-                else:
-                    continue
-                while at > 0 and regret < least[at - 1]:
-                    least[at], which[at] = least[at - 1], which[at - 1]
-                    at -= 1
-                least[at], which[at] = regret, p
-            for m in range(len(points)):
-                if n_found == units:
-                    break
-                if regrets[m] == most:
-                    which[n_found] = points[m]
-                    n_found += 1
-            chosen[which] = True
-
-
-@njit(cache=True, nogil=True)
 def _set_costs(lo, hi, costs, start, count, a, row_min):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     for t in range(lo, hi):
@@ -746,12 +635,20 @@ class Potentials:
 
         The shift of the points has been subtracted from the centres.
         """
-        total = np.empty(self.layout.n_tiles)
-        place = self.layout.count, self.a, self.row_min, total
+        n_tiles, count = self.layout.n_tiles, self.layout.count
+        total, squares = np.empty(n_tiles), np.empty(n_tiles)
         centers = np.ascontiguousarray(centers, self.a.dtype)
-        of = self.layout.n_tiles, self.entries, points, centers
-        if not (squared and _by_products(of, _squared_by_products, place, total)):
-            run_over_tiles(_squared_distances, *of, not squared, *place)
+        place = count, self.a, self.row_min, total
+        accurate = False
+        if squared and by_products(*centers.shape):
+            norms = (centers**2).sum(axis=1)
+            with _libraries().limit(limits=1, user_api="blas"):
+                run_over_tiles(
+                    _squared_by_products, n_tiles, self.entries, points, centers, norms, *place, squares
+                )
+            accurate = bool(squares.sum() <= _MOST_SQUARES * total.sum())
+        if not accurate:
+            run_over_tiles(_squared_distances, n_tiles, self.entries, points, centers, not squared, *place)
         self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
@@ -801,36 +698,24 @@ class Potentials:
             tiles = np.flatnonzero(layout.group == j)
             first, last = layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]]
             members = layout.order[first:last]
-            chosen = np.zeros(len(members), dtype=np.bool_)
             own = labels[members]
-            if self.n_clusters < _MANY_CLUSTERS:
-                self._choose_by_column(tiles[0], prices[j], own, int(units[j]), chosen)
-            else:
-                _choose_closest(self.a[tiles[0] : tiles[-1] + 1], prices[j], own, int(units[j]), chosen)
+            chosen = np.zeros(len(members), dtype=bool)
+            for k in range(self.n_clusters):
+                inside = np.flatnonzero(own == k)
+                if len(inside) <= units[j]:
+                    chosen[inside] = True
+                    continue
+                # Only one column at a time is converted to double precision, because a table of all would take more
+                # memory than all tiles.
+                tile, slot = tiles[0] + inside // TILE, inside % TILE
+                paid = self.a[tile, k, slot].astype(np.float64) + prices[j, k]
+                for other in range(self.n_clusters):
+                    if other != k:
+                        regret = self.a[tile, other, slot].astype(np.float64) + prices[j, other] - paid
+                        chosen[inside[np.argpartition(regret, units[j] - 1)[: units[j]]]] = True
             found = np.flatnonzero(chosen)
             excess = self.a[tiles[0] + found // TILE, :, found % TILE].astype(np.float64)
             yield int(j), members[found], excess
-
-    def _choose_by_column(
-        self, first: int, prices: np.ndarray, own: np.ndarray, units: int, chosen: np.ndarray
-    ) -> None:
-        """As `_choose_closest` for a group whose tiles begin at `first`, but any of the points that pay the same.
-
-        With few clusters this is as fast, and another choice would change the labels of equal points.
-        """
-        for k in range(self.n_clusters):
-            inside = np.flatnonzero(own == k)
-            if len(inside) <= units:
-                chosen[inside] = True
-                continue
-            # Only one column at a time is converted to double precision, because a table of all would take more
-            # memory than all tiles.
-            tile, slot = first + inside // TILE, inside % TILE
-            paid = self.a[tile, k, slot].astype(np.float64) + prices[k]
-            for other in range(self.n_clusters):
-                if other != k:
-                    regret = self.a[tile, other, slot].astype(np.float64) + prices[other] - paid
-                    chosen[inside[np.argpartition(regret, units - 1)[:units]]] = True
 
     def mean_gap(self) -> float:
         """Mean over points of the second smallest minus the smallest potential, which is the scale of temperatures.
@@ -993,19 +878,9 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _by_products(of: tuple, kernel: Callable[..., None], place: tuple, cost: np.ndarray) -> bool:
-    """Call a kernel of distances by matrix products, unless direct ones are faster; False if they are to be computed.
-
-    They are also computed if the points are so close to their centres that products are not accurate. `of` has the
-    number of tiles, the size of the work, the points and the centres.
-    """
-    n_tiles, entries, points, centers = of
-    if len(centers) < _MANY_CLUSTERS or centers.shape[1] < _MANY_FEATURES:
-        return False
-    squares, norms = np.empty(n_tiles), (centers**2).sum(axis=1)
-    with _libraries().limit(limits=1, user_api="blas"):
-        run_over_tiles(kernel, n_tiles, entries, points, centers, norms, *place, squares)
-    return bool(squares.sum() <= _MOST_SQUARES * cost.sum())
+def by_products(n_clusters: int, n_features: int) -> bool:
+    """Whether squared distances are computed by matrix products, which need a table."""
+    return n_clusters >= _MANY_CLUSTERS and n_features >= _MANY_FEATURES
 
 
 def nearest_centers(
@@ -1023,10 +898,20 @@ def nearest_centers(
     sums, of_tiles = np.zeros(centers.shape), np.empty((min(most, layout.n_tiles), n_clusters, n_features))
     for tiles in blocks(layout.n_tiles, most):
         start = layout.start[tiles]
-        of = len(start), len(start) * n_clusters * TILE, packed[tiles], centers
-        place = start, layout.count[tiles], layout.order, labels, sizes[tiles], of_tiles, cost[tiles]
-        if not _by_products(of, _nearest_by_products, place, cost[tiles]):
-            run_over_tiles(_nearest, *of, *place)
+        run_over_tiles(
+            _nearest,
+            len(start),
+            len(start) * n_clusters * TILE,
+            packed[tiles],
+            centers,
+            start,
+            layout.count[tiles],
+            layout.order,
+            labels,
+            sizes[tiles],
+            of_tiles,
+            cost[tiles],
+        )
         sums += of_tiles[: len(start)].sum(axis=0)
     return labels, sum_by_group(sizes, layout, n_groups), sums, float(cost.sum())
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from sklearn.utils.extmath import row_norms
 
-from fairclust.kernels.assignment import Potentials, cluster_moments, nearest_centers
+from fairclust.kernels.assignment import Potentials, by_products, cluster_moments, nearest_centers
 from fairclust.kernels.tiles import TILE, make_layout, pack_points, zero_tiles
 
 DTYPES = {"single": np.float32, "double": np.float64}
@@ -117,9 +117,13 @@ class TiledPoints(Potentials):
         return cluster_moments(self.X, labels, self.n_clusters)
 
     def for_plain_steps(self) -> Any:
-        """These points or, for dense rows without weights whose centres are means, `NearestPoints` of them."""
+        """These points or, for dense rows without weights whose centres are means, `NearestPoints` of them.
+
+        Where matrix products fill the table of distances, they take no longer than one pass without it.
+        """
         one_pass = not self.is_sparse and self.weights is None and self.squared
-        return NearestPoints(self) if one_pass else self
+        many = one_pass and by_products(self.n_clusters, self.X.shape[1])
+        return NearestPoints(self) if one_pass and not many else self
 
 
 class NearestPoints:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from fairclust.base import FairClusterer, NotSupported, check_same_order
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
-from fairclust.frame import Frame, unit_rows
+from fairclust.frame import Frame, as_directions
 from fairclust.group_encoding import SensitiveColumn, encode_groups, split_columns
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.metrics.centers import squared_distances_to_own
@@ -111,7 +111,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
 
     def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
         rows = super()._valid_rows(X, reset=reset)
-        return unit_rows(rows) if self.metric == COSINE else rows
+        return as_directions(rows) if self.metric == COSINE else rows
 
     def _framing(self, X: np.ndarray) -> Frame:
         frame = super()._framing(X)
@@ -121,7 +121,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     def _framed_init(self) -> Any:
         init = super()._framed_init()
         given = not isinstance(init, str) and np.ndim(init) == 2 and np.isfinite(init).all()
-        return unit_rows(init, "init") if given and self.metric == COSINE else init
+        return as_directions(init, "init") if given and self.metric == COSINE else init
 
     def _keep(
         self, points: MeasuredPoints, prototypes: Prototypes, offset: np.ndarray, scale: float = 1.0

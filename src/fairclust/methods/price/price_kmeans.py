@@ -50,7 +50,7 @@ from fairclust.solvers.search import PARENTS, Moves, alike, breathe, cross, plai
 # Rounds of the selection among the starts: the number of outer steps, and the number of runs that continue after them.
 # On all data tried, the best run in the end was among the best five after one step and the best three after six.
 _FIRST_ROUND, _SECOND_ROUND = (1, 5), (6, 3)
-# Factor for `tol` in the search, whose runs are many and continue afterwards if they are good. With 50 the excess of one
+# Factor for `tol` in the search, whose runs are many and continue if they are good. With 50 the excess on one
 # of five data sets was .1 %, with 30 it was .01 %.
 _SEARCH_TOL = 30
 # The seconds of `Work` that the search may take in addition to the passes over the points.
