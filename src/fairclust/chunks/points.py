@@ -74,7 +74,7 @@ class ChunkedPoints:
     exact. `n_passes` counts the passes over all rows, the survey included.
     """
 
-    weights = None
+    weights = lists = None
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class ChunkedPoints:
 
     def movable(
         self, prices: np.ndarray, labels: LazyLabels, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, None]]:
         """As `Potentials.movable`, but with a few more rows than are needed."""
         if not units.any():
             return
@@ -189,7 +189,7 @@ class ChunkedPoints:
         labels.see(rows, old)
         for j in np.flatnonzero(units):
             mine = groups == j
-            yield int(j), rows[mine], excess[mine]
+            yield int(j), rows[mine], excess[mine], None
 
     def _close(self, by: Map, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         first, parts = 0, []
@@ -207,7 +207,7 @@ class ChunkedPoints:
         reach = np.full((self.n_groups, K, K), -np.inf)
         labels = sample.priced(prices)[0]
         # Units as large as the sample return all rows of the groups that have units.
-        for j, rows, excess in sample.movable(prices, labels, np.where(units > 0, sample.n_samples, 0)):
+        for j, rows, excess, _ in sample.movable(prices, labels, np.where(units > 0, sample.n_samples, 0)):
             reduced = excess + prices[j]
             wanted = int(np.ceil(_MORE * units[j] * len(rows) / self.group_sizes[j])) + _SPARE_ROWS
             for k in range(K):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numba import njit
@@ -586,6 +586,7 @@ class Potentials:
     row_min_sum: float = 0.0
     weight: np.ndarray | None = None
     weights: np.ndarray | None = None
+    lists: ClassVar[None] = None
 
     @classmethod
     def empty(cls, layout: TileLayout, n_groups: int, n_clusters: int, dtype: DTypeLike = np.float32) -> Self:
@@ -686,12 +687,12 @@ class Potentials:
 
     def movable(
         self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, None]]:
         """Yield, group by group, the points among which the cheapest changes of labels are found.
 
         `units`, shape (n_groups,), bounds how many points of each group move from any one cluster to any other. Each
-        item is a group with positive `units`, its points as positions in `labels`, and ``a[p, k] - min_k a[p, k]`` of
-        these.
+        item is a group with positive `units`, its points as positions in `labels`, ``a[p, k] - min_k a[p, k]`` of
+        these, and None, which says that their columns are all clusters.
         """
         layout = self.layout
         for j in np.flatnonzero(units):
@@ -715,7 +716,7 @@ class Potentials:
                         chosen[inside[np.argpartition(regret, units[j] - 1)[: units[j]]]] = True
             found = np.flatnonzero(chosen)
             excess = self.a[tiles[0] + found // TILE, :, found % TILE].astype(np.float64)
-            yield int(j), members[found], excess
+            yield int(j), members[found], excess, None
 
     def mean_gap(self) -> float:
         """Mean over points of the second smallest minus the smallest potential, which is the scale of temperatures.

@@ -9,20 +9,41 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
+def _neighbours(clusters, n_clusters):  # type: ignore[no-untyped-def]
+    """Number the pairs of clusters that some point lists both. Returns the numbers, -1 for other pairs."""
+    number = np.full((n_clusters, n_clusters), -1, np.int32)
+    n_pairs = 0
+    for p in range(len(clusters)):
+        for one in clusters[p]:
+            for other in clusters[p]:
+                if one != other and number[one, other] < 0:
+                    number[one, other] = n_pairs
+                    n_pairs += 1
+    return number, n_pairs
+
+
+@njit(cache=True, nogil=True)
+def shortest_paths(cost, clusters, before, surplus):  # type: ignore[no-untyped-def]
     """Cheapest labels with the wanted cluster sizes, by successive shortest paths from labels cheapest for their own.
 
-    The nodes are the clusters, and an edge costs what the cheapest change of a point costs. Dijkstra's algorithm runs
-    on costs plus differences of `height`, as Suurballe's does, so rounding errors cannot create a negative cycle.
+    Point p costs ``cost[p, r]`` in the cluster ``clusters[p, r]``, and its label `before` is one of these. The nodes
+    are the clusters, and an edge costs what the cheapest change of a point costs. Dijkstra's algorithm runs on costs
+    plus differences of `height`, as Suurballe's does, so rounding errors cannot create a negative cycle. If there are
+    no paths left, `surplus` shows how far the sizes are from the wanted ones.
     """
-    n_points, n_clusters = cost.shape
+    n_points, n_listed = cost.shape
+    n_clusters = len(surplus)
     own = before.copy()
-    edges = [[(0.0, 0) for _ in range(0)] for _ in range(n_clusters * n_clusters)]
+    at = np.empty(n_points, np.int64)
+    number, n_pairs = _neighbours(clusters, n_clusters)
+    edges = [[(0.0, 0) for _ in range(0)] for _ in range(n_pairs)]
     for p in range(n_points):
-        k = own[p]
-        for other in range(n_clusters):
-            if other != k:
-                edges[k * n_clusters + other].append((cost[p, other] - cost[p, k], p))
+        for r in range(n_listed):
+            if clusters[p, r] == own[p]:
+                at[p] = r
+        for r in range(n_listed):
+            if r != at[p]:
+                edges[number[own[p], clusters[p, r]]].append((cost[p, r] - cost[p, at[p]], p))
     for edge in edges:
         heapq.heapify(edge)
     height = np.zeros(n_clusters)
@@ -34,18 +55,21 @@ def shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
             distance[k] = 0.0 if surplus[k] > 0 else np.inf
             parent[k] = -1
             done[k] = False
+        nearest = np.inf
         for _ in range(n_clusters):
             k = -1
             for other in range(n_clusters):
                 if not done[other] and distance[other] < np.inf and (k < 0 or distance[other] < distance[k]):
                     k = other
-            if k < 0:
+            if k < 0 or distance[k] > nearest:
                 break
             done[k] = True
+            if surplus[k] < 0:
+                nearest = distance[k]
             for other in range(n_clusters):
-                if done[other]:
+                if done[other] or number[k, other] < 0:
                     continue
-                edge = edges[k * n_clusters + other]
+                edge = edges[number[k, other]]
                 while len(edge) > 0 and own[edge[0][1]] != k:
                     heapq.heappop(edge)
                 if len(edge) > 0:
@@ -64,11 +88,20 @@ def shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
         surplus[end] += 1
         while parent[end] >= 0:
             k = parent[end]
-            p = heapq.heappop(edges[k * n_clusters + end])[1]
+            p = heapq.heappop(edges[number[k, end]])[1]
             own[p] = end
-            for other in range(n_clusters):
-                if other != end:
-                    heapq.heappush(edges[end * n_clusters + other], (cost[p, other] - cost[p, end], p))
+            for r in range(n_listed):
+                if clusters[p, r] == end:
+                    at[p] = r
+            for r in range(n_listed):
+                if r != at[p]:
+                    edge = edges[number[end, clusters[p, r]]]
+                    heapq.heappush(edge, (cost[p, r] - cost[p, at[p]], p))
             end = k
         surplus[end] -= 1
     return own
+
+
+def all_clusters(n_points: int, n_clusters: int) -> np.ndarray:
+    """The list of every point that may be in any cluster, shape (n_points, n_clusters)."""
+    return np.tile(np.arange(n_clusters, dtype=np.int32), (n_points, 1))

@@ -15,12 +15,26 @@ from typing import Any, Protocol
 import numpy as np
 
 
+class Lists(Protocol):
+    """Lists of the clusters that are cheapest for each point at some prices."""
+
+    at: np.ndarray
+    """The prices, shape (n_groups, n_clusters)."""
+    reach: float
+    """How far a price may be from these before many lists are too short."""
+
+    def outgrown(self, prices: np.ndarray) -> bool:
+        """List the clusters that are cheapest at these prices; whether many points had not listed the cheapest one."""
+
+
 class Points(Protocol):
     """Points at fixed potentials a[p, k], the cost of point p in cluster k."""
 
     n_groups: int
     row_min_sum: float
     """Sum over points of the least potential."""
+    lists: Lists | None
+    """If given, sums of softmax rows are about listed clusters only."""
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -55,7 +69,7 @@ class Points(Protocol):
 
     def movable(
         self, prices: np.ndarray, labels: Any, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]: ...
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]: ...
 
 
 class MeasuredPoints(Points, Protocol):

@@ -33,6 +33,8 @@ _STEPS, _TOL = 30, 1e-5
 # With many points, a tolerance of `_TOL` would allow an error of many points, which rounding does not remove. The error
 # may be half a point, or this fraction of the points, which are the rounding errors of sums in single precision.
 _LEAST_TOL = 1e-7
+# How often the clusters of the points are listed anew.
+_LISTINGS = 10
 # Temperatures closer to each other, for problems in which Newton steps fail.
 _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Tiles of smaller problems are kept in double precision.
@@ -302,6 +304,10 @@ def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None)
         tol=_TOL,
         last_tol=min(_TOL, max(0.5 / points.n_samples, _LEAST_TOL)),
     )
+    for _ in range(_LISTINGS if points.lists is not None else 0):
+        if not points.lists.outgrown(found.prices):
+            break
+        found = dual_prices(points, criterion, start=found.multipliers, levels=WARM, max_steps=_STEPS, tol=_TOL)
     # Rounding removes an error of up to a point. A larger error may mean that a Newton step has failed.
     if found.error > max(1.0, 10 * _TOL * points.n_samples):
         slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)

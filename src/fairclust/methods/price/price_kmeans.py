@@ -23,7 +23,8 @@ from fairclust.base import (
 from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.chunks.survey import Survey
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
-from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.listed import ListedPoints, worth_listing
+from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
@@ -39,7 +40,7 @@ from fairclust.methods.price.fair_assignment import (
 from fairclust.methods.price.loose_labels import Labels, loose_labels
 from fairclust.methods.price.prices import Prices, temperature_unit
 from fairclust.methods.price.rounding import round_prices
-from fairclust.methods.price.steps import ROUGH, price_step
+from fairclust.methods.price.steps import ROUGH, approach, price_step
 from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
@@ -257,6 +258,15 @@ class PriceFairKMeans(PrototypeClusterer):
         self.groups_ = self._sensitive.names
         return self._sensitive.codes
 
+    def _points(self, X: Any, codes: np.ndarray, **more: Any) -> Any:
+        """Points with lists of clusters, if there are so many that a table of all distances would be slow."""
+        weights = more.get("weights")
+        listed = worth_listing(X, self.n_clusters) and weights is None and self._power == 2
+        if not listed:
+            return super()._points(X, codes, **more)
+        n_groups = more.get("n_groups") or len(self.groups_)
+        return ListedPoints.pack(X, codes, n_groups, self.n_clusters, shift=more.get("shift"), dtype=DTYPES[self._precision])
+
     def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
         """Weights with mean 1; `_unit` is the mean that they were divided by."""
         weights, self._unit = check_weights(sample_weight, n_samples)
@@ -448,6 +458,8 @@ class PriceFairKMeans(PrototypeClusterer):
         those that `search` finds from these.
         """
         begun: list[tuple[Prototypes, Any]] = [(start, None) for start in starts]
+        if points.lists is not None:
+            begun = [approach(points, criterion, self._update, start) for start in starts]
         for n_steps, n_runs, choose in (*_FIRST_ROUND, None), (*_SECOND_ROUND, search):
             if choose is not None or len(begun) > n_runs:
                 steps = min(n_steps, self.max_iter)

@@ -24,7 +24,7 @@ from fairclust.methods.price.quadratic import (
     step_of_rows_that_bind,
 )
 from fairclust.methods.price.row_system import RowSystem, step_of_rows
-from fairclust.solvers.points import Points
+from fairclust.solvers.points import Lists, Points
 
 # Temperatures in units of the mean gap between a point's two smallest potentials.
 START_LEVELS = (0.2, 0.04, 0.02)
@@ -38,6 +38,8 @@ _MOST_DAMPING = 1e30
 _MANY_DAMPING = 1e-2, 10, 3
 # The divisor of the damping after a step that is accepted, if the step before was rejected.
 _CAREFUL = 2
+# With lists of clusters, steps end when no multiplier changes by more than this part of the temperature.
+_STILL = 1e-3
 # If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
 # With at least this many clusters, the conjugate gradients of `step_of_rows_that_bind` are faster than `step_of_bands`,
@@ -126,6 +128,10 @@ def dual_prices(
             if at.error <= enough or criterion.work.is_done(part):
                 break
             trial = _newton_step(criterion, at, temperature, damping, unit, n_points)
+            if points.lists is not None:
+                trial = _within_reach(points.lists, criterion, at.multipliers, trial)
+                if np.abs(trial - at.multipliers).max() < _STILL * temperature:
+                    break
             if (
                 criterion.combined
                 and not np.abs(criterion.helpers.T @ trial).max(initial=0.0) <= _UNBALANCED * unit
@@ -180,6 +186,15 @@ def _evaluate(
     return _Smoothed(y, -temperature * logsum - limits, noise, mass, cost, moments, violation, error)
 
 
+def _within_reach(lists: Lists, criterion: Criterion, y: np.ndarray, trial: np.ndarray) -> np.ndarray:
+    """The part of a step in each cluster after which no price is farther than `reach` from that of the lists."""
+    last = criterion.prices(y) - lists.at
+    change = criterion.prices(trial) - lists.at - last
+    room = np.maximum(lists.reach - np.sign(change) * last, 0.0)
+    part = np.minimum(1.0, room / np.maximum(np.abs(change), 1e-300)).min(axis=0)
+    return y + part * (trial - y)
+
+
 def _newton_step(
     criterion: Criterion, at: _Smoothed, temperature: float, damping: float, unit: float, n_points: int
 ) -> np.ndarray:
@@ -200,14 +215,17 @@ def _newton_step(
         return y + step[:-1] - step[-1]
     slack = rows @ mass - criterion.limits
     banded = len(criterion.high) > 0
-    if banded:
+    if banded and n_clusters < _MANY_CLUSTERS:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
+        criterion.work.blocks(len(blocks), 2 * n_clusters)
         damped = damping * (2 * curved + shorten)
-        if n_clusters < _MANY_CLUSTERS:
-            criterion.work.blocks(len(blocks), 2 * n_clusters)
-            found = step_of_bands(blocks, slack, criterion.low, criterion.high, y, damped)
-        else:
-            found = step_of_rows_that_bind(rows, blocks, slack, y, damped)
+        found = step_of_bands(blocks, slack, criterion.low, criterion.high, y, damped)
+        if found is not None:
+            return found
+    if not criterion.helpers.size and n_clusters >= _MANY_CLUSTERS:
+        curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
+        damped = damping * (curved + shorten)
+        found = step_of_rows_that_bind(rows, blocks, slack, y, damped, criterion.exact)
         if found is not None:
             return found
     # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.

@@ -86,11 +86,11 @@ def step_of_bands(
 
 
 def step_of_rows_that_bind(
-    rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray, y: np.ndarray, damping: float
+    rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
 ) -> np.ndarray | None:
-    """The non-negative multipliers of ``rows @ n <= limits`` that maximise the model, (n_rows, n_clusters), or None.
+    """The multipliers of ``rows @ n <= limits`` that maximise the model, shape (n_rows, n_clusters), or None.
 
-    The rows that bind are found by pivoting from those with positive `y`. Their systems are solved by conjugate
+    They are not negative, except for `exact` rows, which are equalities. The rows that bind are found by pivoting from those with positive `y`. Their systems are solved by conjugate
     gradients, because a product with ``H = rows @ blocks @ rows'`` costs J K^2 operations, and the damping keeps H well
     conditioned.
     """
@@ -102,7 +102,9 @@ def step_of_rows_that_bind(
         step = hessian.solve(slack - hessian @ step, free, step)
         return step, slack - hessian @ step
 
-    return pivot(solve, y > 0, y, np.abs(y).max() or 1.0, np.abs(slack).max() or 1.0)
+    always = np.broadcast_to(exact[:, None], y.shape)
+    unit, scale = np.abs(y).max() or 1.0, np.abs(slack).max() or 1.0
+    return pivot(solve, (y > 0) | always, y, unit, scale, always=always)
 
 
 class _Hessian:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.kernels.flow import shortest_paths
+from fairclust.kernels.flow import all_clusters, shortest_paths
 from fairclust.methods.price.criteria import Criterion
 from fairclust.methods.price.prices import Prices, temperature_unit
 from fairclust.methods.price.single_points import move_nearby, move_singly
@@ -104,13 +104,15 @@ def move_to_table(
     units = np.max([np.maximum(of_table, 0).sum(axis=1) for of_table in surplus], axis=0)
     added = np.zeros(len(tables))
     moved: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in tables]
-    for j, rows, excess in points.movable(prices, labels, units):
-        old, each = labels[rows].astype(np.int64), np.arange(len(rows))
+    for j, rows, excess, listed in points.movable(prices, labels, units):
+        clusters = all_clusters(*excess.shape) if listed is None else listed
+        old = labels[rows].astype(np.int64)
         for i, of_table in enumerate(surplus):
-            new = shortest_paths(excess + prices[j], old, of_table[j].copy())
-            added[i] += float((excess[each, new] - excess[each, old]).sum())
+            new = shortest_paths(excess + prices[j, clusters], clusters, old, of_table[j])
+            added[i] += float((excess[clusters == new[:, None]] - excess[clusters == old[:, None]]).sum())
             moved[i].append((rows, new))
     best = int(np.argmin(added + np.asarray(charges)))
     for rows, new in moved[best]:
         labels[rows] = new
-    return float(added[best]), tables[best].astype(float)
+    # If the lists of clusters leave no way to move a point, it stays, and the surplus is not zero.
+    return float(added[best]), (tables[best] + surplus[best]).astype(float)

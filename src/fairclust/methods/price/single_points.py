@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairclust.kernels.flow import all_clusters
 from fairclust.methods.price.criteria import Criterion
 from fairclust.methods.price.tables import GAP, bound_table
 from fairclust.solvers.points import Points
@@ -87,8 +88,15 @@ def _movable_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`Points.movable` with the same number of `units` for all groups: group, row and potentials of the points."""
     found = list(points.movable(prices, labels, np.full(len(prices), units)))
-    group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
-    rows, cost = (np.concatenate([item[i] for item in found]) for i in (1, 2))
+    group = np.concatenate([np.full(len(rows), j) for j, rows, *_ in found])
+    rows = np.concatenate([rows for _, rows, *_ in found])
+    # Clusters that a point does not list are too dear for it.
+    cost = np.full((len(rows), prices.shape[1]), np.inf)
+    first = 0
+    for _, own, excess, listed in found:
+        of_group = cost[first : first + len(own)]
+        np.put_along_axis(of_group, all_clusters(*excess.shape) if listed is None else listed, excess, axis=1)
+        first += len(own)
     return group, rows, cost
 
 
@@ -130,7 +138,7 @@ def move_singly(
         worse[each, own] = 0.0
         regret = weights[:, None] * np.maximum(reduced - reduced[each, own][:, None], 0.0)
         gain = np.where(
-            worse < -_ROUNDING * counts.sum(), -worse / (regret + _FREE * (regret.mean() or 1.0)), 0.0
+            worse < -_ROUNDING * counts.sum(), -worse / (regret + _FREE * (regret[np.isfinite(regret)].mean() or 1.0)), 0.0
         )
         p, k = np.unravel_index(int(gain.argmax()), gain.shape)
         if gain[p, k] <= 0:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from fairclust.base import Diverged
 from fairclust.methods.price.criteria import Criterion
 from fairclust.methods.price.fair_assignment import certified_gap, paid_limits
 from fairclust.methods.price.prices import dual_prices
-from fairclust.solvers.alternation import Step
-from fairclust.solvers.points import Points
+from fairclust.solvers.alternation import Prototypes, Step
+from fairclust.solvers.points import MeasuredPoints, Points
 
 # Temperatures of `price_step`, for the first step and for later ones. They are not low, because the last assignment of
 # a run is solved again with lower ones.
@@ -19,6 +22,9 @@ _NEXT = (0.0016,)
 # the search found the same centres or better ones.
 _ROUGH_LEVEL = 0.008
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+# Temperatures, steps at each, and the most rounds of `approach`. It ends when no cell is off its bounds by more than
+# this part of the mean cell.
+_APPROACH, _APPROACH_STEPS, _MOST_APPROACHES, _NEARLY = (0.04,), 6, 30, 0.1
 # The part of the work that may be spent before the last assignment is solved.
 _PART = 0.5
 # Factor for `_TOL` and `_FAR` during the search for the best of several starts.
@@ -40,6 +46,29 @@ def _levels(
     least = _LEAST_LEVEL * criterion.n_counted * points.n_clusters / points.n_samples
     least = max(least, _ROUGH_LEVEL if rough else 0.0)
     return tuple(dict.fromkeys(max(level, least) for level in levels))
+
+
+def approach(
+    points: MeasuredPoints,
+    criterion: Criterion,
+    update: Callable[[Any, Any, Prototypes], Prototypes],
+    start: Prototypes,
+) -> tuple[Prototypes, np.ndarray]:
+    """Centres and multipliers from which the bounds can be met with the clusters that the points list.
+
+    Prices change by as much as the lists allow, and then the centres follow, until the bounds are nearly met.
+    """
+    prototypes, multipliers = start, None
+    for _ in range(_MOST_APPROACHES):
+        points.measure(prototypes.centers)
+        levels = _levels(_APPROACH, points, criterion, True)
+        found = dual_prices(points, criterion, start=multipliers, levels=levels, max_steps=_APPROACH_STEPS)
+        labels, counts, *_ = points.priced(found.prices)
+        multipliers = found.multipliers
+        if criterion.excess(counts).max() <= max(1.0, _NEARLY * counts.sum() / counts.size):
+            break
+        prototypes = update(points, labels, prototypes)
+    return prototypes, multipliers
 
 
 def price_step(

@@ -32,6 +32,8 @@ _LARGE = 300
 # soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because in larger clusters the
 # points that move lie closer to a boundary.
 _NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 40, 20, 3.0
+# With many clusters fewer sizes are tried, so many in all but at least so many of each.
+_SIZES_IN_ALL, _LEAST_SIZES = 2400, 3
 # Numbers below these are rounding errors, here and in HiGHS.
 _NEAR, _MET = 1e-9, 1e-5
 # The weight of the prices in `flow_table`, beside deviations of up to one point to the fourth power.
@@ -94,7 +96,8 @@ def _whole_sizes(
     n_clusters = len(soft)
     alone = factors.value < 0
     limits = np.broadcast_to(criterion.limits, (len(factors.value), n_clusters))
-    tried = np.floor(soft + _NEAR)[:, None] + np.arange(-_NEAR_SIZES, _NEAR_SIZES + 2)
+    near = min(_NEAR_SIZES, max(_LEAST_SIZES, _SIZES_IN_ALL // n_clusters))
+    tried = np.floor(soft + _NEAR)[:, None] + np.arange(-near, near + 2)
     left = limits[:, :, None] - factors.size[:, None, None] * tried
     lost = np.where(_of_whole_numbers(criterion), left - np.floor(left + _NEAR), 0.0)
     # For a bound on the size itself, the loss is the whole unused part of the bound.

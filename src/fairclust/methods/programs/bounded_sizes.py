@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairclust.kernels.flow import shortest_paths
+from fairclust.kernels.flow import all_clusters, shortest_paths
 
 
 def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -36,4 +36,5 @@ def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndar
     before = np.r_[nearest, np.where(rank < inside[home], home, n_clusters)]
     wanted = np.r_[upper, n_samples - lower.sum()]
     surplus = np.bincount(before, minlength=n_clusters + 1) - wanted
-    return shortest_paths(cost, before.astype(np.int64), surplus.astype(np.int64))[:n_samples]
+    clusters = all_clusters(*cost.shape)
+    return shortest_paths(cost, clusters, before.astype(np.int64), surplus.astype(np.int64))[:n_samples]

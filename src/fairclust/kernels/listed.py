@@ -1,0 +1,496 @@
+"""Points with many clusters: each keeps a short list of the clusters that are cheapest for it at the last prices.
+
+A pass over all clusters computes products of the points with the centres in blocks and keeps the cheapest clusters of
+each point. At the same centres or at ones nearby, the sums of softmax rows are taken over the lists, in a small part of
+the time and memory that a table of all distances takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import DTypeLike
+from scipy.sparse import issparse
+
+from fairclust.kernels.assignment import _libraries, cluster_moments
+from fairclust.kernels.fast import FAST, exp, where_less
+from fairclust.kernels.tiles import TILE, TileLayout, make_layout, run_over_tiles, sum_by_group
+
+# The number of clusters in a list. With 24 of 1,000, ...
+_LISTED = 24
+_MANY_CLUSTERS, _LARGE = 64, 1 << 22
+# A pass over all clusters skips this many of them at once if none belongs in the list.
+_CHUNK = 64
+_ROOM = np.float32(1e-6)
+# Bytes of the products of points and centres that a block has at once. They stay in the cache of a core.
+_BLOCK_BYTES = 1 << 19
+# Products of smaller shares do not change the curvature noticeably.
+_SMALL = 1e-4
+# Lists are good enough if at most this part of the points had not listed their cheapest cluster.
+_FEW_SHORT = 1e-5
+# In movable points, ... 
+_ENTERED = 8
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def _square(x, c):  # type: ignore[no-untyped-def]
+    total = x.dtype.type(0)
+    for f in range(len(x)):
+        apart = x[f] - c[f]
+        total += apart * apart
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _cheapest(lo, hi, rows, turned, shifted, group, start, count, known, clusters, values, short):  # type: ignore[no-untyped-def]
+    """The clusters with the least ``shifted[group, k] - rows @ turned[:, k]`` of each row, the least first.
+
+    `turned` are the centres, transposed and with as many columns as `shifted`, a multiple of `_CHUNK`. If the lists are
+    `known`, those of the last pass bound how dear a cluster in the new list can be, and `short` gets the number of rows
+    of each tile for which a cluster outside of them is cheapest.
+    """
+    n_columns, n_listed = shifted.shape[1], clusters.shape[1]
+    real = rows.dtype.type
+    zero, one = real(0), real(1)
+    size = max(1, min(TILE, _BLOCK_BYTES // (n_columns * rows.itemsize)))
+    products = np.empty((size, n_columns), rows.dtype)
+    for t in range(lo, hi):
+        off = shifted[group[t]]
+        n_short = 0
+        for begin in range(start[t], start[t] + count[t], size):
+            n = min(size, start[t] + count[t] - begin)
+            np.dot(rows[begin : begin + n], turned, products[:n])
+            for i in range(n):
+                product, own, value = products[i], clusters[begin + i], values[begin + i]
+                most, before = real(np.inf), real(np.inf)
+                if known:
+                    most = -most
+                    for r in range(n_listed):
+                        listed = off[own[r]] - product[own[r]]
+                        most = max(most, listed)
+                        before = min(before, listed)
+                    # Clusters as dear as the dearest one belong in the list as long as it has room.
+                    most += _ROOM * abs(most)
+                filled = 0
+                for first in range(0, n_columns, _CHUNK):
+                    # Slices of a constant length, because a loop up to a variable number takes ten times as long.
+                    of_chunk, priced = product[first : first + _CHUNK], off[first : first + _CHUNK]
+                    n_cheap = zero
+                    for k in range(_CHUNK):
+                        n_cheap += where_less(priced[k] - of_chunk[k], most, one, zero)
+                    if n_cheap == zero:
+                        continue
+                    for k in range(first, first + _CHUNK):
+                        new = off[k] - product[k]
+                        if new >= most:
+                            continue
+                        r = filled if filled < n_listed else n_listed - 1
+                        while r > 0 and value[r - 1] > new:
+                            value[r], own[r] = value[r - 1], own[r - 1]
+                            r -= 1
+                        value[r], own[r] = new, k
+                        filled = min(filled + 1, n_listed)
+                        if filled == n_listed:
+                            most = value[n_listed - 1]
+                if known and value[0] < before:
+                    n_short += 1
+        short[t] = n_short
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _squares_of_listed(lo, hi, rows, centers, start, count, clusters, values, least, total):  # type: ignore[no-untyped-def]
+    """Squared distances to the listed centres minus the least of them, the least ones, and their sum over each tile."""
+    n_listed = clusters.shape[1]
+    for t in range(lo, hi):
+        paid = 0.0
+        for p in range(start[t], start[t] + count[t]):
+            row, value = rows[p], values[p]
+            low = rows.dtype.type(np.inf)
+            for r in range(n_listed):
+                value[r] = _square(row, centers[clusters[p, r]])
+                low = min(low, value[r])
+            for r in range(n_listed):
+                value[r] -= low
+            least[p] = low
+            paid += np.float64(low)
+        total[t] = paid
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _soft_listed(lo, hi, values, clusters, scale, offset, group, start, count, shares, mass, potential, logsum):  # type: ignore[no-untyped-def]
+    n_listed = clusters.shape[1]
+    zero = values.dtype.type(0)
+    for t in range(lo, hi):
+        off = offset[group[t]]
+        paid = lse = 0.0
+        mass[t] = 0.0
+        for p in range(start[t], start[t] + count[t]):
+            share, value = shares[p], values[p]
+            for r in range(n_listed):
+                share[r] = -(scale * value[r]) - off[clusters[p, r]]
+            top = share[0]
+            for r in range(1, n_listed):
+                top = max(top, share[r])
+            total = cost = zero
+            for r in range(n_listed):
+                share[r] = exp(share[r] - top)
+                total += share[r]
+                cost += share[r] * value[r]
+            for r in range(n_listed):
+                share[r] /= total
+                mass[t, clusters[p, r]] += share[r]
+            paid += np.float64(cost / total)
+            lse += np.float64(top) + np.log(np.float64(total))
+        potential[t] = paid
+        logsum[t] = lse
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _products_listed(shares, clusters, group, start, count, products):  # type: ignore[no-untyped-def]
+    """Add the products of the shares of each point to those of its group. It runs in one thread, in a fixed order."""
+    n_listed = clusters.shape[1]
+    which = np.empty(n_listed, np.int64)
+    for t in range(len(group)):
+        out = products[group[t]]
+        for p in range(start[t], start[t] + count[t]):
+            share, own = shares[p], clusters[p]
+            found = 0
+            for r in range(n_listed):
+                which[found] = r
+                found += int(share[r] >= _SMALL)
+            for one in which[:found]:
+                for other in which[:found]:
+                    out[own[one], own[other]] += share[one] * share[other]
+
+
+@njit(cache=True, nogil=True)
+def _argmin_listed(lo, hi, values, clusters, prices, group, start, count, order, labels, mass, cost, least):  # type: ignore[no-untyped-def]
+    """Labels, counts and costs in double precision. Ties go to the cluster with the smallest number."""
+    for t in range(lo, hi):
+        off = prices[group[t]]
+        mass[t] = 0.0
+        paid = reduced = 0.0
+        for p in range(start[t], start[t] + count[t]):
+            best, at = np.inf, 0
+            for r in range(clusters.shape[1]):
+                value = np.float64(values[p, r]) + off[clusters[p, r]]
+                if value < best or (value == best and clusters[p, r] < clusters[p, at]):
+                    best, at = value, r
+            labels[order[p]] = clusters[p, at]
+            mass[t, clusters[p, at]] += 1.0
+            paid += np.float64(values[p, at])
+            reduced += best
+        cost[t] = paid
+        least[t] = reduced
+
+
+@njit(cache=True, nogil=True)
+def _losses_listed(values, clusters, least, prices, group, start, count, paid, lost):  # type: ignore[no-untyped-def]
+    """Distances of the points of each cluster, and how much dearer their second cheapest clusters are."""
+    for t in range(len(group)):
+        off = prices[group[t]]
+        for p in range(start[t], start[t] + count[t]):
+            low = second = np.inf
+            at = 0
+            for r in range(clusters.shape[1]):
+                value = np.float64(values[p, r]) + off[clusters[p, r]]
+                if value < low:
+                    low, second, at = value, low, r
+                elif value < second:
+                    second = value
+            paid[clusters[p, at]] += np.float64(least[p]) + np.float64(values[p, at])
+            lost[clusters[p, at]] += second - low
+
+
+def worth_listing(X: Any, n_clusters: int) -> bool:
+    """Whether lists of clusters are faster than a table of the distances of these rows."""
+    return not issparse(X) and n_clusters >= _MANY_CLUSTERS and X.shape[0] * n_clusters >= _LARGE
+
+
+def _cheapest_of_each(cost: np.ndarray, cluster: np.ndarray, n_clusters: int, most: int) -> np.ndarray:
+    """Which entries are among the `most` that cost least in their cluster."""
+    order = np.lexsort((cost, cluster))
+    first = np.searchsorted(cluster[order], np.arange(n_clusters))
+    rank = np.arange(len(order)) - first[cluster[order]]
+    chosen = np.empty(len(order), bool)
+    chosen[order] = rank < most
+    return chosen
+
+
+class ListedPoints:
+    """Points in memory, as `TiledPoints` without weights and with squared distances, for many clusters.
+
+    The lists hold the clusters that were cheapest at the prices of the last pass over all clusters, which is made by
+    `hard` and `priced`. The other functions use the lists only, so `row_min_sum` is about listed clusters.
+    """
+
+    is_sparse, squared, weights, weight = False, True, None, None
+
+    def __init__(
+        self, X: np.ndarray, layout: TileLayout, n_groups: int, n_clusters: int, rows: np.ndarray, shift: np.ndarray, n_listed: int
+    ) -> None:
+        self.X, self.layout, self.n_groups, self.n_clusters = X, layout, n_groups, n_clusters
+        self.shift, self._rows, self._listed = shift, rows, min(n_listed, n_clusters)
+        self._clusters = np.zeros((len(rows), self._listed), np.int32)
+        self._values = np.empty(self._clusters.shape, rows.dtype)
+        self._least = np.empty(len(rows), rows.dtype)
+        self._shares = np.empty((0, 0), rows.dtype)
+        self._known = self._measured = False
+        self._row_min_sum = 0.0
+        self.at, self.reach, self.n_short = np.zeros((n_groups, n_clusters)), np.inf, 0
+        self._priced: tuple[bytes, Any] | None = None
+
+    @property
+    def lists(self) -> ListedPoints:
+        return self
+
+    @classmethod
+    def pack(
+        cls,
+        X: np.ndarray,
+        codes: np.ndarray,
+        n_groups: int,
+        n_clusters: int,
+        *,
+        shift: np.ndarray | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> ListedPoints:
+        """Sort rows by group and copy them. The default shift is the mean of the rows."""
+        layout = make_layout(codes, n_groups)
+        shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
+        rows = np.empty(X.shape, dtype)
+        for tile in range(layout.n_tiles):
+            own = slice(layout.start[tile], layout.start[tile] + layout.count[tile])
+            rows[own] = X[layout.order[own]] - shift
+        return cls(X, layout, n_groups, n_clusters, rows, shift, _LISTED)
+
+    def with_clusters(self, n_clusters: int, room: Any = None) -> ListedPoints:
+        """The same points for another number of clusters, with lists of their own."""
+        return ListedPoints(self.X, self.layout, self.n_groups, n_clusters, self._rows, self.shift, _LISTED)
+
+    def for_plain_steps(self) -> ListedPoints:
+        """The same points with lists of one cluster."""
+        return ListedPoints(self.X, self.layout, self.n_groups, self.n_clusters, self._rows, self.shift, 1)
+
+    @property
+    def n_samples(self) -> int:
+        return len(self._rows)
+
+    @property
+    def group_sizes(self) -> np.ndarray:
+        return np.bincount(self.layout.group, self.layout.count, self.n_groups)
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of sums of softmax rows."""
+        return 1e-14 if self._rows.dtype == np.float64 else 1e-7
+
+    @property
+    def row_min_sum(self) -> float:
+        self._measure()
+        return self._row_min_sum
+
+    def measure(self, centers: np.ndarray) -> None:
+        """Take these centres, shape (n_clusters, n_features). Distances to them are computed when they are needed."""
+        self._centers = np.ascontiguousarray(centers - self.shift, self._rows.dtype)
+        self._measured, self._priced = False, None
+
+    def _measure(self) -> None:
+        """Compute the distances of the listed clusters, if the centres are new."""
+        if self._measured:
+            return
+        if not self._known:
+            self._list(np.zeros((self.n_groups, self.n_clusters)))
+            return
+        self._square()
+
+    def _square(self) -> None:
+        layout, total = self.layout, np.empty(self.layout.n_tiles)
+        run_over_tiles(
+            _squares_of_listed,
+            layout.n_tiles,
+            self._values.size,
+            self._rows,
+            self._centers,
+            layout.start,
+            layout.count,
+            self._clusters,
+            self._values,
+            self._least,
+            total,
+        )
+        self._row_min_sum, self._measured = float(total.sum()), True
+
+    def _list(self, prices: np.ndarray) -> None:
+        """List the clusters that are cheapest at these prices, and count the points that had not listed the cheapest."""
+        layout, dtype = self.layout, self._rows.dtype
+        n_columns = -(-self.n_clusters // _CHUNK) * _CHUNK
+        turned = np.zeros((self._rows.shape[1], n_columns), dtype)
+        turned[:, : self.n_clusters] = self._centers.T
+        # Half of the price and of the squared length, so that the products need no factor. Columns without a cluster
+        # are too dear for every list.
+        shifted = np.full((self.n_groups, n_columns), np.finfo(dtype).max, dtype)
+        squares = (self._centers.astype(np.float64) ** 2).sum(axis=1)
+        shifted[:, : self.n_clusters] = (squares + prices - prices.min(axis=1, keepdims=True)) / 2
+        short = np.zeros(layout.n_tiles, np.int64)
+        with _libraries().limit(limits=1, user_api="blas"):
+            run_over_tiles(
+                _cheapest,
+                layout.n_tiles,
+                self.n_samples * self.n_clusters,
+                self._rows,
+                turned,
+                shifted,
+                layout.group,
+                layout.start,
+                layout.count,
+                self._known,
+                self._clusters,
+                self._values,
+                short,
+            )
+        self._known, self.at, self.n_short = True, prices, int(short.sum())
+        # The values are half of the reduced costs without the square of the point.
+        self.reach = float(np.median(self._values[:, -1] - self._values[:, 0])) if self._listed < self.n_clusters else np.inf
+        self._square()
+
+    def outgrown(self, prices: np.ndarray) -> bool:
+        """See `fairclust.solvers.points.Lists`."""
+        self.priced(prices)
+        return self.n_short > _FEW_SHORT * self.n_samples
+
+    def mean_gap(self) -> float:
+        """Mean over points of the second smallest minus the smallest potential."""
+        self._measure()
+        if self._listed == 1:
+            return 0.0
+        two = np.partition(self._values, 1, axis=1)[:, 1]
+        mean, median = float(two.mean(dtype=np.float64)), float(np.median(two))
+        return min(mean, 30 * median) if median > 0 else mean
+
+    def mean_excess(self) -> float:
+        self._measure()
+        return float(self._values.mean(dtype=np.float64))
+
+    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """As `Potentials.soft`, over the lists."""
+        self._measure()
+        layout, dtype = self.layout, self._rows.dtype
+        if self._shares.shape != self._values.shape:
+            self._shares = np.empty_like(self._values)
+        mass, potential, logsum = (
+            np.empty((layout.n_tiles, self.n_clusters)),
+            np.empty(layout.n_tiles),
+            np.empty(layout.n_tiles),
+        )
+        base = offset.min(axis=1, keepdims=True)
+        run_over_tiles(
+            _soft_listed,
+            layout.n_tiles,
+            self._values.size,
+            self._values,
+            self._clusters,
+            dtype.type(scale),
+            (offset - base).astype(dtype),
+            layout.group,
+            layout.start,
+            layout.count,
+            self._shares,
+            mass,
+            potential,
+            logsum,
+        )
+        taken_out = scale * self._row_min_sum + float(self.group_sizes @ base[:, 0])
+        return (
+            sum_by_group(mass, layout, self.n_groups),
+            float(potential.sum()) + self._row_min_sum,
+            float(logsum.sum()) - taken_out,
+        )
+
+    def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
+        """As `Potentials.soft_moments`, over the lists."""
+        found, layout = self.soft(scale, offset), self.layout
+        products = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
+        _products_listed(self._shares, self._clusters, layout.group, layout.start, layout.count, products)
+        return *found, products
+
+    def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """As `Potentials.hard`."""
+        return self.priced(offset / scale)[:3]
+
+    def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """As `Potentials.priced`, from a pass over all clusters that lists the cheapest."""
+        # Solvers compute a bound and then labels at the same prices. The second call reuses the results of the first.
+        if self._priced is not None and self._priced[0] == prices.tobytes():
+            labels, *sums = self._priced[1]
+            return labels.copy(), *sums
+        self._list(prices)
+        layout = self.layout
+        labels = np.empty(self.n_samples, np.int32)
+        mass, cost, least = (
+            np.empty((layout.n_tiles, self.n_clusters)),
+            np.empty(layout.n_tiles),
+            np.empty(layout.n_tiles),
+        )
+        run_over_tiles(
+            _argmin_listed,
+            layout.n_tiles,
+            self._values.size,
+            self._values,
+            self._clusters,
+            prices,
+            layout.group,
+            layout.start,
+            layout.count,
+            layout.order,
+            labels,
+            mass,
+            cost,
+            least,
+        )
+        counts = sum_by_group(mass, layout, self.n_groups)
+        found = counts, float(cost.sum()) + self._row_min_sum, float(least.sum()) + self._row_min_sum
+        self._priced = prices.tobytes(), (labels.copy(), *found)
+        return labels, *found
+
+    def movable(
+        self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """As `Potentials.movable`, with the listed clusters of the points and their potentials.
+
+        For each cluster, at most as many points as `units` says leave it, and at most as many enter it.
+        """
+        layout = self.layout
+        for j in np.flatnonzero(units):
+            tiles = np.flatnonzero(layout.group == j)
+            own = slice(layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]])
+            members, clusters = layout.order[own], self._clusters[own]
+            excess = self._values[own].astype(np.float64)
+            label = labels[members]
+            reduced = excess + prices[j, clusters]
+            mine = clusters == label[:, None]
+            regret = np.where(mine, np.inf, reduced - reduced[mine][:, None])
+            leaving = regret.argmin(axis=1)
+            least = regret[np.arange(len(members)), leaving]
+            chosen = _cheapest_of_each(least, label, self.n_clusters, units[j])
+            for r in range(min(_ENTERED, self._listed)):
+                chosen |= _cheapest_of_each(regret[:, r], clusters[:, r], self.n_clusters, units[j])
+            chosen &= np.isfinite(least)
+            found = np.flatnonzero(chosen)
+            yield int(j), members[found], excess[found], clusters[found]
+
+    def losses(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `Potentials.losses`, over the lists."""
+        self._measure()
+        paid, lost = np.zeros(self.n_clusters), np.zeros(self.n_clusters)
+        layout = self.layout
+        place = layout.group, layout.start, layout.count
+        _losses_listed(self._values, self._clusters, self._least, prices, *place, paid, lost)
+        return paid, lost
+
+    def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""
+        return cluster_moments(self.X, labels, self.n_clusters)
