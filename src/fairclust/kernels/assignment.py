@@ -507,6 +507,35 @@ def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, 
 
 
 @njit(cache=True, nogil=True)
+def _mark_movable(a, prices, own, most, chosen):  # type: ignore[no-untyped-def]
+    """Mark the points of one group that change at the least cost from some cluster to some other, `most` for each pair.
+
+    With equal costs there may be more.
+    """
+    n_clusters = a.shape[1]
+    inside, paid, regret = np.empty(len(own), np.int64), np.empty(len(own)), np.empty(len(own))
+    for k in range(n_clusters):
+        n = 0
+        for p in range(len(own)):
+            if own[p] == k:
+                inside[n] = p
+                paid[n] = np.float64(a[p // TILE, k, p % TILE]) + prices[k]
+                n += 1
+        for other in range(n_clusters):
+            if other == k:
+                continue
+            least = np.inf
+            for i in range(n):
+                p = inside[i]
+                regret[i] = np.float64(a[p // TILE, other, p % TILE]) + prices[other] - paid[i]
+            if n > most:
+                least = np.partition(regret[:n], most - 1)[most - 1]
+            for i in range(n):
+                if regret[i] <= least:
+                    chosen[inside[i]] = True
+
+
+@njit(cache=True, nogil=True)
 def _set_costs(lo, hi, costs, start, count, a, row_min):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     for t in range(lo, hi):
@@ -699,21 +728,8 @@ class Potentials:
             tiles = np.flatnonzero(layout.group == j)
             first, last = layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]]
             members = layout.order[first:last]
-            own = labels[members]
             chosen = np.zeros(len(members), dtype=bool)
-            for k in range(self.n_clusters):
-                inside = np.flatnonzero(own == k)
-                if len(inside) <= units[j]:
-                    chosen[inside] = True
-                    continue
-                # Only one column at a time is converted to double precision, because a table of all would take more
-                # memory than all tiles.
-                tile, slot = tiles[0] + inside // TILE, inside % TILE
-                paid = self.a[tile, k, slot].astype(np.float64) + prices[j, k]
-                for other in range(self.n_clusters):
-                    if other != k:
-                        regret = self.a[tile, other, slot].astype(np.float64) + prices[j, other] - paid
-                        chosen[inside[np.argpartition(regret, units[j] - 1)[: units[j]]]] = True
+            _mark_movable(self.a[tiles[0] : tiles[-1] + 1], prices[j], labels[members], units[j], chosen)
             found = np.flatnonzero(chosen)
             excess = self.a[tiles[0] + found // TILE, :, found % TILE].astype(np.float64)
             yield int(j), members[found], excess, None

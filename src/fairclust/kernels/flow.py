@@ -11,7 +11,9 @@ from numba import njit
 @njit(cache=True, nogil=True)
 def _neighbours(clusters, n_clusters):  # type: ignore[no-untyped-def]
     """Number the pairs of clusters that some point lists both. Returns the numbers, -1 for other pairs."""
-    number = np.full((n_clusters, n_clusters), -1, np.int32)
+    if clusters.shape[1] == n_clusters:
+        return np.arange(n_clusters**2).reshape(n_clusters, n_clusters), n_clusters**2
+    number = np.full((n_clusters, n_clusters), -1)
     n_pairs = 0
     for p in range(len(clusters)):
         for one in clusters[p]:

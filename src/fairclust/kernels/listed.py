@@ -21,7 +21,7 @@ from fairclust.kernels.tiles import TILE, TileLayout, make_layout, run_over_tile
 
 # The number of clusters in a list. With 24 of 1,000, ...
 _LISTED = 24
-_MANY_CLUSTERS, _LARGE = 64, 1 << 22
+_MANY_CLUSTERS, _PER_CELL = 64, 50
 # A pass over all clusters skips this many of them at once if none belongs in the list.
 _CHUNK = 64
 _ROOM = np.float32(1e-6)
@@ -205,9 +205,10 @@ def _losses_listed(values, clusters, least, prices, group, start, count, paid, l
             lost[clusters[p, at]] += second - low
 
 
-def worth_listing(X: Any, n_clusters: int) -> bool:
-    """Whether lists of clusters are faster than a table of the distances of these rows."""
-    return not issparse(X) and n_clusters >= _MANY_CLUSTERS and X.shape[0] * n_clusters >= _LARGE
+def worth_listing(X: Any, n_groups: int, n_clusters: int) -> bool:
+    """Whether lists of clusters are faster than a table of the distances of these rows, and long enough."""
+    many = n_clusters >= _MANY_CLUSTERS and X.shape[0] >= _PER_CELL * n_groups * n_clusters
+    return many and not issparse(X)
 
 
 def _cheapest_of_each(cost: np.ndarray, cluster: np.ndarray, n_clusters: int, most: int) -> np.ndarray:

@@ -260,12 +260,12 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _points(self, X: Any, codes: np.ndarray, **more: Any) -> Any:
         """Points with lists of clusters, if there are so many that a table of all distances would be slow."""
-        weights = more.get("weights")
-        listed = worth_listing(X, self.n_clusters) and weights is None and self._power == 2
-        if not listed:
-            return super()._points(X, codes, **more)
-        n_groups = more.get("n_groups") or len(self.groups_)
-        return ListedPoints.pack(X, codes, n_groups, self.n_clusters, shift=more.get("shift"), dtype=DTYPES[self._precision])
+        n_groups = more.pop("n_groups", None) or len(self.groups_)
+        able = more.get("weights") is None and self._power == 2
+        if not (able and worth_listing(X, n_groups, self.n_clusters)):
+            return super()._points(X, codes, n_groups=n_groups, **more)
+        dtype = DTYPES[self._precision]
+        return ListedPoints.pack(X, codes, n_groups, self.n_clusters, shift=more.get("shift"), dtype=dtype)
 
     def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
         """Weights with mean 1; `_unit` is the mean that they were divided by."""

@@ -9,9 +9,9 @@ and `step_of_bands` use the blocks to solve a small system for each group instea
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from fairclust.kernels.bands import solve_groups
+from fairclust.kernels.conjugate import multiply, solve_free, sparse_rows
 
 _PIVOTS, _FULL_PIVOTS = 40, 5
 _ZERO = 1e-11
@@ -114,40 +114,22 @@ class _Hessian:
     """
 
     def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
-        n_clusters = blocks.shape[1]
-        flat = blocks.ravel()
-        found = np.flatnonzero(flat)
-        cell, other = np.divmod(found, n_clusters)
-        first = np.searchsorted(cell, np.arange(flat.size // n_clusters + 1))
-        columns = other + cell // n_clusters * n_clusters
-        self._blocks = csr_array((flat[found], columns, first), shape=(len(first) - 1,) * 2)
-        self._rows, self._damping = rows, damping
+        self._matrix = *sparse_rows(blocks), rows, damping
         self._squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
-        prices = self._rows.T @ v
-        return self._rows @ (self._blocks @ prices.ravel()).reshape(prices.shape) + self._damping * v
+        out = np.empty(v.shape)
+        multiply(*self._matrix, v, out)
+        return out
 
     def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Solve for the `free` entries of `step` by conjugate gradients, and return `step` with the solution added.
 
         The iteration ends at `_RESIDUAL` times the first residual. After `_PRODUCTS` products it is a LinAlgError.
         """
-        residual = np.where(free, right, 0.0)
-        scaled = residual / self._squares
-        direction, size = scaled, float((residual * scaled).sum())
-        enough = _RESIDUAL**2 * size
-        for _ in range(_PRODUCTS):
-            if size <= enough:
-                return step
-            curved = np.where(free, self @ direction, 0.0)
-            length = size / float((direction * curved).sum())
-            step = step + length * direction
-            residual = residual - length * curved
-            scaled = residual / self._squares
-            before, size = size, float((residual * scaled).sum())
-            direction = scaled + size / before * direction
-        raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
+        if not solve_free(*self._matrix, self._squares, right, free, step, _PRODUCTS, _RESIDUAL):
+            raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
+        return step
 
 
 def pivot(  # type: ignore[no-untyped-def]
