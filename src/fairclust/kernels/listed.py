@@ -31,6 +31,8 @@ _BLOCK_BYTES = 1 << 19
 _SMALL = 1e-4
 # Lists are good enough if at most this part of the points had not listed their cheapest cluster.
 _FEW_SHORT = 1e-5
+# Lists are made anew if the centres have moved by more than this part of `reach` in the mean of their squares.
+_MOVED = 0.1
 # In movable points, ... 
 _ENTERED = 8
 
@@ -242,6 +244,7 @@ class ListedPoints:
         self._known = self._measured = False
         self._row_min_sum = 0.0
         self.at, self.reach, self.n_short = np.zeros((n_groups, n_clusters)), np.inf, 0
+        self._listed_for = np.zeros((n_clusters, rows.shape[1]), rows.dtype)
         self._priced: tuple[bytes, Any] | None = None
 
     @property
@@ -299,6 +302,12 @@ class ListedPoints:
         self._centers = np.ascontiguousarray(centers - self.shift, self._rows.dtype)
         self._measured, self._priced = False, None
 
+    @property
+    def fit_centers(self) -> bool:
+        """Whether the centres are near those of the lists."""
+        moved = ((self._centers - self._listed_for) ** 2).sum(axis=1).mean()
+        return bool(self._known and moved <= _MOVED * self.reach)
+
     def _measure(self) -> None:
         """Compute the distances of the listed clusters, if the centres are new."""
         if self._measured:
@@ -354,6 +363,7 @@ class ListedPoints:
                 short,
             )
         self._known, self.at, self.n_short = True, prices, int(short.sum())
+        self._listed_for = self._centers
         # The values are half of the reduced costs without the square of the point.
         self.reach = float(np.median(self._values[:, -1] - self._values[:, 0])) if self._listed < self.n_clusters else np.inf
         self._square()

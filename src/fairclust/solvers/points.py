@@ -23,6 +23,9 @@ class Lists(Protocol):
     reach: float
     """How far a price may be from these before many lists are too short."""
 
+    fit_centers: bool
+    """Whether the centres are near those for which the lists were made."""
+
     def outgrown(self, prices: np.ndarray) -> bool:
         """List the clusters that are cheapest at these prices; whether many points had not listed the cheapest one."""
 

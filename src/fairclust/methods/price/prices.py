@@ -106,6 +106,8 @@ def dual_prices(
     n_points, n_clusters = points.n_samples, points.n_clusters
     shape = points.n_groups, n_clusters
     y = np.zeros((len(criterion.rows), n_clusters)) if start is None else start
+    if points.lists is not None and not points.lists.fit_centers:
+        points.lists.outgrown(criterion.prices(y))
     unit = temperature_unit(points)
     if not criterion.rows.size:
         _, mass, cost, _ = points.priced(np.zeros(shape))
