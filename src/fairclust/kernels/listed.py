@@ -21,7 +21,7 @@ from fairclust.kernels.tiles import TILE, TileLayout, make_layout, run_over_tile
 
 # The number of clusters in a list. With 24 of 1,000, ...
 _LISTED = 24
-_MANY_CLUSTERS, _PER_CELL = 64, 50
+_MANY_CLUSTERS, _PER_CELL = 200, 50
 # A pass over all clusters skips this many of them at once if none belongs in the list.
 _CHUNK = 64
 _ROOM = np.float32(1e-6)
