@@ -16,7 +16,9 @@ from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.group_encoding import Values, factored, positions
 from fairclust.kernels.assignment import Potentials, cluster_sums
 from fairclust.kernels.blocks import BLOCK_ROWS, BlockRoom, close_rows
+from fairclust.kernels.listed import ListedPoints
 
+AnyPoints = Potentials | ListedPoints
 MOST_GROUPS = int(np.iinfo(np.uint16).max)
 _rooms = threading.local()
 
@@ -32,15 +34,18 @@ class Map(NamedTuple):
     # Whether to compare clusters in double precision, as `Potentials.priced` does. `scale` is then not used.
     precise: bool
     dtype: DTypeLike  # of the distances
+    listed: bool = False  # Whether to list the cheapest clusters of each row instead of keeping all distances
 
 
 def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
     """The results of `Potentials.soft` or `soft_moments`, followed by the sum over rows of the least potential."""
-    sums = (
-        (*getattr(points, name)(by.scale, by.offset), points.row_min_sum)
-        for _, _, points in _blocks(chunk, by)
-    )
-    return total_of(sums)
+
+    def sums(points: AnyPoints) -> tuple[Any, ...]:
+        if points.lists is not None:
+            points.lists.outgrown(by.offset / by.scale)
+        return *getattr(points, name)(by.scale, by.offset), points.row_min_sum
+
+    return total_of(sums(points) for _, _, points in _blocks(chunk, by))
 
 
 def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
@@ -50,7 +55,7 @@ def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
     cost is computed from the rows in double precision, also if the distances that made the labels are in single.
     """
 
-    def sums(X: np.ndarray, points: Potentials) -> tuple[Any, ...]:
+    def sums(X: np.ndarray, points: AnyPoints) -> tuple[Any, ...]:
         labels, counts = _assign(points, by)
         sizes, totals, cost = cluster_sums(X, labels, by.centers)
         return counts, cost, sizes, totals, points.row_min_sum
@@ -67,15 +72,20 @@ def labels_of(chunk: Chunk, moved: np.ndarray, moved_labels: np.ndarray, by: Map
     return found
 
 
-def close_to(chunk: Chunk, by: Map, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows whose label can change at a cost of at most `reach`, with their groups and excess, see `close_rows`."""
-    rows, groups, excess = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((0, len(by.centers)))]
+def close_to(chunk: Chunk, by: Map, reach: np.ndarray) -> list[tuple[np.ndarray, ...]]:
+    """For each block, the rows whose label can change at a cost of at most `reach`.
+
+    They come with their groups, their excess as `close_rows` returns it and, with lists, the clusters of its columns.
+    """
+    found = []
     for first, _, points in _blocks(chunk, by):
-        found, own_groups, own_excess = close_rows(points, by.offset, _assign(points, by)[0], reach)
-        rows.append(found + first)
-        groups.append(own_groups)
-        excess.append(own_excess)
-    return np.concatenate(rows), np.concatenate(groups), np.concatenate(excess)
+        labels = _assign(points, by)[0]
+        if isinstance(points, ListedPoints):
+            rows, *more = points.close(by.offset, labels, reach)
+        else:
+            rows, *more = close_rows(points, by.offset, labels, reach)
+        found.append((rows + first, *more))
+    return found
 
 
 def add(total: tuple[Any, ...], part: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -93,25 +103,36 @@ def total_of(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     return total
 
 
-def _assign(points: Potentials, by: Map) -> tuple[np.ndarray, np.ndarray]:
+def _assign(points: AnyPoints, by: Map) -> tuple[np.ndarray, np.ndarray]:
     """Labels and counts."""
     found = points.priced(by.offset) if by.precise else points.hard(by.scale, by.offset)
     return found[0], found[1]
 
 
-def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, Potentials]]:
+def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]]:
     """Yield first row, rows and potentials of each block. The next block overwrites the rows and potentials."""
     X, values = chunk.read()
     codes = group_codes(values, by.names, chunk)
-    shape = len(by.names), X.shape[1], len(by.centers), np.dtype(by.dtype), X.dtype
-    # Each thread allocates its own room and keeps it for the next chunk.
-    if getattr(_rooms, "shape", None) != shape:
-        _rooms.room, _rooms.shape = BlockRoom(*shape), shape
+    shape = len(by.names), len(by.centers)
+    room = None if by.listed else _room(by, X)
     for first in range(0, len(X), BLOCK_ROWS):
-        part = slice(first, first + BLOCK_ROWS)
-        yield first, *_rooms.room.measure(X[part], codes[part], by.shift, by.centers - by.shift)
+        rows, own = X[first : first + BLOCK_ROWS], codes[first : first + BLOCK_ROWS]
+        if room is not None:
+            yield first, *room.measure(rows, own, by.shift, by.centers - by.shift)
+            continue
+        points = ListedPoints.pack(rows, own, *shape, shift=by.shift, dtype=by.dtype)
+        points.measure(by.centers)
+        yield first, rows, points
     # A file that changed while the chunk was read has given rows of both its states.
     chunk.check()
+
+
+def _room(by: Map, X: np.ndarray) -> BlockRoom:
+    """Room for a block, which each thread allocates once and keeps for the next chunk."""
+    shape = len(by.names), X.shape[1], len(by.centers), np.dtype(by.dtype), X.dtype
+    if getattr(_rooms, "shape", None) != shape:
+        _rooms.room, _rooms.shape = BlockRoom(*shape), shape
+    return _rooms.room
 
 
 def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:

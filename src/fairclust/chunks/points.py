@@ -14,6 +14,7 @@ from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import Map, close_to, hard_sums, labels_of, soft_sums, total_of
 from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import Survey
+from fairclust.kernels.listed import ListedPoints, worth_listing
 from fairclust.kernels.points import TiledPoints
 
 # The search for movable rows goes further from the boundaries than the sample suggests, so that one pass is nearly
@@ -84,13 +85,15 @@ class ChunkedPoints:
         n_clusters: int,
         *,
         dtype: DTypeLike = np.float32,
+        takes_lists: bool = False,
     ) -> None:
         self.chunks, self.engine, self.names = chunks, engine, known.names
         self.n_groups, self.n_clusters, self.n_samples = len(known.names), n_clusters, known.n_rows
         self.group_sizes = known.sizes
-        self.sample = TiledPoints.pack(
-            known.X, known.codes, self.n_groups, n_clusters, shift=known.center, dtype=dtype
-        )
+        self._dtype, shape = np.dtype(dtype), (self.n_groups, n_clusters)
+        self._listed = takes_lists and worth_listing(known.X, *shape)
+        kind = ListedPoints if self._listed else TiledPoints
+        self.sample = kind.pack(known.X, known.codes, *shape, shift=known.center, dtype=dtype)
         self.rounding = self.sample.rounding
         self.row_min_sum = 0.0
         self.n_passes = 1
@@ -119,8 +122,7 @@ class ChunkedPoints:
 
     def _map(self, scale: float, offset: np.ndarray, *, precise: bool = False) -> Map:
         assert self._at is not None
-        dtype = self.sample.a.dtype
-        return Map(self.names, self.shift, self._at, scale, offset, precise, dtype)
+        return Map(self.names, self.shift, self._at, scale, offset, precise, self._dtype, self._listed)
 
     def _sum(self, function: Any, *args: Any) -> tuple[Any, ...]:
         total = total_of(self.engine.run(function, self.chunks, *args))

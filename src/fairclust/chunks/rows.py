@@ -15,6 +15,7 @@ from fairclust.chunks.labels import check_space, computed
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable
+from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
 
@@ -47,7 +48,14 @@ class ChunkedRows(Rows):
     points: ChunkedPoints
 
     def __init__(
-        self, table: ChunkTable, n_clusters: int, seed: int, *, dtype: DTypeLike, fit: Mapping[str, Any]
+        self,
+        table: ChunkTable,
+        n_clusters: int,
+        seed: int,
+        *,
+        dtype: DTypeLike,
+        takes_lists: bool,
+        fit: Mapping[str, Any],
     ) -> None:
         check_space(table, n_clusters)
         known = survey(table.chunks, table.engine, sample_rows=table.sample_rows, seed=seed)
@@ -62,7 +70,10 @@ class ChunkedRows(Rows):
         rows = [known.sizes.tolist(), known.low.tolist(), known.high.tolist(), known.total]
         self._table, self._checkpoint = table, Checkpoint(table.checkpoint, {**fit, "rows": rows})
         self.known, self.samples = known, stages(known)
-        self.points = ChunkedPoints(table.chunks, table.engine, known, n_clusters, dtype=dtype)
+        self._dtype = np.dtype(dtype)
+        self.points = ChunkedPoints(
+            table.chunks, table.engine, known, n_clusters, dtype=dtype, takes_lists=takes_lists
+        )
         self.begun = self._checkpoint.load(self.points)
 
     def alternate(
@@ -85,15 +96,14 @@ class ChunkedRows(Rows):
             keep=keep,
         )
 
-    def sample(self, n_rows: int) -> TiledPoints:
+    def sample(self, n_rows: int) -> TiledPoints | ListedPoints:
         """The first rows of the sample, packed."""
         known, whole = self.known, self.points.sample
         if n_rows == len(known.codes):
             return whole
         X, codes = known.X[:n_rows], known.codes[:n_rows]
-        return TiledPoints.pack(
-            X, codes, whole.n_groups, whole.n_clusters, shift=whole.shift, dtype=whole.a.dtype
-        )
+        shape = whole.n_groups, whole.n_clusters
+        return type(whole).pack(X, codes, *shape, shift=whole.shift, dtype=self._dtype)
 
     def labels(self, found: Any) -> Any:
         """The labels of all rows in the form that `open_chunks` was asked for. The fit ends with them."""

@@ -213,14 +213,30 @@ def worth_listing(X: Any, n_groups: int, n_clusters: int) -> bool:
     return many and not issparse(X)
 
 
-def _cheapest_of_each(cost: np.ndarray, cluster: np.ndarray, n_clusters: int, most: int) -> np.ndarray:
-    """Which entries are among the `most` that cost least in their cluster."""
+def _regrets(reduced: np.ndarray, clusters: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """How much dearer each listed cluster is than that of the label; infinite for the latter."""
+    mine = clusters == label[:, None]
+    return np.where(mine, np.inf, reduced - reduced[mine][:, None])
+
+
+def _rank_in_cluster(cost: np.ndarray, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
+    """The rank of each entry among those of its cluster, by cost."""
     order = np.lexsort((cost, cluster))
     first = np.searchsorted(cluster[order], np.arange(n_clusters))
-    rank = np.arange(len(order)) - first[cluster[order]]
-    chosen = np.empty(len(order), bool)
-    chosen[order] = rank < most
-    return chosen
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) - first[cluster[order]]
+    return rank
+
+
+def _cheapest_of_each(cost: np.ndarray, cluster: np.ndarray, n_clusters: int, most: int) -> np.ndarray:
+    """Which entries of finite cost are among the `most` that cost least in their cluster."""
+    return (_rank_in_cluster(cost, cluster, n_clusters) < most) & np.isfinite(cost)
+
+
+def _least_of_each(cost: np.ndarray, cluster: np.ndarray, rank: int, out: np.ndarray) -> None:
+    """Set `out` to the cost of this rank in each cluster that has it."""
+    found = _rank_in_cluster(cost, cluster, len(out)) == rank
+    out[cluster[found]] = cost[found]
 
 
 class ListedPoints:
@@ -479,19 +495,46 @@ class ListedPoints:
             tiles = np.flatnonzero(layout.group == j)
             own = slice(layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]])
             members, clusters = layout.order[own], self._clusters[own]
-            excess = self._values[own].astype(np.float64)
             label = labels[members]
-            reduced = excess + prices[j, clusters]
-            mine = clusters == label[:, None]
-            regret = np.where(mine, np.inf, reduced - reduced[mine][:, None])
-            leaving = regret.argmin(axis=1)
-            least = regret[np.arange(len(members)), leaving]
-            chosen = _cheapest_of_each(least, label, self.n_clusters, units[j])
+            regret = _regrets(self._values[own] + prices[j, clusters], clusters, label)
+            chosen = _cheapest_of_each(regret.min(axis=1), label, self.n_clusters, units[j])
             for r in range(min(_ENTERED, self._listed)):
                 chosen |= _cheapest_of_each(regret[:, r], clusters[:, r], self.n_clusters, units[j])
-            chosen &= np.isfinite(least)
-            found = np.flatnonzero(chosen)
-            yield int(j), members[found], excess[found], clusters[found]
+            yield int(j), members[chosen], self._values[own][chosen].astype(np.float64), clusters[chosen]
+
+    def close(
+        self, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Points that pay at most ``reach[group, 0, k]`` to leave their cluster k, or ``reach[group, 1, k]`` to enter k.
+
+        `labels` are those of `priced` at these prices. Returns the points, their groups, and the potentials and
+        numbers of the listed clusters.
+        """
+        group, label, clusters = self._group, labels[self.layout.order], self._clusters
+        regret = _regrets(self._values + prices[group[:, None], clusters], clusters, label)
+        within = np.maximum(reach[group, 0, label][:, None], reach[group[:, None], 1, clusters])
+        chosen = (regret <= within).any(axis=1)
+        return self.layout.order[chosen], group[chosen], self._values[chosen].astype(np.float64), clusters[chosen]
+
+    @property
+    def _group(self) -> np.ndarray:
+        return np.repeat(self.layout.group, self.layout.count)
+
+    def reach_of(self, prices: np.ndarray, most: np.ndarray) -> np.ndarray:
+        """What `close` needs to find about `most` points of each group that leave each cluster, and as many that enter.
+
+        The shape is (n_groups, 2, n_clusters); where there are fewer points, it is infinite.
+        """
+        labels = self.priced(prices)[0]
+        group, label, clusters = self._group, labels[self.layout.order], self._clusters
+        regret = _regrets(self._values + prices[group[:, None], clusters], clusters, label)
+        out = np.full((self.n_groups, 2, self.n_clusters), np.inf)
+        for j in range(self.n_groups):
+            mine = group == j
+            one = regret[mine]
+            _least_of_each(one.min(axis=1), label[mine], most[j], out[j, 0])
+            _least_of_each(one[:, :_ENTERED].ravel(), clusters[mine][:, :_ENTERED].ravel(), most[j], out[j, 1])
+        return out
 
     def losses(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `Potentials.losses`, over the lists."""

@@ -18,6 +18,7 @@ from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame, as_directions
 from fairclust.group_encoding import SensitiveColumn, encode_groups, split_columns
+from fairclust.kernels.listed import ListedPoints, worth_listing
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.metrics.centers import squared_distances_to_own
 from fairclust.sensitive import Sensitive, new_groups
@@ -42,6 +43,8 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     _power = 2
+    # Whether a fit needs only the cheapest clusters of each row, so that lists of them can take the place of a table.
+    _takes_lists = False
     _accept_sparse: bool | str = "csr"
     random_state: Any
     # "cosine" makes rows and centres as long as one; a parameter of some methods.
@@ -72,7 +75,9 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             dtype = DTYPES[getattr(self, "precision", "single")]
             fit = {"method": type(self).__name__, **self.get_params()}
-            rows = ChunkedRows(table, self.n_clusters, seed, dtype=dtype, fit=fit)
+            rows = ChunkedRows(
+                table, self.n_clusters, seed, dtype=dtype, takes_lists=self._takes_lists, fit=fit
+            )
             n_features = rows.known.X.shape[1]
             self.groups_, self.n_features_in_, self._sensitive = rows.known.names, n_features, None
             if table.features:
@@ -100,9 +105,12 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         shift: np.ndarray | None = None,
         n_groups: int | None = None,
         weights: np.ndarray | None = None,
-    ) -> TiledPoints:
+    ) -> Any:
+        """The rows for a fit or an assignment: `TiledPoints`, or `ListedPoints` for many clusters."""
         shape = n_groups or len(self.groups_), self.n_clusters
         dtype, squared = DTYPES[self._precision], self._power == 2
+        if self._takes_lists and squared and weights is None and worth_listing(X, *shape):
+            return ListedPoints.pack(X, codes, *shape, shift=shift, dtype=dtype)
         return TiledPoints.pack(X, codes, *shape, shift=shift, squared=squared, dtype=dtype, weights=weights)
 
     def _update(self, points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:

@@ -53,7 +53,7 @@ class KMeans(PrototypeClusterer):
     inertia_ : float
     """
 
-    takes_chunks = True
+    takes_chunks = _takes_lists = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "metric": [StrOptions(set(METRICS))],
         "search": ["boolean"],
@@ -122,7 +122,9 @@ class KMeans(PrototypeClusterer):
         runs = []
         for _ in range(self.n_init if isinstance(init, str) else 1):
             start = Prototypes(initial_centers(X, self.n_clusters, init, rng))
-            runs.append(alternate(kind, points, start, max_iter=self.max_iter, verbose=self.verbose))
+            runs.append(
+                alternate(kind, points.for_plain_steps(), start, max_iter=self.max_iter, verbose=self.verbose)
+            )
         best = min(runs, key=lambda run: run.last.objective)
         if best.verdict != "at rest":
             self._complain(

@@ -23,8 +23,7 @@ from fairclust.base import (
 from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.chunks.survey import Survey
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
-from fairclust.kernels.listed import ListedPoints, worth_listing
-from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
@@ -211,7 +210,7 @@ class PriceFairKMeans(PrototypeClusterer):
         "sample_weight": None,
     }
     takes_columns = takes_weights = takes_chunks = True
-    _sorts_rows = True
+    _sorts_rows = _takes_lists = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "tolerance": [Interval(Real, 0, 1, closed="left"), dict],
         "min_balance": [None, Interval(Real, 0, 1, closed="both"), dict],
@@ -257,15 +256,6 @@ class PriceFairKMeans(PrototypeClusterer):
         self._sensitive = read_sensitive(sensitive_features, n_samples, bins=self.bins, means=means)
         self.groups_ = self._sensitive.names
         return self._sensitive.codes
-
-    def _points(self, X: Any, codes: np.ndarray, **more: Any) -> Any:
-        """Points with lists of clusters, if there are so many that a table of all distances would be slow."""
-        n_groups = more.pop("n_groups", None) or len(self.groups_)
-        able = more.get("weights") is None and self._power == 2
-        if not (able and worth_listing(X, n_groups, self.n_clusters)):
-            return super()._points(X, codes, n_groups=n_groups, **more)
-        dtype = DTYPES[self._precision]
-        return ListedPoints.pack(X, codes, n_groups, self.n_clusters, shift=more.get("shift"), dtype=dtype)
 
     def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
         """Weights with mean 1; `_unit` is the mean that they were divided by."""

@@ -224,16 +224,19 @@ def _search(
     """The best integer table near the soft one, by a mixed-integer program; None if none is found.
 
     If `strict`, the table must meet all rows. With `sizes`, the clusters have these sizes, and nearly all vertices of
-    the linear program are integers. With one column all of them are, because the program is a flow.
+    the linear program are integers.
     """
     window = _NEAR_CELLS if sizes is not None else _WINDOW + _PER_EXCESS * int(criterion.excess(soft).max())
     program = Program()
     in_group = np.rint(soft.sum(axis=1))
+    # With clusters of given sizes and one column, the program is a flow, all of whose vertices are whole.
+    factors = criterion.factors
+    is_flow = len(criterion.parts) <= 1 and not criterion.helpers.size and np.isin(factors.values, (0, 1)).all()
     # Subtracting a constant from each group's prices does not change which table is best. It makes the objective
     # smaller, and HiGHS's tolerance is a fraction of the objective.
     by_group = (soft * prices).sum(axis=1, keepdims=True) / in_group[:, None]
     low, high = np.maximum(np.floor(soft) - window, 0), np.ceil(soft) + window
-    program.variables("table", by_group - prices, low, high, whole=True)
+    program.variables("table", by_group - prices, low, high, whole=sizes is None or not is_flow)
     # In a cell with many points, those that move lie close to a boundary, so a larger distance is allowed.
     program.variables("far", 2 / (1 + soft))
     cells = sparse.eye_array(soft.size)
@@ -243,6 +246,11 @@ def _search(
         program.rows(sizes, sizes, table=of_clusters)
     program.rows(-np.inf, soft, table=cells, far=-cells)
     program.rows(-np.inf, -soft, table=-cells, far=-cells)
+    if sizes is not None:
+        # The distance as a chord between the whole numbers around it, so that vertices are whole.
+        part = soft - np.floor(soft)
+        chord = sparse.diags_array((1 - 2 * part).ravel())
+        program.rows(-np.inf, (1 - 2 * part) * np.floor(soft) - part, table=chord, far=-cells)
     bound_table(
         program, criterion, "table", np.eye(len(soft)), np.zeros(soft.shape), sizes=sizes, strict=strict
     )
