@@ -24,8 +24,9 @@ _PLAIN_STEPS = 300
 # excess over the best cost known was .069 instead of .067 %. With three more or two more it was no smaller.
 _ADDED = 5, 5
 _CHEAPER = 1e-4
-# No further run is split once so many of them cost the same but for this fraction. On easy data this saves two fifths
-# of the time of the fit.
+# No further run is split once so many of them cost the same but for this fraction. On 19 settings of nine data sets,
+# this and a single `_ADDED` made fits take 2.0 instead of 2.5 times as long as ten starts without the search (3.5
+# instead of 4.4 times with 1,000 rows). The mean excess rose from .055 to .071 %. Without the search it is .323 %.
 _ENOUGH, _SAME = 3, 5e-4
 # Steps with more clusters, and after the clusters are merged again. With 4 and 12 the excess was a third larger.
 _STEPS_SPLIT, _STEPS_MERGED = 6, 20
