@@ -41,6 +41,22 @@ class {name}(FairClusterer):
         self.n_iter_ = 1
         self.history_ = []
 '''
+# A method of a graph, which need not be dense.
+CUTTER = (
+    METHOD.format(name="Cutter", factor=1)
+    .replace("X[:, 0]", "X.sum(axis=0)")
+    .replace("len(X)", "X.shape[0]")
+    .replace(
+        "\n    def _fit(",
+        """
+    def fit(self, X, y=None, *, sensitive_features=None):
+        assert X.shape[0] == X.shape[1]
+        self._fit(X, None)
+        return self
+
+    def _fit(""",
+    )
+)
 
 
 QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
@@ -106,6 +122,12 @@ class Project:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
+
+    def add_cutter(self):
+        """Add a method that takes the graph of nearest neighbours."""
+        self.write("my_methods/cutter.py", CUTTER)
+        self.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
+        self.config["graph"] = {"n_neighbors": 5}
 
     def command(self, *arguments, profile="default"):
         """Return the command that runs Snakemake here."""

@@ -34,26 +34,6 @@ def test_the_sweep_agrees_with_the_transcription(n_groups, rho, lam, own_group):
         assert summed == pytest.approx(((X - centers[expected]) ** 2).sum())
 
 
-def test_by_hand():
-    # There is one feature, and the centres are 0 and 1. Group 0 has two points at 0.4. Group 1 has points at 0 and 1.
-    X = np.array([[0.4], [0.4], [0.0], [1.0]])
-    codes, centers = np.array([0, 0, 1, 1], np.int32), np.array([[0.0], [1.0]])
-    labels = np.array([0, 0, 0, 1], np.int32)
-    counts = contingency(labels, codes, 2)
-    assert sweep(X, codes, centers, labels, counts, rho=0, lam=0) == (0, pytest.approx(0.32))
-    # The gaps n_jk / N_j - n_k / N are (1/4, -1/4) and (-1/4, 1/4), so the penalty is 1/4. The
-    # penalty is zero after the first point has moved. The move adds 0.36 - 0.16 = 0.2 to the distances, so it pays for
-    # rho above 0.8.
-    assert sweep(X, codes, centers, labels, counts, rho=0.79, lam=0)[0] == 0
-    assert sweep(X, codes, centers, labels, counts, rho=0.81, lam=0)[0] == 1
-    np.testing.assert_array_equal(labels, [1, 0, 0, 1])
-    # From sizes (3, 1) to (2, 2) the sum of 1 / n_k falls by 1/3, from 4/3 to 1, so the move pays for lam above 0.6.
-    for lam, moved in ((0.59, 0), (0.61, 1)):
-        labels = np.array([0, 0, 0, 1], np.int32)
-        counts = contingency(labels, codes, 2)
-        assert sweep(X, codes, centers, labels, counts, rho=0, lam=lam)[0] == moved
-
-
 def test_a_lone_point_stays():
     X, codes, labels = np.zeros((3, 1)), np.zeros(3, np.int32), np.array([0, 0, 1], np.int32)
     counts = contingency(labels, codes, 2)

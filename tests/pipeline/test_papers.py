@@ -8,8 +8,6 @@ import pytest
 from small import small_config, small_paper
 
 from fairclust.pipeline.config import ConfigError, load_config, shipped_config
-from fairclust.pipeline.models import GridSpec
-from fairclust.pipeline.papers import ReasonSpec
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
 
 ROOT = Path(__file__).parents[2]
@@ -74,20 +72,6 @@ def test_errors_name_the_key_and_the_fix(changes, message):
 
 def test_a_table_may_have_a_data_set_that_is_not_in_the_catalogue():
     load_config(with_paper(tables={"t": {"number": "1", "title": "T", "stand_ins": {"far": ["a"]}}}))
-
-
-def test_a_reason_fits_only_what_it_names():
-    reason = ReasonSpec(dataset="a", metric="sse", reason="so")
-    assert reason.fits("a", "anything", "sse")
-    assert not reason.fits("b", "anything", "sse")
-    assert not reason.fits("a", "anything", "balance")
-
-
-def test_a_fixed_parameter_replaces_a_grid_of_it():
-    below = GridSpec(params={"tol": 1, "n": 2}, grid={"lam": [1, 2], "mu": [1]})
-    assert GridSpec(params={"lam": 5}, grid={"n": [3, 4]}).over(below) == GridSpec(
-        params={"tol": 1, "lam": 5}, grid={"mu": [1], "n": [3, 4]}
-    )
 
 
 # Reported values

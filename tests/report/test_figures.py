@@ -18,11 +18,7 @@ from fairclust.report.figures import PLOTS, FigureData, make_figure
 from fairclust.report.material import Material
 
 METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM"}
-NAMES = Names(
-    datasets={"adult": "Adult", "ds577": "DS-577"},
-    methods=METHODS,
-    order=METHODS,
-)
+NAMES = Names(datasets={"adult": "Adult", "ds577": "DS-577"}, methods=METHODS, order=METHODS)
 AXES = {
     "front": {"x": "sse", "y": ["balance", "delta"]},
     "bands": {"x": "sse", "y": ["balance"]},
@@ -110,17 +106,6 @@ def test_a_figure_says_why_it_has_no_data(plot, cells, steps, tmp_path):
         found = words(sheet(plot, cells, steps=steps, datasets=["adult", "absent"]))
         assert "absent" in found and "Adult" in found
         assert "no cell was run" in found or "not prepared" in found
-
-
-def test_other_data_sets_methods_and_k_are_left_out(cells, tmp_path, monkeypatch):
-    seen = {}
-    monkeypatch.setitem(
-        PLOTS, "front", lambda material: seen.setdefault("m", material) and PLOTS["terms"](material)
-    )
-    given = spec("front", methods=["kmeans"], n_clusters=[5])
-    make_figure(material_of(cells), given, None, tmp_path / "f", ["png"])
-    kept = seen["m"].cells
-    assert (set(kept.dataset), set(kept.method), set(kept.n_clusters)) == ({"adult"}, {"kmeans"}, {5})
 
 
 def settings(*rows):

@@ -1,12 +1,9 @@
 """Small programs whose solutions are known, and the one module that calls HiGHS."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-import fairclust
-from fairclust.solvers.programs import Program, sums, table_sums
+from fairclust.solvers.programs import Program, table_sums
 
 
 def transport(whole):
@@ -48,15 +45,3 @@ def test_a_program_without_a_solution(whole):
     program.rows(9, np.inf, table=np.ones((1, 6)))
     assert program.solve() is None
     assert "infeasible" in program.message
-
-
-def test_sums():
-    np.testing.assert_array_equal(sums(np.array([1, 0, 1]), 3).toarray(), [[0, 1, 0], [1, 0, 1], [0, 0, 0]])
-
-
-def test_only_one_module_calls_highs():
-    root = Path(fairclust.__file__).parent
-    calling = [
-        path for path in root.rglob("*.py") if any(name in path.read_text() for name in ("linprog", "milp"))
-    ]
-    assert calling == [root / "solvers" / "programs.py"]

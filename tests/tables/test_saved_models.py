@@ -185,56 +185,23 @@ def leaves(content, at=()):
 @pytest.mark.parametrize(
     "options",
     [
-        ("--sensitive", "sex", "race", "--features", "income,job"),
-        (
-            "--sensitive",
-            "sex",
-            "age",
-            "--bins",
-            "3",
-            "--method",
-            "vfc",
-            "--scale",
-            "l2",
-            "--features",
-            "income",
-        ),
-        ("--sensitive", "sex", "--method", "kmeans", "--missing", "group", "--features", "age,job"),
-        (
-            "--sensitive",
-            "sex",
-            "--method",
-            "fmc",
-            "--features",
-            "age,job",
-            "--set",
-            "categorical_features=[1]",
-        ),
+        "--sensitive sex race --features income,job",
+        "--sensitive sex age --bins 3 --method vfc --scale l2 --features income",
+        "--sensitive sex --method kmeans --missing group --features age,job",
+        "--sensitive sex --method fmc --features age,job --set categorical_features=[1]",
     ],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_changed_models_give_plain_errors(fitted, people, options):
     """A value of another type, shape or size in any place ends in an error of the table, or in labels."""
-    _, _, path = fitted(*options)
+    _, _, path = fitted(*options.split())
     content, frame = json.loads(path.read_text()), pd.read_csv(people)
     refused = 0
-    wrong = (
-        None,
-        True,
-        -1,
-        0,
-        0.5,
-        1e308,
-        float("nan"),
-        10**400,
-        "x",
-        "",
-        [],
-        [[1.0]],
-        [[1], [1, 2]],
-        {},
-        ["x"] * 3,
+    numbers, others = (
+        [-1, 0, 0.5, 1e308, float("nan"), 10**400],
+        ["x", "", [], [[1.0]], [[1], [1, 2]], {}, ["x"] * 3],
     )
+    wrong = (None, True, *numbers, *others)
     for at in list(leaves(content))[1:]:
         for value in wrong:
             changed = copy.deepcopy(content)

@@ -23,17 +23,12 @@ from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, w
 from fairclust.pipeline.prepare_jobs import fetched_file, read_record
 from fairclust.pipeline.results_folder import damaged_jobs, tidy
 from fairclust.pipeline.scores import labels_of
-from working_folder import METHOD, Project
+from working_folder import Project
 
 CASES = int(os.environ.get("FAIRCLUST_DAMAGE_CASES", "10000"))
 RUNS = int(os.environ.get("FAIRCLUST_DAMAGE_RUNS", "60"))
 FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
-FIT_A_GRAPH = """
-    def fit(self, X, y=None, *, sensitive_features=None):
-        self._fit(X, None)
-        return self
-"""
 
 
 def finished_project(folder):
@@ -46,14 +41,8 @@ def finished_project(folder):
         "people": {"title": "People", "source": {"path": "people.csv"}, **column},
         "far": {"title": "Far", "source": "far", **column},
     }
-    cutter = METHOD.format(name="Cutter", factor=1).replace("X[:, 0]", "X.sum(axis=0)")
-    cutter = cutter.replace("\n    def _fit(", FIT_A_GRAPH + "\n    def _fit(").replace(
-        "len(X)", "X.shape[0]"
-    )
-    project.write("my_methods/cutter.py", cutter)
-    project.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
+    project.add_cutter()
     project.config["run"] |= {"datasets": ["people", "far"], "methods": ["random", "cutter"]}
-    project.config["graph"] = {"n_neighbors": 5}
     project.config["report"] |= {"html": True}
     project.config |= {"mirror": "mirror", "also": "papers"}
     project.write("people.csv", TABLE)
