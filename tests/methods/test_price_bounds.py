@@ -153,7 +153,8 @@ def test_budget(people):
 
 
 @pytest.mark.parametrize(
-    "params", [{"size_min": -1}, {"bins": 1}, {"max_cost": -1.0}, {"crossed": "yes"}, {"mean_tolerance": 0.1}]
+    "params",
+    [{"size_min": -1}, {"bins": 1}, {"max_cost": -1.0}, {"crossed": "yes"}, {"mean_tolerance": 0.1}],
 )
 def test_bad_parameters(params):
     with pytest.raises(ValueError, match=next(iter(params))):

@@ -128,7 +128,8 @@ def test_bounds_that_cannot_be_met(cls, grouped_blobs):
 
 
 @pytest.mark.parametrize(
-    "params", [{"tolerance": 1.0}, {"tolerance": -0.1}, {"min_balance": 1.5}, {"max_gap": -1}, {"n_init": 0}]
+    "params",
+    [{"tolerance": 1.0}, {"tolerance": -0.1}, {"min_balance": 1.5}, {"max_gap": -1}, {"n_init": 0}],
 )
 def test_bad_parameters(params):
     with pytest.raises(ValueError, match=next(iter(params))):

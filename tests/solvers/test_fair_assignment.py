@@ -289,7 +289,10 @@ def test_the_bound_is_about_the_numbers_and_not_their_ranges(seed, weighted):
     numbers = np.exp(a[:, 0] + rng.normal(size=n_samples))
     weights = rng.uniform(0.5, 3, n_samples) if weighted else np.ones(n_samples)
     found = fair_assignment(
-        a, {"income": numbers}, mean_tolerance={"income": most}, sample_weight=weights if weighted else None
+        a,
+        {"income": numbers},
+        mean_tolerance={"income": most},
+        sample_weight=weights if weighted else None,
     )
     mean = weights @ numbers / weights.sum()
     scores = (numbers - mean) / np.sqrt(weights @ (numbers - mean) ** 2 / weights.sum())
