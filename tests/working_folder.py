@@ -59,6 +59,8 @@ CUTTER = (
 )
 
 
+TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
+"""A small table of a user."""
 QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
 """Switches the report off, for tests of fits."""
 
@@ -164,6 +166,13 @@ class Project:
             output = file.read()
         assert code is None or process.exitcode == code, output
         return output
+
+    def fairclust(self, *arguments, code=0):
+        """Run the command `fairclust` here, and return what it prints."""
+        command = [Path(sys.executable).with_name("fairclust"), *arguments]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
 
     @property
     def results(self):

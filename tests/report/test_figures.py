@@ -155,13 +155,6 @@ def test_marks_are_means_over_the_starts_with_a_standard_deviation():
     assert "means over 2 starts" in words(found)
 
 
-def test_one_method_far_off_does_not_squeeze_the_others(cells):
-    far = tradeoff("adult", "bfkm", 3, cost=99_000.0)
-    found = sheet("front", pd.concat([cells, frame(far)], ignore_index=True), n_clusters=[3])
-    assert "settings of BFKM that cost more than the panel shows: 1, up to" in words(found)
-    assert all(axes.get_xlim()[1] < 2_000 for axes in found.panels if axes.lines)
-
-
 def test_lambda_on_the_axis_cost_left_and_error_right(cells):
     found = sheet("lam_tradeoff", cells[cells.dataset == "adult"], methods=["vfc_kmeans"])
     assert len(found.panels) == 2  # K = 3 and K = 5

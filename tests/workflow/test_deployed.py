@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_damage import TABLE, content
+from test_damage import content
 from test_paper import PAPER, REPORTED, SYNTHETIC
 
-from working_folder import METHOD, QUIET, ROOT, Project
+from working_folder import METHOD, QUIET, ROOT, TABLE, Project
 
 # The Snakefile that `snakedeploy deploy-workflow` writes, with the path of a clone where that names a host.
 DEPLOYED = """

@@ -8,9 +8,7 @@ import pandas as pd
 import pytest
 
 from fairclust.pipeline.results_folder import forget_failures
-from working_folder import QUIET, Project
-
-TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
+from working_folder import QUIET, TABLE, Project
 
 
 @pytest.fixture

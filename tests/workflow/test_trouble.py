@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from working_folder import METHOD, QUIET, Project, jobs_of
+from working_folder import METHOD, QUIET, TABLE, Project, jobs_of
 
-TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
 # After the kill it waits to be ended with its parent, because it could finish its cell before.
 DEADLY = """\
         import os, time
