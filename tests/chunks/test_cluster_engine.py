@@ -16,7 +16,7 @@ from fairclust.chunks import cluster
 from toys import make_grouped_blobs
 
 N, K = 4000, 3
-SMALL = {"chunk_rows": 130, "sample_rows": 1500}
+SMALL = {"chunk_rows": 400, "sample_rows": 1500}
 QUIET = {"dashboard_address": None, "silence_logs": 50}
 PRICES = PriceFairKMeans(K, tolerance=0.1, n_init=1, tol=1e-3, random_state=0)
 

@@ -1,14 +1,8 @@
-"""Fixtures: local servers with and without TLS, and the catalogue that ships with the project."""
-
-from pathlib import Path
+"""Local servers with and without TLS."""
 
 import pytest
 import trustme
 from local_server import Server
-
-from fairclust.pipeline.config import shipped_config
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -35,9 +29,3 @@ def plain_server(monkeypatch):
     running = Server(None)
     yield running
     running.close()
-
-
-@pytest.fixture(scope="session")
-def catalogue():
-    """Return the catalogue that ships with the project."""
-    return shipped_config(ROOT)

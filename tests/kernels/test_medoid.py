@@ -97,22 +97,6 @@ def test_a_budget_brackets_the_optimum(n, d, budget, seed):
     assert_allclose(found.cost, cdist(X[[found.row]], X).sum(), rtol=1e-12)
 
 
-def test_only_a_small_budget_leaves_a_gap():
-    X = np.random.default_rng(2).normal(size=(2_000, 14))
-    exact = medoid(X)
-    assert exact.evaluations > 3
-    short = medoid(X, max_evaluations=3)
-    assert short.evaluations == 3
-    assert 0 < short.lower_bound < short.cost
-    assert medoid(X, max_evaluations=exact.evaluations) == exact
-
-
-def test_a_malformed_budget_raises():
-    X = np.zeros((3, 2))
-    with pytest.raises(ValueError, match="max_evaluations"):
-        medoid(X, max_evaluations=0)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 25), st.integers(2, 6), st.integers(0, 10_000))
 def test_no_swap_improves_swapped_medoids(n, n_medoids, seed):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from small import small_config, small_paper
 
-from fairclust.pipeline.config import ConfigError, load_config, shipped_config
+from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
 
 ROOT = Path(__file__).parents[2]
@@ -162,8 +162,8 @@ def test_a_file_of_programs_needs_its_columns(tmp_path):
 
 
 @pytest.mark.parametrize("paper", ["vfc", "fmc", "bfkm", "sfairsc"])
-def test_the_shipped_values_of_programs_stand_beside_reported_ones(paper):
-    spec = shipped_config(ROOT).papers[paper]
+def test_the_shipped_values_of_programs_stand_beside_reported_ones(paper, catalogue):
+    spec = catalogue.papers[paper]
     values = load_programs(
         ROOT / f"config/papers/{paper}_programs.csv", {name: one.kind for name, one in spec.programs.items()}
     )

@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from small import GENERATED, small_config, small_paper
 from fairclust.datasets.spec import SourceSpec
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.blocks import block_params
-from fairclust.pipeline.config import ConfigError, load_config, read_yaml
+from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.rule_inputs import RuleInputs
 
@@ -23,18 +22,10 @@ FAR = {"file": "far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown"
 DEAR = {"kmedians_cost", "dunn_index", "ncut"}
 
 
-@cache
-def shipped():
-    raw = read_yaml(ROOT / "config/config.yaml")
-    places = [str(ROOT / place) for place in raw["catalogues"]]
-    return RuleInputs(load_config({**raw, "catalogues": places}))
-
-
 # The default configuration
 
 
-def test_every_block_is_in_one_job():
-    inputs = shipped()
+def test_every_block_is_in_one_job(inputs):
     packed = [block for blocks in inputs.jobs.values() for block in blocks]
     assert sorted(block.stem for block in packed) == sorted(block.stem for block in inputs.blocks)
     for name, blocks in inputs.jobs.items():
