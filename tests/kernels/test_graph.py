@@ -3,7 +3,9 @@ import pytest
 import scipy.sparse as sp
 
 from fairclust.kernels import graph as module
+from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
+from fairclust.kernels.tiles import TILE, make_layout
 
 
 def random_affinity(n, seed=0, density=0.1):
@@ -12,6 +14,44 @@ def random_affinity(n, seed=0, density=0.1):
     A = sp.random_array((n, n), density=density, rng=rng).toarray()
     A[np.arange(n), (np.arange(n) + 1) % n] += 0.5
     return (A + A.T) / 2
+
+
+def potentials_of(W, codes, labels, n_clusters, dtype=np.float64, shift=0.0):
+    graph = AffinityGraph.from_matrix(W)
+    potentials = Potentials.empty(make_layout(codes, codes.max() + 1), codes.max() + 1, n_clusters, dtype)
+    graph.set_potentials(potentials, labels, shift=shift)
+    return potentials
+
+
+def unpack(potentials):
+    """Return the potentials as an N x K matrix in the order of the points, with the row minima added again."""
+    layout = potentials.layout
+    out = np.empty((len(layout.order), potentials.a.shape[1]))
+    for t in range(layout.n_tiles):
+        rows = layout.order[layout.start[t] : layout.start[t] + layout.count[t]]
+        n = layout.count[t]
+        out[rows] = (potentials.a[t, :, :n] + potentials.row_min[t, :n]).T
+    return out
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("dtype, tol", [(np.float64, 1e-12), (np.float32, 1e-6)])
+@pytest.mark.parametrize("shift", [0.0, 0.7])
+def test_potentials_match_table_1(n_groups, dtype, tol, shift):
+    n = TILE + 88
+    rng = np.random.default_rng(n_groups)
+    codes, labels = rng.integers(n_groups, size=n), rng.integers(4, size=n).astype(np.int32)
+    W = random_affinity(n)
+    potentials = potentials_of(W, codes, labels, 4, dtype, shift)
+
+    d, S = W.sum(axis=1), np.eye(4)[labels]
+    shifted = W + shift * np.diag(d)
+    volume = d @ S
+    z = np.diag(S.T @ shifted @ S) / volume**2
+    a = d[:, None] * z - 2 * shifted @ S / volume
+    np.testing.assert_allclose(unpack(potentials), a, rtol=0, atol=tol * np.abs(a).max())
+    assert potentials.row_min_sum == pytest.approx(a.min(axis=1).sum(), rel=1e-5)
+    assert (potentials.a.min(axis=1) == 0).all()
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ def with_paper(**changes):
     [
         ({"year": 1066}, r"papers.doe.year: .*found 1066"),
         ({"experiments": []}, r"papers.doe.experiments: .*at least 1"),
-        ({"citaton": "x"}, r"papers.doe.citaton: no such key; did you mean 'citation'\?"),
         (
             {"experiments": [{"datasets": ["a"], "methods": ["mm"]}]},
             r"papers.doe.experiments.0.methods: there is no 'mm'; did you mean 'm'\?",

@@ -1,0 +1,25 @@
+"""Plain k-means steps in one pass over the points."""
+
+import numpy as np
+import pytest
+
+from fairclust.kernels.points import NearestPoints, TiledPoints
+
+
+@pytest.mark.parametrize("n_features, most_tiles", [(1, 128), (4, 2), (7, 128)])
+def test_plain_steps_in_one_pass_agree_with_those_that_store_distances(monkeypatch, n_features, most_tiles):
+    monkeypatch.setattr("fairclust.kernels.assignment._LEAST_TILES", most_tiles)
+    monkeypatch.setattr("fairclust.kernels.assignment._PRODUCT_BYTES", 1)
+    rng = np.random.default_rng(n_features)
+    X, codes = rng.normal(size=(2000, n_features)) + 100, rng.integers(0, 3, 2000).astype(np.int32)
+    points = TiledPoints.pack(X, codes, 3, 5)
+    near = NearestPoints(points)
+    points.measure(X[:5])
+    near.measure(X[:5])
+    labels, counts, cost = points.hard(1.0, np.zeros((3, 5)))
+    found = near.hard(1.0, np.zeros((3, 5)))
+    np.testing.assert_array_equal(found[0], labels)
+    np.testing.assert_array_equal(found[1], counts)
+    assert found[2] == pytest.approx(cost, rel=1e-6)
+    for sums, expected in zip(near.sums(labels), points.sums(labels), strict=True):
+        np.testing.assert_allclose(sums, expected, rtol=1e-6)
