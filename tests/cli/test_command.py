@@ -136,6 +136,27 @@ def test_tables_of_other_programs(people, tmp_path, capsys, separator, options):
     assert found[1].splitlines()[1:] == wanted[1].splitlines()[1:]
 
 
+def test_columns_that_look_odd_are_named(people, tmp_path, capsys):
+    frame = pd.read_csv(people)
+    frame = frame.assign(number=range(len(frame)), paid=[f"{1000 + i // 2:,}" for i in range(len(frame))])
+    frame.to_csv(tmp_path / "odd.csv")
+    status, text, _ = run(capsys, "fit", tmp_path / "odd.csv", "--sensitive", "sex", "--n-clusters", 3)
+    assert status == 0
+    assert "left out: Unnamed: 0 (it has no name); " in text
+    assert "number (it counts the rows)" in text
+    assert "paid: '1,000' is read as 1000" in text
+    assert "features: age, income, paid (standardised)" in text
+
+
+def test_many_groups_are_printed_in_part(people, tmp_path, capsys):
+    frame = pd.read_csv(people)
+    frame["town"] = [f"town {i % 12}" for i in range(len(frame))]
+    frame.to_csv(tmp_path / "towns.csv", index=False)
+    _, text, _ = run(capsys, "fit", tmp_path / "towns.csv", "--sensitive", "town", "--n-clusters", 3)
+    assert "12 groups" in text
+    assert "4 others" in text
+
+
 SEX = "asked: sex: "
 
 

@@ -7,13 +7,27 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from fairclust.methods import IndividuallyFairClustering
-from fairclust.methods.centers.local_search import critical_balls
+from fairclust.methods.centers.local_search import _allowed, critical_balls
 from fairclust.metrics import individual_fairness, neighbourhood_radii
 
 
 def drawn(seed, n=40):
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.normal(size=(n // 2, 2)), 0.2 * rng.normal(size=(n - n // 2, 2)) + 6])
+
+
+def test_swaps_that_leave_a_centre_in_every_ball():
+    must = np.array([[1, 1, 0, 0, 0], [0, 0, 0, 1, 1]], dtype=bool)
+    rows, batch = np.array([0, 3, 2]), np.array([1, 2, 4])
+    expected = [
+        [
+            all(must[b, [p if other == k else row for other, row in enumerate(rows)]].any() for b in (0, 1))
+            for k in range(3)
+        ]
+        for p in batch
+    ]
+    assert _allowed(must, rows, batch).tolist() == expected
+    assert expected[0] == [True, False, True]
 
 
 @pytest.mark.parametrize("seed", range(4))
