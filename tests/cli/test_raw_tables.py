@@ -740,3 +740,36 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
         changed.to_parquet(parts / "1.parquet")
         status, _, err = fit(capsys, parts, "gender")
         assert status == 2 and message in err, err
+
+
+def test_progress_of_a_fit_in_chunks_says_passes_rows_per_second_and_time_left(capsys, monkeypatch):
+    from time import sleep
+    from types import SimpleNamespace
+
+    from fairclust.cli import progress
+
+    class Slow:
+        def run(self, function, chunks, *args, each=None):
+            for chunk in chunks:
+                sleep(0.1)
+                yield function(chunk)
+
+    monkeypatch.setattr(progress, "_FIRST", 0.01)
+    monkeypatch.setattr(progress, "_EVERY", 0.05)
+    passes = progress.Passes(Slow(), usual=3)
+    with progress.progress("fitting", passes=passes):
+        for _ in range(2):
+            assert list(passes.run(lambda chunk: chunk.n_rows, [SimpleNamespace(n_rows=500)] * 2)) == [
+                500,
+                500,
+            ]
+        sleep(0.1)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].endswith(", in the first pass")
+    assert any(
+        re.search(
+            r", pass 2 of usually 3 \(50% of its rows\), [45],\d{3} rows/s, about 0 s of passes left$", line
+        )
+        for line in said
+    )
+    assert "2 of usually 3 passes over all rows, now on a sample of them" in said[-1]

@@ -10,10 +10,11 @@ from small import GENERATED, small_config, small_paper
 
 from fairclust.datasets.spec import SourceSpec
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.blocks import block_params
+from fairclust.pipeline.blocks import Block, block_params
 from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.reported import load_reported
-from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.results_folder import write_digests
+from fairclust.pipeline.rule_inputs import REMADE, RuleInputs
 
 ROOT = Path(__file__).parents[2]
 KMEANS = {"class": "fairclust.methods.KMeans"}
@@ -273,3 +274,44 @@ def test_provenance_keeps_only_used_settings_and_no_paths(tmp_path):
     assert set(kept["methods"]) == {"vfc", "kmeans"}
     assert "secret" not in json.dumps(kept)
     assert str(tmp_path) not in json.dumps(kept)
+
+
+def test_rule_inputs_of_a_hundred_thousand_cells_make_no_cell_objects(monkeypatch, tmp_path):
+    def no_cells(*_):
+        raise AssertionError("the plan makes cells")
+
+    monkeypatch.setattr(Block, "cells", no_cells)
+    many = {"vfc": {**VFC, "grid": {"lam": list(range(500))}}, "kmeans": KMEANS}
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, methods=many))
+    assert inputs.targets() and inputs.configuration_digest()
+    for name in inputs.jobs:
+        inputs.minutes(*name.split("/"))
+        inputs.fit_digest(*name.split("/"))
+
+
+def test_two_modules_each_see_the_damage_in_their_own_results(tmp_path, monkeypatch):
+    """Each has a prefix, so its results lie elsewhere than the configuration says."""
+    monkeypatch.setenv(REMADE, "{}")
+    config = load_config(small_config())
+    places = [tmp_path / name / "results" for name in "ab"]
+    for place in places:
+        (place / "scores").mkdir(parents=True)
+        for name in ("scores.csv", "runs.csv"):
+            (place / "scores" / name).write_text("1")
+        (place / "logs").mkdir()
+        write_digests(
+            [str(place / "scores" / name) for name in ("scores.csv", "runs.csv")], place / "logs/scores.log"
+        )
+    (places[1] / "scores/scores.csv").write_text("2")
+    # The second time is as in the processes of jobs, which have the variable of the main process.
+    for _ in range(2):
+        assert [RuleInputs(config, place).remade("scores") for place in places] == [0, 1]
+        (places[1] / "scores/scores.csv").unlink(missing_ok=True)
+
+
+def test_papers_have_targets_of_their_own(inputs):
+    for paper in inputs.config.run.papers:
+        files = [file for _, file in inputs.shown_tables(paper) + inputs.shown_figures(paper)]
+        assert files
+        assert all(Path(file).parent.name == paper for file in files)
+        assert set(files) < set(inputs.targets())

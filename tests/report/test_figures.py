@@ -221,3 +221,10 @@ def test_points_are_drawn_from_stored_labels(tmp_path):
         assert len({*zip(colours, wanted, strict=True)}) == 3
     write_skipped(tmp_path / "plane", "ds577", "no network")
     assert "no network" in words(sheet("clusters", balanced, **given))
+
+
+def test_one_method_far_off_does_not_squeeze_the_others(cells):
+    far = tradeoff("adult", "bfkm", 3, cost=99_000.0)
+    found = sheet("front", pd.concat([cells, frame(far)], ignore_index=True), n_clusters=[3])
+    assert "settings of BFKM that cost more than the panel shows: 1, up to" in words(found)
+    assert all(axes.get_xlim()[1] < 2_000 for axes in found.panels if axes.lines)

@@ -1,8 +1,22 @@
+import math
+
+import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.report.render import escape_latex, escape_markdown
+from fairclust.report.render import escape_latex, escape_markdown, lam, number, percent
 from fairclust.report.table import Table
+
+
+def test_numbers_for_readers():
+    assert number(12345.678, 1) == "12,345.7"
+    assert number(np.nan, 2) == number(None, 2) == number(pd.NA, 2) == "–"
+    assert number(math.inf, 2) == "∞"
+    assert number(1116700, -2) == "1,116,700"
+    assert percent(0.0123) == "+1.2 %"
+    assert percent(0.0001) == percent(-0.0001) == "0.0 %"
+    assert percent(np.nan) == "–"
+    assert lam(9000.0) == "9,000" and lam(0.05) == "0.05" and lam(np.nan) == "–"
 
 
 def test_latex_prints_the_text_unchanged():

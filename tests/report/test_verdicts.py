@@ -425,3 +425,14 @@ def test_ours_and_stand_ins_have_no_verdict(tmp_path):
     lines = reported_lines(verdict_frame("paper", spec, rows.values()))
     assert set(lines.dataset) == {"town"} and set(lines.method) == {"own", "rival"}
     assert len(lines) == len(values)
+
+
+def test_counts_of_a_data_set_are_exact_or_not_reproduced(tmp_path):
+    values = reported(tmp_path, "1,town,,,data,n_nodes,5678,", "1,town,,,data,n_groups,6,")
+    cells = starts("own", [1.0], n_rows=5576, n_groups=6)
+    row = only(judged(table(), values, cells))
+    assert [value.agrees for value in row.values] == ["no", "yes"]
+    assert row.verdict == "not reproduced" and row.reasons == ["reason not known"]
+    exact = only(judged(table(), values, starts("own", [1.0], n_rows=5678, n_groups=6)))
+    assert exact.verdict == "reproduced"
+    assert only(judged(table(), values, starts("own", [1.0], dataset="city"))).verdict == "not run"

@@ -1,9 +1,71 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from fairclust.methods.price.criteria import (
+    exact_shares,
+    gap_bound,
     make_criterion,
+    ratio_bound,
+    share_bounds,
 )
+from fairclust.metrics import balance, delta, fairness_ratio
+
+
+def met(criterion, table):
+    """Tell whether there are helper variables with which every cluster satisfies the rows of the criterion."""
+    for column in table.T:
+        left = criterion.rows @ column
+        if criterion.equal:
+            if np.abs(left - criterion.limits[:, 0]).max(initial=0) > 1e-9:
+                return False
+        else:
+            n = criterion.helpers.shape[1]
+            done = linprog(
+                np.zeros(n + 1),
+                A_ub=np.c_[criterion.helpers, np.zeros(len(left))],
+                b_ub=criterion.limits[:, 0] - left + 1e-9,
+                bounds=[(None, None)] * (n + 1),
+            )
+            if done.status != 0:
+                return False
+    return True
+
+
+@given(st.integers(2, 5), st.integers(0, 2**20), st.floats(0.05, 0.95))
+@settings(max_examples=60, deadline=None)
+def test_rows_agree_with_the_metrics(n_groups, seed, level):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(1, 40, size=(n_groups, 3)).astype(float)
+    sizes = table.sum(axis=1)
+    shares = sizes / sizes.sum()
+    for criterion, fair in (
+        (share_bounds(level * shares, shares / level), fairness_ratio(table) >= level),
+        (ratio_bound(level, n_groups), balance(table) >= level),
+        (gap_bound(level / 3, sizes), delta(table) <= level / 3),
+    ):
+        assert met(criterion, table) == fair
+        assert (criterion.excess(table).max() <= 1e-9) == fair
+
+
+def test_exact_shares():
+    shares = np.array([0.2, 0.5, 0.3])
+    table = shares[:, None] * np.array([10.0, 20.0, 30.0, 40.0])
+    criterion = exact_shares(shares)
+    assert met(criterion, table)
+    table[0, 0] += 1
+    assert not met(criterion, table)
+    # A cluster of ten gets one more point. Its group then has 0.8 points too many, and the others 0.5 and 0.3 too few.
+    np.testing.assert_allclose(criterion.excess(table)[:, 0], [0.8, 0.5, 0.3])
+
+
+def test_gap_excess_is_in_points():
+    # The cluster has 30 of 100 and 10 of 50 points, a gap of 0.1, of which 0.04 is allowed. In points of the smaller
+    # group the excess is 0.06 * 50 = 3.
+    table = np.array([[30.0, 70.0], [10.0, 40.0]])
+    np.testing.assert_allclose(gap_bound(0.04, np.array([100.0, 50.0])).excess(table), [[0, 0], [3, 3]])
 
 
 @pytest.mark.parametrize(
