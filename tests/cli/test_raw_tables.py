@@ -773,3 +773,13 @@ def test_progress_of_a_fit_in_chunks_says_passes_rows_per_second_and_time_left(c
         for line in said
     )
     assert "2 of usually 3 passes over all rows, now on a sample of them" in said[-1]
+
+
+def test_the_time_of_a_fit_is_estimated_from_a_sample():
+    from fairclust import KMeans
+    from fairclust.cli.progress import expected_seconds
+
+    X, groups = np.random.default_rng(0).normal(size=(100_000, 1)), np.repeat(["a", "b"], 50_000)
+    for n_clusters, told in ((40, True), (39, False), (300, False)):
+        seconds = expected_seconds(KMeans, {"n_clusters": n_clusters, "n_init": 1}, X, groups)
+        assert (seconds is not None and seconds > 0) if told else seconds is None

@@ -393,3 +393,9 @@ def test_interrupted_write_leaves_nothing(server, raw, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         fetch(spec(server, "/t"), raw)
     assert files(raw) == []
+
+
+def test_next_url_is_tried(server, raw):
+    server.routes["/b"] = body(GOOD)
+    assert fetch(spec(server, "/a", "/b"), raw).read_bytes() == GOOD
+    assert server.hits == ["/a", "/b"]

@@ -266,3 +266,11 @@ def test_a_diverged_fit_names_its_step(monkeypatch):
     monkeypatch.setattr(mixture_fit.Adam, "move", lambda self, gradient: gradient * np.nan)
     with pytest.raises(Diverged, match="at step 1"):
         FairMixture(3, lam=5, match_reference=True, random_state=0).fit(X, sensitive_features=codes)
+
+
+def test_a_refit_keeps_no_attribute_of_the_earlier_fit():
+    X, codes = make_grouped_blobs()
+    model = FairMixture(3, lam=1, max_iter=5, random_state=0).fit(X, sensitive_features=codes)
+    assert model.min_distance_ > 0
+    model.set_params(n_clusters=1).fit(X, sensitive_features=codes)
+    assert np.isnan(model.min_distance_)

@@ -4,11 +4,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh, sqrtm, subspace_angles
+from sklearn.manifold import spectral_embedding as sklearn_embedding
 
 from fairclust.datasets.msbm import make_msbm
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 from fairclust.methods.spectral import embedding as module
-from fairclust.methods.spectral.embedding import nullspace_embedding, spectral_embedding
+from fairclust.methods.spectral.embedding import NotConverged, nullspace_embedding, spectral_embedding
 from fairclust.pipeline.blocks import Cell
 from fairclust.pipeline.fit_cell import fit_cell
 
@@ -80,6 +81,24 @@ def test_lanczos_and_lapack_agree_and_repeat(monkeypatch, laplacian, fair):
     lanczos = spectral_embedding(graph, 3, **options)
     np.testing.assert_allclose(lanczos.coordinates, dense.coordinates, atol=1e-6 * dense.coordinates.max())
     np.testing.assert_array_equal(spectral_embedding(graph, 3, **options).coordinates, lanczos.coordinates)
+
+
+def test_the_plain_embedding_agrees_with_scikit_learn():
+    graph, _ = blob_graph()
+    theirs = sklearn_embedding(
+        graph.W.toarray().astype(float), n_components=4, drop_first=False, random_state=0
+    )
+    assert angle(spectral_embedding(graph, 4).coordinates, theirs) < 1e-6
+
+
+def test_an_unconverged_embedding_raises_an_error(no_dense):
+    graph, groups = blob_graph()
+    with pytest.raises(
+        NotConverged, match=r"found \d of 6 eigenvectors in 1 restarts \(tol=1e-12\)"
+    ) as caught:
+        spectral_embedding(graph, 6, groups=groups, tol=1e-12, max_iter=1)
+    assert caught.value.found.coordinates.shape[0] == 450
+    assert np.isfinite(caught.value.found.coordinates).all()
 
 
 def test_an_unconverged_embedding_has_the_status_diverged(no_dense):
