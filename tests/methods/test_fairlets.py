@@ -119,3 +119,9 @@ def test_far_from_the_origin(method):
     )
     np.testing.assert_array_equal(far.labels_, near.labels_)
     assert far.cost_ == pytest.approx(near.cost_)
+
+
+def test_two_groups_only(method, grouped_blobs):
+    X, codes = grouped_blobs(n_groups=3)
+    with pytest.raises(NotSupported, match="two groups, found 3"):
+        method(3).fit(X, sensitive_features=codes)

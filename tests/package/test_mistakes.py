@@ -91,3 +91,10 @@ def test_a_search_without_metadata_routing_says_so(people, many):
         search.fit(X, sensitive_features=sex)
     with sklearn.config_context(enable_metadata_routing=True):
         assert search.fit(X, sensitive_features=sex).best_params_
+
+
+def test_a_search_without_routing_says_so_when_it_scores(people):
+    X, sex = people
+    search = GridSearchCV(PriceFairKMeans(2, n_init=1), {"n_clusters": [2]}, cv=2)
+    with pytest.warns(UserWarning, match="enable_metadata_routing=True"):
+        search.fit(X, sensitive_features=sex)
