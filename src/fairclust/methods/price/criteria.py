@@ -23,9 +23,8 @@ from fairclust.methods.price.row_system import Factors
 from fairclust.solvers.programs import SECONDS
 
 # About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each
-# operation on the blocks of groups, the same of LAPACK, each distance in a pass over the points, and each entry of a
-# mixed-integer program take.
-_SYSTEM, _UNKNOWNS, _ELIMINATION, _OPERATION, _OF_LAPACK = 8e-4, 6e-8, 1.5e-10, 1e-8, 1e-9
+# operation on dense systems, each distance in a pass over the points, and each entry of a mixed-integer program take.
+_SYSTEM, _UNKNOWNS, _ELIMINATION, _OF_LAPACK = 8e-4, 6e-8, 1.5e-10, 1e-9
 _DISTANCE, _ENTRY = 3e-9, 1e-4
 
 
@@ -53,9 +52,9 @@ class Work:
         """Count solutions of linear systems, with the operations that eliminate other unknowns before each."""
         self.spent += number * (_SYSTEM + _UNKNOWNS * n_unknowns**2 + _ELIMINATION * n_eliminations)
 
-    def blocks(self, number: int, size: int, *, by_lapack: bool = False) -> None:
-        """Count solutions for blocks of this size, one for each group."""
-        self.spent += (_OF_LAPACK if by_lapack else _OPERATION) * number * size**3
+    def blocks(self, number: int, size: int) -> None:
+        """Count solutions of dense systems of this size."""
+        self.spent += _OF_LAPACK * number * size**3
 
     def program(self, n_entries: int) -> None:
         """Count a mixed-integer program with so many entries in its rows."""

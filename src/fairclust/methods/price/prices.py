@@ -18,8 +18,7 @@ import numpy as np
 from fairclust.methods.price.criteria import Criterion
 from fairclust.methods.price.group_system import GroupSystem
 from fairclust.methods.price.quadratic import (
-    nonnegative_minimum,
-    step_of_bands,
+    step_of_dense_rows,
     step_of_equal_shares,
     step_of_rows_that_bind,
 )
@@ -195,45 +194,32 @@ def _newton_step(
     if criterion.equal:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
         blocks[:, diagonal, diagonal] += damping * (curved + shorten)
-        criterion.work.blocks(len(blocks), n_clusters, by_lapack=True)
+        criterion.work.blocks(len(blocks), n_clusters)
         step = step_of_equal_shares(blocks, mass, criterion.high)
         return y + step[:-1] - step[-1]
-    slack = rows @ mass - criterion.limits
-    banded = len(criterion.high) > 0
-    if banded:
-        curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
-        damped = damping * (2 * curved + shorten)
-        if n_clusters < _MANY_CLUSTERS:
-            criterion.work.blocks(len(blocks), 2 * n_clusters)
-            found = step_of_bands(blocks, slack, criterion.low, criterion.high, y, damped)
-        else:
-            found = step_of_rows_that_bind(rows, blocks, slack, y, damped)
-        if found is not None:
-            return found
     # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.
     scale = unit / n_points
     curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
     damped = scale * damping * (curved + shorten)
-    large = criterion.combined or (banded and y.size > _LARGE_UNKNOWNS)
-    if not large and not criterion.helpers.size:
-        by_rows = np.tensordot(rows[:, None] * rows, blocks, 1) * scale
-        hessian = by_rows.transpose(0, 2, 1, 3).reshape(y.size, y.size)
-        hessian[np.diag_indices(y.size)] += damped
-        z = y.ravel() / unit
-        found = nonnegative_minimum(hessian, -slack.ravel() / n_points - hessian @ z, z)
+    blocks *= scale
+    slack, z = (rows @ mass - criterion.limits) / n_points, y / unit
+    if not criterion.combined and not criterion.helpers.size:
+        find = step_of_dense_rows if n_clusters < _MANY_CLUSTERS else step_of_rows_that_bind
+        found = find(rows, blocks, slack, z, damped)
         if found is not None:
-            return unit * found.reshape(y.shape)
+            criterion.work.blocks(1, int((found > 0).sum()))
+            return unit * found
     # One system has an unknown for each group, the other for each value, apart from those of the first column, and for
     # each helper. The smaller one is solved.
     factors, helpers = criterion.factors, criterion.helpers
     width = len(factors.values) - factors.n_leading + helpers.shape[1] + 2
     by_groups = len(blocks) < width
     system = (
-        GroupSystem(rows, helpers, blocks * scale, criterion.products)
+        GroupSystem(rows, helpers, blocks, criterion.products)
         if by_groups
-        else RowSystem(factors, helpers, blocks * scale)
+        else RowSystem(factors, helpers, blocks)
     )
-    found = step_of_rows(system, slack / n_points, y / unit, damped, criterion.exact)
+    found = step_of_rows(system, slack, z, damped, criterion.exact)
     n_eliminations = 0 if by_groups else factors.n_leading * n_clusters**3 * (1 + width) ** 2
     criterion.work.systems(system.n_solved, min(len(blocks), width) * n_clusters, n_eliminations)
     return unit * found
