@@ -53,7 +53,8 @@ def step_of_dense_rows(
         """The step if all multipliers that are not free become zero, and the gradient after it."""
         step = np.where(free, 0.0, -y)
         if free.any():
-            hessian = lower_triangle(rows, by_pair, *np.nonzero(free), damping)
+            row, cluster = np.nonzero(free)
+            hessian = lower_triangle(rows, by_pair, row, cluster, damping)
             # The transpose has the order that LAPACK works in, and its upper triangle is set.
             _, step[free], failed = dposv(hessian.T, (slack - curved(step))[free], overwrite_a=True)
             if failed:
