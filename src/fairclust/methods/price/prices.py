@@ -208,7 +208,7 @@ def _newton_step(
         find = step_of_dense_rows if n_clusters < _MANY_CLUSTERS else step_of_rows_that_bind
         found = find(rows, blocks, slack, z, damped)
         if found is not None:
-            criterion.work.blocks(1, int((found > 0).sum()))
+            criterion.work.binding(int((found > 0).sum()))
             return unit * found
     # One system has an unknown for each group, the other for each value, apart from those of the first column, and for
     # each helper. The smaller one is solved.
