@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from fairclust.datasets import prepare_dataset
 from fairclust.pipeline.config import shipped_config
+from fairclust.pipeline.rule_inputs import RuleInputs
 
 ROOT = Path(__file__).parents[1]
 # `python -m pytest` lets Python search the checkout, where a user's classes would hide those of the tests.
@@ -46,12 +47,33 @@ def mirror():
 
 
 @pytest.fixture(scope="session")
-def adult(mirror):
+def catalogue():
+    """Return the configuration that ships with the project."""
+    return shipped_config(ROOT)
+
+
+@pytest.fixture(scope="session")
+def inputs(catalogue):
+    """Return the plan of this configuration."""
+    return RuleInputs(catalogue)
+
+
+@pytest.fixture(scope="session")
+def real(mirror, catalogue):
+    """Return a function that prepares a data set of the catalogue from the real data."""
+
+    def prepare(name):
+        sources = catalogue.sources_of(name)
+        paths = {source: mirror / str(spec.file) for source, spec in sources.items()}
+        return prepare_dataset(name, catalogue.datasets[name], paths, sources)
+
+    return prepare
+
+
+@pytest.fixture(scope="session")
+def adult(real):
     """Return features and groups of Adult, prepared as the papers do."""
-    catalogue = shipped_config(ROOT)
-    sources = catalogue.sources_of("adult")
-    paths = {name: mirror / str(source.file) for name, source in sources.items()}
-    data = prepare_dataset("adult", catalogue.datasets["adult"], paths, sources)
+    data = real("adult")
     return data.X, data.groups
 
 

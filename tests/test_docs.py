@@ -203,24 +203,10 @@ def small_run(tmp_path):
 
     rows = [
         {"method": "a", "kind": "as printed", "verdict": "reproduced", "agrees": "yes"},
-        {
-            "method": "b",
-            "kind": "as printed",
-            "verdict": "not reproduced",
-            "agrees": "lower",
-            "mean": 0.2,
-            "reason": "reason not known",
-            "cause": "unknown",
-        },
-        {
-            "method": "c",
-            "kind": "matched fairness",
-            "verdict": "better",
-            "agrees": "lower",
-            "reason": "it is",
-            "evidence": "make",
-            "cause": "command",
-        },
+        {"method": "b", "kind": "as printed", "verdict": "not reproduced", "agrees": "lower"}
+        | {"mean": 0.2, "reason": "reason not known", "cause": "unknown"},
+        {"method": "c", "kind": "matched fairness", "verdict": "better", "agrees": "lower"}
+        | {"reason": "it is", "evidence": "make", "cause": "command"},
         {"method": "d", "verdict": "not run", "reason": "not in this run"},
     ]
     at = {"paper": "doe", "table": "1", "dataset": "x", "n_clusters": 2, "metric": "sse", "reported": 1.0}

@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from fairclust import cli
-from fairclust.pipeline.config import laid_over, shipped_config
-from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.config import laid_over
 from toys import write_people
 
 ROOT = Path(__file__).parents[1]
@@ -279,9 +278,9 @@ def evidence():
                         yield shlex.split(reason["evidence"])
 
 
-def test_commands_of_evidence_can_be_run(capsys):
+def test_commands_of_evidence_can_be_run(capsys, inputs):
     """Lines of Python are run. Scripts, their options and targets of Snakemake are only looked up."""
-    targets = set(RuleInputs(shipped_config(ROOT)).targets())
+    targets = set(inputs.targets())
     asked = list(map(list, dict.fromkeys(map(tuple, evidence()))))
     assert asked
     for words in asked:

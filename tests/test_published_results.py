@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 
 import run_crate
-from fairclust.pipeline.config import shipped_config
-from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.report.redaction import redact_text
 
 PUBLISHED_MB = 8
@@ -20,11 +18,6 @@ def folder(root):
     if not found.is_dir():
         pytest.skip("no results are published yet: run snakemake, then fairclust publish")
     return found
-
-
-@pytest.fixture(scope="module")
-def inputs(root):
-    return RuleInputs(shipped_config(root))
 
 
 def test_the_published_results_are_of_this_configuration(folder, inputs):

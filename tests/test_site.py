@@ -1,7 +1,6 @@
 """The navigation, links, executed examples and reference of the site. `make docs` builds the complete site."""
 
 import importlib.util
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -35,33 +34,6 @@ def test_every_page_is_in_the_navigation_once(root, hooks):
     made = {*hooks.OUTSIDE, *hooks.reference_pages(), "cite.md"}
     assert {page for page in written if not page.startswith("results/")} | made <= set(found)
     assert set(found) <= written | made
-
-
-@pytest.mark.parametrize(
-    "origin, uri, text, expected",
-    [
-        ("docs/prices.md", "prices.md", "[a](variational.md)", "[a](variational.md)"),
-        ("docs/needs/share.md", "needs/share.md", "[a](../prices.md#x)", "[a](../prices.md#x)"),
-        ("config/README.md", "configuration.md", "[a](../docs/prices.md)", "[a](prices.md)"),
-        ("docs/needs/share.md", "needs/share.md", "[a](../../CONTRIBUTING.md)", "[a](../contributing.md)"),
-        ("docs/prices.md", "prices.md", "![p](picture.png)", "![p](picture.png)"),
-        # The first page links to a file that is not in the site. The other texts contain no link to a file.
-        ("docs/prices.md", "prices.md", "[a](../src/x.py)", "a"),
-        (
-            "docs/prices.md",
-            "prices.md",
-            "`a[0](b)` [x](https://y.org) [z](#z)",
-            "`a[0](b)` [x](https://y.org) [z](#z)",
-        ),
-        ("docs/prices.md", "prices.md", "```python\na[0](b)\n```", "```python\na[0](b)\n```"),
-    ],
-)
-def test_links_of_the_repository_lead_to_pages(hooks, origin, uri, text, expected):
-    there = {"prices.md", "variational.md", "contributing.md", "picture.png"}
-    files = SimpleNamespace(get_file_from_path=lambda path: path if path in there else None)
-    page = SimpleNamespace(file=SimpleNamespace(src_uri=uri))
-    assert hooks.OUTSIDE.get(uri, f"docs/{uri}") == origin
-    assert hooks.on_page_markdown(text, page, None, files) == expected
 
 
 def test_examples_are_executed(hooks, tmp_path, monkeypatch):

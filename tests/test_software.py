@@ -1,7 +1,6 @@
 """The conda environment and the container have the versions of requirements.lock."""
 
 import re
-import tomllib
 
 import yaml
 from packaging.requirements import Requirement
@@ -64,21 +63,6 @@ def test_the_image_of_the_workflow_is_the_one_that_the_documentation_builds(root
         1
     ]
     assert f"apptainer build {image} " in (root / "docs/cluster.md").read_text()
-
-
-def test_the_workflows_of_the_host_use_existing_targets_and_every_version_of_python(root):
-    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    makefile, steps = (root / "Makefile").read_text(), []
-    for file in (root / ".github/workflows").glob("*.yml"):
-        jobs = yaml.safe_load(file.read_text())["jobs"]
-        steps += [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-        if file.stem == "tests":
-            versions = jobs["tests"]["strategy"]["matrix"]["python"]
-            assert project["requires-python"] == f">={versions[0]}" and len(versions) == 3
-    targets = {name for step in steps if step.startswith("make ") for name in step.split()[1:]}
-    assert {"test", "lint", "docs"} <= targets
-    for name in targets:
-        assert re.search(rf"^{name}:", makefile, flags=re.MULTILINE), name
 
 
 def test_the_run_of_continuous_integration_is_small_and_needs_no_download(root):

@@ -41,8 +41,26 @@ class {name}(FairClusterer):
         self.n_iter_ = 1
         self.history_ = []
 '''
+# A method of a graph, which need not be dense.
+CUTTER = (
+    METHOD.format(name="Cutter", factor=1)
+    .replace("X[:, 0]", "X.sum(axis=0)")
+    .replace("len(X)", "X.shape[0]")
+    .replace(
+        "\n    def _fit(",
+        """
+    def fit(self, X, y=None, *, sensitive_features=None):
+        assert X.shape[0] == X.shape[1]
+        self._fit(X, None)
+        return self
+
+    def _fit(""",
+    )
+)
 
 
+TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
+"""A small table of a user."""
 QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
 """Switches the report off, for tests of fits."""
 
@@ -107,6 +125,12 @@ class Project:
         path.write_text(text)
         return path
 
+    def add_cutter(self):
+        """Add a method that takes the graph of nearest neighbours."""
+        self.write("my_methods/cutter.py", CUTTER)
+        self.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
+        self.config["graph"] = {"n_neighbors": 5}
+
     def command(self, *arguments, profile="default"):
         """Return the command that runs Snakemake here."""
         return [
@@ -142,6 +166,13 @@ class Project:
             output = file.read()
         assert code is None or process.exitcode == code, output
         return output
+
+    def fairclust(self, *arguments, code=0):
+        """Run the command `fairclust` here, and return what it prints."""
+        command = [Path(sys.executable).with_name("fairclust"), *arguments]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
 
     @property
     def results(self):

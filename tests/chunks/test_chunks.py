@@ -21,7 +21,6 @@ from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.rows import stages
-from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import ArrayChunk, MappedArray
 from fairclust.chunks.survey import survey
 from fairclust.group_encoding import Values
@@ -120,9 +119,9 @@ def test_rows_that_may_move_include_the_nearest(blobs, mapped):
     for points in (far, near):
         points.measure(X[:K].astype(float))
     lazy, own = far.priced(prices)[0], near.priced(prices)[0]
-    found = {j: (rows, excess) for j, rows, excess in far.movable(prices, lazy, units)}
+    found = {j: (rows, excess) for j, rows, excess, _ in far.movable(prices, lazy, units)}
     assert set(found) == {0, 2}
-    for j, rows, excess in near.movable(prices, own, units):
+    for j, rows, excess, _ in near.movable(prices, own, units):
         at = {row: i for i, row in enumerate(found[j][0].tolist())}
         assert set(rows.tolist()) <= set(at)
         np.testing.assert_array_equal(found[j][1][[at[row] for row in rows.tolist()]], excess)
@@ -181,16 +180,6 @@ def test_numbers_do_not_depend_on_threads_nor_on_the_kind_of_file(blobs, mapped,
         np.testing.assert_array_equal(model.labels_, models[0].labels_)
     assert models[-1].groups_.tolist() == ["a", "b", "c"]
     assert models[-1].feature_names_in_.tolist() == ["x", "y", "z"]
-
-
-def test_scores_are_counted_from_rows_and_labels(blobs, mapped):
-    X, codes = blobs
-    own = np.random.default_rng(0).integers(K, size=N).astype(np.uint8)
-    found, costs = score_chunks(open_chunks(*mapped, **SMALL), own, np.arange(J, dtype=np.uint8), K)
-    np.testing.assert_array_equal(found, contingency(own.astype(int), codes.astype(int), K, J))
-    means = np.stack([X[own == k].mean(axis=0, dtype=float) for k in range(K)])
-    paid = np.bincount(codes, ((X - means[own]) ** 2).sum(axis=1), J)
-    assert costs == pytest.approx(paid, rel=1e-6)
 
 
 def test_bounds_that_a_sample_cannot_keep(blobs, mapped):

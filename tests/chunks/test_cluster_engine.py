@@ -16,7 +16,7 @@ from fairclust.chunks import cluster
 from toys import make_grouped_blobs
 
 N, K = 4000, 3
-SMALL = {"chunk_rows": 130, "sample_rows": 1500}
+SMALL = {"chunk_rows": 400, "sample_rows": 1500}
 QUIET = {"dashboard_address": None, "silence_logs": 50}
 PRICES = PriceFairKMeans(K, tolerance=0.1, n_init=1, tol=1e-3, random_state=0)
 
@@ -100,37 +100,6 @@ def test_workers_started_for_a_fit_never_pause():
     finally:
         engine.close()
     assert paused is False
-
-
-def test_chunks_that_have_rows_are_tasks_of_their_own(rows, client, monkeypatch):
-    submitted = []
-    submit = cluster.Cluster.submit
-
-    def count(self, function, first, *args):
-        submitted.append(first)
-        return submit(self, function, first, *args)
-
-    monkeypatch.setattr(cluster.Cluster, "submit", count)
-    fewer = len(list(cluster._sizes_of_tasks(31, 2)))
-    assert fewer < 31
-    for given, n_tasks in ((list(map(np.load, rows)), 31), (rows, fewer)):
-        submitted.clear()
-        table = open_chunks(*given, **SMALL, client=client)
-        assert sum(table.engine.run(_rows_of, table.chunks)) == N
-        assert len(submitted) == n_tasks
-
-
-def _rows_of(chunk):
-    return chunk.n_rows
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 7])
-@pytest.mark.parametrize("n_chunks", [0, 1, 9, 31, 1000])
-def test_tasks_cover_all_chunks_and_become_smaller(n_chunks, n_threads):
-    sizes = list(cluster._sizes_of_tasks(n_chunks, n_threads))
-    assert sum(sizes) == n_chunks
-    assert sizes == sorted(sizes, reverse=True)
-    assert not sizes or (max(sizes) <= 8 and sizes[-1] == 1)
 
 
 def test_arrays_in_memory_and_a_cluster_by_its_address(rows, alone, client):

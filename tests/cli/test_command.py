@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-
-from fairclust.cli import main
+from commands import run
 
 
 @pytest.fixture
@@ -16,28 +15,6 @@ def people(tmp_path, grouped_blobs):
     path = tmp_path / "people.csv"
     frame.to_csv(path, index=False)
     return path
-
-
-def run(capsys, *arguments):
-    status = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return status, out, err
-
-
-def test_fit_writes_labels_and_prints_metrics(people, tmp_path, capsys):
-    out = tmp_path / "labels.csv"
-    options = ["--sensitive", "sex", "--method", "vfc", "--n-clusters", 3, "--set", "lam=20", "--out", out]
-    status, text, _ = run(capsys, "fit", people, *options)
-    assert status == 0
-    labels = pd.read_csv(out)
-    rows = len(pd.read_csv(people))
-    np.testing.assert_array_equal(labels.row, np.arange(1, rows + 1))
-    assert set(labels.cluster) == {0, 1, 2}
-    assert "note: left out: name (constant)" in text
-    assert "features: age, income (standardised)\n" in text
-    assert "Balance" in text
-    # The last line of the table is the whole data.
-    assert re.search(rf"^ +all +{rows:,} ", text, flags=re.MULTILINE)
 
 
 def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
@@ -178,12 +155,6 @@ def test_many_groups_are_printed_in_part(people, tmp_path, capsys):
     _, text, _ = run(capsys, "fit", tmp_path / "towns.csv", "--sensitive", "town", "--n-clusters", 3)
     assert "12 groups" in text
     assert "4 others" in text
-    frame.loc[frame.index[:2], "town"] = "hamlet"
-    frame.to_csv(tmp_path / "towns.csv", index=False)
-    _, text, _ = run(capsys, "fit", tmp_path / "towns.csv", "--sensitive", "town", "--n-clusters", 3)
-    assert (
-        "note: too few rows for 3 clusters in group hamlet (2 rows): some clusters get none of them" in text
-    )
 
 
 SEX = "asked: sex: "
@@ -287,22 +258,6 @@ def test_missing_file(tmp_path, capsys):
     status, _, err = run(capsys, "fit", tmp_path / "no.csv", "--sensitive", "s", "--n-clusters", 2)
     assert status == 2
     assert "no file" in err or "no method" in err
-
-
-def test_methods_lists_every_class(capsys):
-    from fairclust import methods
-
-    _, text, _ = run(capsys, "methods")
-    for name in methods.__all__:
-        assert name in text
-
-
-def test_codes_of_many_groups_are_groups(tmp_path, capsys):
-    path = tmp_path / "towns.csv"
-    path.write_text("town,x\n" + "".join(f"{i % 25},{i % 13}\n" for i in range(500)))
-    status, out, _ = run(capsys, "fit", path, "--sensitive", "town", "--method", "vfc", "--n-clusters", 2)
-    assert status == 0
-    assert "25 groups" in out
 
 
 def test_what_was_asked_of_several_columns_and_of_sizes():

@@ -141,15 +141,6 @@ def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
     assert run(capsys, "status", "--cores", 3)[1][-1].startswith("time left on 3 cores: ")
 
 
-def test_the_numbers_of_status_add_up():
-    from fairclust.pipeline.progress import Progress
-
-    found = Progress(done=3425, skipped=131) + Progress(failed=1, to_go=2, again=1)
-    assert found.describe() == (
-        "3,425 of 3,559 cells done, 1 failed, 131 skipped, 2 to go (1 of them failed before)"
-    )
-
-
 def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsys):
     results = folder / "results"
     old = results / "fits/a/two-k9.cells"

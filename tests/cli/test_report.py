@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-
-from fairclust.cli import main
+from commands import run
 
 
 @pytest.fixture
@@ -16,12 +15,6 @@ def people(tmp_path):
     frame = pd.DataFrame({"age": rng.normal(40, 10, 150) + 8 * (sex == "m"), "income": rng.normal(size=150)})
     frame.assign(sex=sex).to_csv(tmp_path / "people.csv", index=False)
     return tmp_path / "people.csv"
-
-
-def run(capsys, *arguments):
-    status = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 def test_the_page_compares_methods_on_the_table(people, tmp_path, capsys):

@@ -1,27 +1,17 @@
-"""Fixtures: local servers with and without TLS, and the catalogue that ships with the project."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
+"""Local servers with and without TLS."""
 
 import pytest
 import trustme
 from local_server import Server
 
-from fairclust.datasets import Catalogue
-from fairclust.pipeline.config import shipped_config
-
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="session")
-def authority() -> trustme.CA:
+def authority():
     return trustme.CA()
 
 
 @pytest.fixture
-def server(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(authority, tmp_path, monkeypatch):
     """Start an HTTPS server whose certificate is trusted by requests."""
     bundle = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(str(bundle))
@@ -33,15 +23,9 @@ def server(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-def plain_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def plain_server(monkeypatch):
     """Start a server without TLS."""
     monkeypatch.setenv("NO_PROXY", "*")
     running = Server(None)
     yield running
     running.close()
-
-
-@pytest.fixture(scope="session")
-def catalogue() -> Catalogue:
-    """Return the catalogue that ships with the project."""
-    return shipped_config(ROOT)

@@ -1,40 +1,33 @@
 """A local server whose answers a test chooses."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io
 import ssl
 import threading
 import zipfile
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-import trustme
-
-Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Server:
     """A server that answers each path with a function in `routes` and remembers the requests."""
 
-    def __init__(self, authority: trustme.CA | None):
-        self.routes: dict[str, Answer] = {}
-        self.hits: list[str] = []
+    def __init__(self, authority):
+        self.routes = {}
+        self.hits = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:
+            def do_GET(self):
                 server.hits.append(self.path)
                 self.close_connection = True
                 # The client may close the connection early.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
                     server.routes.get(self.path, status(404))(self)
 
-            def log_message(self, *args: object) -> None:
+            def log_message(self, *args):
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -47,16 +40,16 @@ class Server:
             self.scheme = "https"
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
-    def url(self, path: str) -> str:
+    def url(self, path):
         return f"{self.scheme}://127.0.0.1:{self.http.server_port}{path}"
 
-    def close(self) -> None:
+    def close(self):
         self.http.shutdown()
         self.http.server_close()
 
 
-def status(code: int, **headers: str) -> Answer:
-    def answer(handler: BaseHTTPRequestHandler) -> None:
+def status(code, **headers):
+    def answer(handler):
         handler.send_response(code)
         for key, value in headers.items():
             handler.send_header(key, value)
@@ -66,10 +59,10 @@ def status(code: int, **headers: str) -> Answer:
     return answer
 
 
-def body(content: bytes, stated: int | None = None) -> Answer:
+def body(content, stated=None):
     """Answer with `content`, and with the false length `stated` if that is given."""
 
-    def answer(handler: BaseHTTPRequestHandler) -> None:
+    def answer(handler):
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(content) if stated is None else stated))
         handler.end_headers()
@@ -78,7 +71,7 @@ def body(content: bytes, stated: int | None = None) -> Answer:
     return answer
 
 
-def endless(handler: BaseHTTPRequestHandler) -> None:
+def endless(handler):
     handler.send_response(200)
     handler.send_header("Transfer-Encoding", "chunked")
     handler.end_headers()
@@ -86,13 +79,13 @@ def endless(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
 
 
-def in_turn(*answers: Answer) -> Answer:
+def in_turn(*answers):
     """Answer the first request with the first function, the second with the second, and so on."""
     rest = list(answers)
     return lambda handler: rest.pop(0)(handler)
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def zipped(members):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -100,5 +93,5 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def sha(content: bytes) -> str:
+def sha(content):
     return hashlib.sha256(content).hexdigest()

@@ -1,7 +1,5 @@
 """The shipped catalogue against the real files of a mirror: sizes and costs that the papers report."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import pytest
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from fairclust.datasets import Catalogue, PreparedDataset, fetch_source, prepare_dataset
+from fairclust.datasets import fetch_source, prepare_dataset
 
 MIRROR = Path(os.environ.get("FAIRCLUST_MIRROR") or Path(__file__).parents[3] / "shared" / "data")
 
@@ -19,7 +17,7 @@ pytestmark = [
 ]
 
 # Sizes of the groups in the order of their codes, and the cost of plain k-means where one was reported.
-EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
+EXPECTED = {
     "adult": (5, [21790, 10771], 9507.4),
     # The combinations are men and then women, each by race in alphabetical order.
     "adult_sex_race": (5, [192, 693, 1569, 162, 19174, 119, 346, 1555, 109, 8642], None),
@@ -82,23 +80,23 @@ NOT_MIRRORED = {
 
 
 @pytest.fixture(scope="module")
-def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def raw(tmp_path_factory):
     return tmp_path_factory.mktemp("raw")
 
 
-def prepared(catalogue: Catalogue, name: str, raw: Path) -> PreparedDataset:
+def prepared(catalogue, name, raw):
     sources = catalogue.sources_of(name)
     paths = {source: fetch_source(source, spec, raw, [MIRROR]) for source, spec in sources.items()}
     return prepare_dataset(name, catalogue.datasets[name], paths, sources)
 
 
-def test_every_file_data_set_is_checked(catalogue: Catalogue) -> None:
+def test_every_file_data_set_is_checked(catalogue):
     from_files = {name for name, spec in catalogue.datasets.items() if spec.generator is None}
     assert from_files == set(EXPECTED) | NOT_MIRRORED
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_shape_and_sizes(catalogue: Catalogue, name: str, raw: Path) -> None:
+def test_shape_and_sizes(catalogue, name, raw):
     width, sizes, _ = EXPECTED[name]
     ds = prepared(catalogue, name, raw)
     assert ds.X.shape == (sum(sizes), width)
@@ -109,7 +107,7 @@ def test_shape_and_sizes(catalogue: Catalogue, name: str, raw: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, (*_, cost) in EXPECTED.items() if cost is not None])
-def test_plain_kmeans_cost(catalogue: Catalogue, name: str, raw: Path) -> None:
+def test_plain_kmeans_cost(catalogue, name, raw):
     ds = prepared(catalogue, name, raw)
     # One thread is used, because on a busy machine several threads wait for each other and take five times as long.
     with threadpool_limits(1):
@@ -118,7 +116,7 @@ def test_plain_kmeans_cost(catalogue: Catalogue, name: str, raw: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "n_edges"), [("lastfm", 19_587), ("facebook", 1_412)])
-def test_graphs(catalogue: Catalogue, name: str, n_edges: int, raw: Path) -> None:
+def test_graphs(catalogue, name, n_edges, raw):
     ds = prepared(catalogue, name, raw)
     assert ds.W is not None and ds.W.nnz == 2 * n_edges
     assert ds.card["graph"]["n_edges"] == n_edges

@@ -1,12 +1,8 @@
 """Reading delimited text: exact values and exact error messages."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,20 +11,20 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fairclust.datasets import DatasetError, ReaderSpec
-from fairclust.datasets.table import Table, TableFile
+from fairclust.datasets.table import TableFile
 
 
-def open_table(tmp_path: Path, text: str | bytes, **reader: Any) -> TableFile:
+def open_table(tmp_path, text, **reader):
     path = tmp_path / "t.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return TableFile(path, ReaderSpec(**reader), "demo")
 
 
-def column_text(table: TableFile, column: int) -> list[str]:
+def column_text(table, column):
     return words(table.read([], [column]), column)
 
 
-def words(read: Table, column: int) -> list[str]:
+def words(read, column):
     """All cells of a column of text."""
     return read.texts[column].at(slice(None)).tolist()
 
@@ -49,9 +45,7 @@ cell = st.text(
     sep=st.sampled_from(",;\t"),
     end=st.sampled_from(["\n", "\r\n"]),
 )
-def test_what_was_written_is_read(
-    tmp_path: Path, rows: list[tuple[float, str, int]], sep: str, end: str
-) -> None:
+def test_what_was_written_is_read(tmp_path, rows, sep, end):
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=sep, lineterminator=end)
     writer.writerow(["a", "text", "b"])
@@ -61,7 +55,7 @@ def test_what_was_written_is_read(
     assert words(read, 1) == [text.strip() for _, text, _ in rows]
 
 
-def test_many_rows(tmp_path: Path) -> None:
+def test_many_rows(tmp_path):
     n = 100_000  # pandas reads so many rows in several parts
     text = "v,g\n" + "".join(f"{i},{'ab'[i % 2]}{i % 3}\n" for i in range(n))
     read = open_table(tmp_path, text).read([0], [1], {1: ["a0"]})
@@ -72,20 +66,20 @@ def test_many_rows(tmp_path: Path) -> None:
     assert read.dropped == [{"column": "g", "value": "a0", "rows": n - len(kept)}]
 
 
-def test_quotes_blanks_and_missing_last_line_end(tmp_path: Path) -> None:
+def test_quotes_blanks_and_missing_last_line_end(tmp_path):
     table = open_table(tmp_path, 'n, t\n 1 ," x"\n2,"y, z"\n\n3,"two\nlines"')
     assert table.names == ["n", "t"]
     assert_array_equal(table.read([0]).numbers[:, 0], [1, 2, 3])
     assert column_text(table, 1) == ["x", "y, z", "two\nlines"]
 
 
-def test_blank_before_a_quote(tmp_path: Path) -> None:
+def test_blank_before_a_quote(tmp_path):
     table = open_table(tmp_path, '1, "y, z", 2\n', header=False, skipinitialspace=True)
     assert column_text(table, 1) == ["y, z"]
     assert_array_equal(table.read([0, 2]).numbers, [[1, 2]])
 
 
-def test_decimal_comma_and_encoding(tmp_path: Path) -> None:
+def test_decimal_comma_and_encoding(tmp_path):
     table = open_table(
         tmp_path, "größe;t\n1,5;ä\n2,25;ß\n".encode("latin-1"), sep=";", decimal=",", encoding="latin-1"
     )
@@ -95,14 +89,14 @@ def test_decimal_comma_and_encoding(tmp_path: Path) -> None:
     assert column_text(table, 1) == ["ä", "ß"]
 
 
-def test_byte_order_mark(tmp_path: Path) -> None:
+def test_byte_order_mark(tmp_path):
     table = open_table(tmp_path, b"\xef\xbb\xbfa,b\n1,2\n")
     assert table.position("a") == 0
     headless = open_table(tmp_path, b"\xef\xbb\xbf1,2\n", header=False)
     assert_array_equal(headless.read([0, 1]).numbers, [[1, 2]])
 
 
-def test_names_for_a_file_without_header(tmp_path: Path) -> None:
+def test_names_for_a_file_without_header(tmp_path):
     table = open_table(tmp_path, "1,2\n", header=False, names=("a", "b"))
     assert table.position("b") == table.position(1) == 1
     with pytest.raises(
@@ -112,7 +106,7 @@ def test_names_for_a_file_without_header(tmp_path: Path) -> None:
     assert open_table(tmp_path, "1,2\n", header=False).names == ["column 0", "column 1"]
 
 
-def test_dropping_rows_of_a_feature(tmp_path: Path) -> None:
+def test_dropping_rows_of_a_feature(tmp_path):
     read = open_table(tmp_path, "a,b\n1,x\n?,y\n,z\n4,?\n").read([0], [1], {0: ["?", ""]})
     assert_array_equal(read.numbers[:, 0], [1, 4])
     assert [d["rows"] for d in read.dropped] == [1, 1]
@@ -120,7 +114,7 @@ def test_dropping_rows_of_a_feature(tmp_path: Path) -> None:
         open_table(tmp_path, "a,g\n1,x\n?,drop\n!,x\n").read([0], [1], {1: ["drop"]})
 
 
-def test_a_row_is_counted_under_one_reason(tmp_path: Path) -> None:
+def test_a_row_is_counted_under_one_reason(tmp_path):
     read = open_table(tmp_path, "a,b\nx,x\nx,y\ny,x\n").read([], [0], {0: ["x"], 1: ["x"]})
     assert [d["rows"] for d in read.dropped] == [2, 1]
 
@@ -143,7 +137,7 @@ def test_a_row_is_counted_under_one_reason(tmp_path: Path) -> None:
         ("a,b\n" + "1,1\n" * 300 + "oops,1\n" + "2,2\n" * 50, "found 'oops' in line 302, 1 such"),
     ],
 )  # fmt: skip
-def test_complaints(tmp_path: Path, text: str, expected: str) -> None:
+def test_complaints(tmp_path, text, expected):
     with pytest.raises(DatasetError, match=f"data set 'demo'.*{expected}"):
         open_table(tmp_path, text).read([0, 1])
 
@@ -168,12 +162,12 @@ DATA = r"the first line of t\.csv looks like data: .*Fix: set 'header: false'"
         ),
     ],
 )
-def test_files_that_cannot_be_opened(tmp_path: Path, text: str | bytes, reader: Any, expected: str) -> None:
+def test_files_that_cannot_be_opened(tmp_path, text, reader, expected):
     with pytest.raises(DatasetError, match=expected):
         open_table(tmp_path, text, **reader)
 
 
-def test_missing_column(tmp_path: Path) -> None:
+def test_missing_column(tmp_path):
     table = open_table(tmp_path, "age,hours\n1,2\n")
     with pytest.raises(
         DatasetError, match=r"'hour': no such column; .*Fix: correct the name \(did you mean 'hours'\?\)"
@@ -189,7 +183,7 @@ def test_missing_column(tmp_path: Path) -> None:
         open_table(tmp_path, "39,f\n40,m\n").position("age")
 
 
-def test_duplicate_header(tmp_path: Path) -> None:
+def test_duplicate_header(tmp_path):
     table = open_table(tmp_path, "a,a\n1,2\n")
     with pytest.raises(DatasetError, match=r"this name twice. Fix: use a number: \[0, 1\]"):
         table.position("a")
@@ -210,12 +204,12 @@ def test_duplicate_header(tmp_path: Path) -> None:
         ("True", "a truth value", "list the column under 'categorical'"),
     ],
 )
-def test_messages_say_what_a_cell_looks_like(tmp_path: Path, cell: str, look: str, fix: str) -> None:
+def test_messages_say_what_a_cell_looks_like(tmp_path, cell, look, fix):
     with pytest.raises(DatasetError, match=re.escape(f"it looks like {look}. Fix: {fix}")):
         open_table(tmp_path, f"a,g\n{cell},x\n2,y\n").read([0], [1])
 
 
-def test_thousands(tmp_path: Path) -> None:
+def test_thousands(tmp_path):
     table = open_table(tmp_path, 'a,g\n"44,954",x\n" 1,234,567.5",y\n-7,x\n1e3,y\n?,z\n', thousands=",")
     assert_array_equal(table.read([0], [1], {0: ["?"]}).numbers[:, 0], [44954, 1234567.5, -7, 1000])
     german = open_table(tmp_path, "a;g\n44.954,5;x\n1.234;y\n", sep=";", thousands=".", decimal=",")
@@ -228,23 +222,23 @@ def test_thousands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cell", ["44,95", "4495,400", "1,2", ",123", "1,,234", "12,34,567", "1,234,"])
-def test_thousands_separate_three_digits_each(tmp_path: Path, cell: str) -> None:
+def test_thousands_separate_three_digits_each(tmp_path, cell):
     table = open_table(tmp_path, f'a,g\n"{cell}",x\n2,y\n', thousands=",")
     with pytest.raises(DatasetError, match=re.escape(f"found {cell!r} in line 2, 1 such")):
         table.read([0])
 
 
-def test_header_with_a_hash_sign(tmp_path: Path) -> None:
+def test_header_with_a_hash_sign(tmp_path):
     assert open_table(tmp_path, "#id,b\n1,2\n").names == ["#id", "b"]
 
 
 @pytest.mark.parametrize("first", ["0,1,2,g", "2019,2020,g", "1007,53,g", "400.5,401.0,401.5", "nan,inf"])
-def test_numbers_as_names(tmp_path: Path, first: str) -> None:
+def test_numbers_as_names(tmp_path, first):
     table = open_table(tmp_path, first + "\n" + first + "\n")
     assert table.names == first.split(",")
 
 
-def test_cell_of_a_megabyte(tmp_path: Path) -> None:
+def test_cell_of_a_megabyte(tmp_path):
     long = "x" * 1_000_000
     assert open_table(tmp_path, f"a,b\n1,{long}\n").read([0], [1]).numbers.shape == (1, 1)
     with pytest.raises(
@@ -267,8 +261,8 @@ ARFF = """% a comment
 
 
 @pytest.mark.parametrize("comma", [",", ", "])
-def test_arff(tmp_path: Path, comma: str) -> None:
-    reader: dict[str, Any] = {"format": "arff", "quotechar": "'", "skipinitialspace": comma != ","}
+def test_arff(tmp_path, comma):
+    reader = {"format": "arff", "quotechar": "'", "skipinitialspace": comma != ","}
     table = open_table(tmp_path, ARFF.replace(",", comma), **reader, as_zero=("NA",))
     assert table.names == ["age", "marital status", "fee"]
     assert_array_equal(table.read([0, 2]).numbers, [[31, 0], [45, 2]])
@@ -277,7 +271,7 @@ def test_arff(tmp_path: Path, comma: str) -> None:
         open_table(tmp_path, ARFF.replace(",", comma), **reader).read([0, 2])
 
 
-def test_cells_that_count_as_zero(tmp_path: Path) -> None:
+def test_cells_that_count_as_zero(tmp_path):
     text = "fee,age,g\nNA,1,NA\n2,2,x\n,3,y\nExempt,?,z\n"
     table = open_table(tmp_path, text, as_zero=("NA", "Exempt", ""))
     read = table.read([0, 1], [2], {1: ["?"]})

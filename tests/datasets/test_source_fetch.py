@@ -1,20 +1,16 @@
 """Downloads against a local server: every promise of fetch_source."""
 
-from __future__ import annotations
-
 import io
 import random
 import stat
 import struct
 import time
 import zipfile
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
-from local_server import Server, body, endless, in_turn, sha, status, zipped
+from local_server import body, endless, in_turn, sha, status, zipped
 
 import fairclust.datasets.download as download
 from fairclust.datasets import SourceCorrupt, SourceSpec, SourceUnavailable, fetch_source, local_path
@@ -23,13 +19,13 @@ GOOD = b"age,sex\n31,f\n45,m\n" * 50
 FILE = "demo/table.csv"
 
 
-def spec(server: Server | None = None, *paths: str, **changes: object) -> SourceSpec:
+def spec(server=None, *paths, **changes):
     urls = [server.url(path) for path in paths] if server else ["https://127.0.0.1:1/closed"]
     fields = {"file": FILE, "urls": urls, "sha256": sha(GOOD), "licence": "CC0", **changes}
     return SourceSpec.model_validate(fields)
 
 
-def archive_spec(server: Server | None, content: bytes = GOOD, **changes: object) -> SourceSpec:
+def archive_spec(server, content=GOOD, **changes):
     return spec(
         server,
         "/a.zip",
@@ -43,22 +39,22 @@ def archive_spec(server: Server | None, content: bytes = GOOD, **changes: object
     )
 
 
-def fetch(source: SourceSpec, raw: Path, *mirrors: str | Path, **options: object) -> Path:
+def fetch(source, raw, *mirrors, **options):
     constants = {name.upper(): value for name, value in {"backoff": 0.0, **options}.items()}
     with mock.patch.multiple(download, **constants):
         return fetch_source("demo", source, raw, mirrors)
 
 
-def files(folder: Path) -> list[str]:
+def files(folder):
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
 @pytest.fixture
-def raw(tmp_path: Path) -> Path:
+def raw(tmp_path):
     return tmp_path / "raw"
 
 
-def test_a_download_is_used_until_it_is_damaged(server: Server, raw: Path) -> None:
+def test_a_download_is_used_until_it_is_damaged(server, raw):
     server.routes["/t"] = body(GOOD)
     for damage, hits in ((None, 1), (None, 1), (b"damaged", 2)):
         if damage:
@@ -69,7 +65,7 @@ def test_a_download_is_used_until_it_is_damaged(server: Server, raw: Path) -> No
         assert files(raw) == [FILE] and server.hits == hits * ["/t"]
 
 
-def test_mirror_folder_comes_first(server: Server, raw: Path, tmp_path: Path) -> None:
+def test_mirror_folder_comes_first(server, raw, tmp_path):
     mirror = tmp_path / "mirror"
     (mirror / FILE).parent.mkdir(parents=True)
     (mirror / FILE).write_bytes(GOOD)
@@ -78,13 +74,13 @@ def test_mirror_folder_comes_first(server: Server, raw: Path, tmp_path: Path) ->
     assert (mirror / FILE).exists()
 
 
-def test_mirror_url(server: Server, raw: Path) -> None:
+def test_mirror_url(server, raw):
     server.routes["/base/" + FILE] = body(GOOD)
     assert fetch(spec(server, "/t"), raw, server.url("/base/")).read_bytes() == GOOD
     assert server.hits == ["/base/" + FILE]
 
 
-def test_a_corrupt_mirror_is_skipped(server: Server, raw: Path, tmp_path: Path) -> None:
+def test_a_corrupt_mirror_is_skipped(server, raw, tmp_path):
     (tmp_path / FILE).parent.mkdir()
     (tmp_path / FILE).write_bytes(b"old")
     with pytest.raises(SourceCorrupt, match=sha(b"old")):
@@ -93,7 +89,7 @@ def test_a_corrupt_mirror_is_skipped(server: Server, raw: Path, tmp_path: Path) 
     assert fetch(spec(server, "/t"), raw, tmp_path).read_bytes() == GOOD
 
 
-def test_wrong_hash(server: Server, raw: Path) -> None:
+def test_wrong_hash(server, raw):
     server.routes["/t"] = body(b"something else")
     with pytest.raises(SourceCorrupt) as caught:
         fetch(spec(server, "/t"), raw)
@@ -103,7 +99,7 @@ def test_wrong_hash(server: Server, raw: Path) -> None:
     assert files(raw) == []
 
 
-def test_unknown_hash_accepts_what_comes(server: Server, raw: Path) -> None:
+def test_unknown_hash_accepts_what_comes(server, raw):
     server.routes["/t"] = body(b"whatever")
     assert fetch(spec(server, "/t", sha256="unknown"), raw).read_bytes() == b"whatever"
 
@@ -117,21 +113,21 @@ def test_unknown_hash_accepts_what_comes(server: Server, raw: Path) -> None:
     ],
     ids=["500", "503", "429", "short", "timeout"],
 )
-def test_failures_that_may_pass_are_tried_again(server: Server, raw: Path, answer: Any) -> None:
+def test_failures_that_may_pass_are_tried_again(server, raw, answer):
     server.routes["/t"] = in_turn(answer, answer, body(GOOD))
     assert fetch(spec(server, "/t"), raw, timeout=0.3).read_bytes() == GOOD
     assert len(server.hits) == 3
 
 
-def test_short_body_is_never_accepted(server: Server, raw: Path) -> None:
+def test_short_body_is_never_accepted(server, raw):
     server.routes["/t"] = body(GOOD[:100], stated=len(GOOD))
     with pytest.raises(SourceUnavailable, match=r"3 tries"):
         fetch(spec(server, "/t", sha256="unknown"), raw, retries=2)
     assert files(raw) == []
 
 
-def test_back_off_doubles(server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
+def test_back_off_doubles(server, raw, monkeypatch):
+    waits = []
     monkeypatch.setattr("fairclust.datasets.download.time.sleep", waits.append)
     server.routes["/t"] = status(500)
     with pytest.raises(SourceUnavailable, match="HTTP status 500"):
@@ -139,7 +135,7 @@ def test_back_off_doubles(server: Server, raw: Path, monkeypatch: pytest.MonkeyP
     assert waits == [0.5, 1.0, 2.0]
 
 
-def test_unavailable_lists_every_place(server: Server, raw: Path, tmp_path: Path) -> None:
+def test_unavailable_lists_every_place(server, raw, tmp_path):
     server.routes["/b"] = status(403)
     with pytest.raises(SourceUnavailable) as caught:
         fetch(spec(server, "/a", "/b"), raw, tmp_path / "mirror")
@@ -151,12 +147,6 @@ def test_unavailable_lists_every_place(server: Server, raw: Path, tmp_path: Path
         "mirror folder",
     ):
         assert part in message
-
-
-def test_next_url_is_tried(server: Server, raw: Path) -> None:
-    server.routes["/b"] = body(GOOD)
-    assert fetch(spec(server, "/a", "/b"), raw).read_bytes() == GOOD
-    assert server.hits == ["/a", "/b"]
 
 
 @pytest.mark.parametrize(
@@ -174,9 +164,7 @@ def test_next_url_is_tried(server: Server, raw: Path) -> None:
     ],
     ids=["missing", "endless", "long", "http", "no loopback", "ftp"],
 )
-def test_failures_that_do_not_pass_are_not_tried_again(
-    server: Server, raw: Path, answer: Any, message: str
-) -> None:
+def test_failures_that_do_not_pass_are_not_tried_again(server, raw, answer, message):
     server.routes["/t"] = answer
     with pytest.raises(SourceUnavailable, match=message):
         fetch(spec(server, "/t", max_bytes=1_000_000), raw)
@@ -184,7 +172,7 @@ def test_failures_that_do_not_pass_are_not_tried_again(
     assert files(raw) == []
 
 
-def test_large_mirror_file_stops_at_max_bytes(raw: Path, tmp_path: Path) -> None:
+def test_large_mirror_file_stops_at_max_bytes(raw, tmp_path):
     (tmp_path / FILE).parent.mkdir()
     (tmp_path / FILE).write_bytes(GOOD)
     with pytest.raises(SourceUnavailable, match="larger than max_bytes = 10"):
@@ -193,7 +181,7 @@ def test_large_mirror_file_stops_at_max_bytes(raw: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("to", ["https", "http on loopback"])
-def test_secure_redirects_are_followed(server: Server, plain_server: Server, raw: Path, to: str) -> None:
+def test_secure_redirects_are_followed(server, plain_server, raw, to):
     other = server if to == "https" else plain_server
     server.routes["/t"] = status(302, Location=other.url("/u"))
     other.routes["/u"] = body(GOOD)
@@ -216,7 +204,7 @@ def test_secure_redirects_are_followed(server: Server, plain_server: Server, raw
         "//",
     ],
 )
-def test_redirect_to_a_malformed_host_is_refused(server: Server, raw: Path, target: str) -> None:
+def test_redirect_to_a_malformed_host_is_refused(server, raw, target):
     server.routes["/t"] = status(302, Location=target)
     with pytest.raises(SourceUnavailable, match=r"Tried:\n  - 'https.*/t': .+") as caught:
         fetch(spec(server, "/t"), raw)
@@ -225,8 +213,8 @@ def test_redirect_to_a_malformed_host_is_refused(server: Server, raw: Path, targ
 
 
 @pytest.mark.parametrize("length", ["\u00b2", "-1", "1e3", "9" * 5000, "7, 8", "0x10"])
-def test_stated_length_that_is_no_number(server: Server, raw: Path, length: str) -> None:
-    def answer(handler: BaseHTTPRequestHandler) -> None:
+def test_stated_length_that_is_no_number(server, raw, length):
+    def answer(handler):
         handler.send_response(200)
         handler.send_header("Content-Length", length)
         handler.end_headers()
@@ -238,18 +226,18 @@ def test_stated_length_that_is_no_number(server: Server, raw: Path, length: str)
     assert len(server.hits) == 1
 
 
-def test_redirect_loop_ends(server: Server, raw: Path) -> None:
+def test_redirect_loop_ends(server, raw):
     server.routes["/t"] = status(302, Location=server.url("/t"))
     with pytest.raises(SourceUnavailable, match="TooManyRedirects"):
         fetch(spec(server, "/t"), raw)
 
 
-def test_mirror_over_plain_http_is_refused(raw: Path) -> None:
+def test_mirror_over_plain_http_is_refused(raw):
     with pytest.raises(SourceUnavailable, match="refused to follow 'http://example"):
         fetch(spec(), raw, "http://example.org/mirror", retries=0)
 
 
-def test_unknown_certificate_is_refused(server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_certificate_is_refused(server, raw, monkeypatch):
     monkeypatch.delenv("REQUESTS_CA_BUNDLE")
     server.routes["/t"] = body(GOOD)
     with pytest.raises(SourceUnavailable, match="certificate or TLS error"):
@@ -257,7 +245,7 @@ def test_unknown_certificate_is_refused(server: Server, raw: Path, monkeypatch: 
     assert server.hits == []
 
 
-def test_member_of_an_archive(server: Server, raw: Path) -> None:
+def test_member_of_an_archive(server, raw):
     server.routes["/a.zip"] = body(zipped({"in/t.csv": GOOD, "in/other": b"no"}))
     path = fetch(archive_spec(server), raw)
     assert path.read_bytes() == GOOD
@@ -267,12 +255,12 @@ def test_member_of_an_archive(server: Server, raw: Path) -> None:
     assert len(server.hits) == 1  # the archive was still there
 
 
-def test_rezipped_archive_with_the_right_member(server: Server, raw: Path) -> None:
+def test_rezipped_archive_with_the_right_member(server, raw):
     server.routes["/a.zip"] = body(zipped({"in/t.csv": GOOD}))
     assert fetch(archive_spec(server, sha256="0" * 64), raw).read_bytes() == GOOD
 
 
-def test_an_address_may_serve_the_unpacked_member(server: Server, raw: Path) -> None:
+def test_an_address_may_serve_the_unpacked_member(server, raw):
     server.routes["/a.zip"], server.routes["/t.csv"] = status(404), body(GOOD)
     source = archive_spec(server)
     source = source.model_copy(update={"urls": (*source.urls, server.url("/t.csv"))})
@@ -287,7 +275,7 @@ def test_an_address_may_serve_the_unpacked_member(server: Server, raw: Path) -> 
 
 
 @pytest.mark.parametrize("member", ["../../evil.csv", "/evil.csv", "..\\evil.csv"])
-def test_member_path_never_leaves_the_folder(server: Server, raw: Path, tmp_path: Path, member: str) -> None:
+def test_member_path_never_leaves_the_folder(server, raw, tmp_path, member):
     server.routes["/a.zip"] = body(zipped({member: GOOD, "../bystander": b"x"}))
     before = set(files(tmp_path))
     path = fetch(archive_spec(server, member=member), raw)
@@ -296,7 +284,7 @@ def test_member_path_never_leaves_the_folder(server: Server, raw: Path, tmp_path
     assert set(files(tmp_path)) - before == {"raw/demo/a.zip", str(path.relative_to(tmp_path))}
 
 
-def test_zip_bomb_that_lies_about_its_size(server: Server, raw: Path) -> None:
+def test_zip_bomb_that_lies_about_its_size(server, raw):
     content = bytes(20_000_000)
     honest = zipped({"in/t.csv": content})
     server.routes["/a.zip"] = body(honest.replace(struct.pack("<I", len(content)), struct.pack("<I", 10)))
@@ -334,9 +322,7 @@ DAMAGED[40] ^= 0xFF
     ],
     ids=["text", "torn", "damaged", "bomb", "no member", "other member", "hash of the archive"],
 )
-def test_an_archive_that_cannot_be_used_leaves_nothing(
-    server: Server, raw: Path, content: bytes, changes: dict, error: type, message: str
-) -> None:
+def test_an_archive_that_cannot_be_used_leaves_nothing(server, raw, content, changes, error, message):
     assert len(content) < 100_000
     server.routes["/a.zip"] = body(content)
     with pytest.raises(error, match=message):
@@ -347,7 +333,7 @@ def test_an_archive_that_cannot_be_used_leaves_nothing(
 @pytest.mark.parametrize(
     "method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
 )
-def test_flipped_bytes_of_an_archive(raw: Path, tmp_path: Path, method: int) -> None:
+def test_flipped_bytes_of_an_archive(raw, tmp_path, method):
     """Every damaged archive is either refused with a reason or gives the correct member."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as archive:
@@ -371,7 +357,7 @@ def test_flipped_bytes_of_an_archive(raw: Path, tmp_path: Path, method: int) -> 
     assert files(raw) == []
 
 
-def test_own_file_is_read_in_place(raw: Path, tmp_path: Path) -> None:
+def test_own_file_is_read_in_place(raw, tmp_path):
     own = tmp_path / "mine.csv"
     own.write_bytes(GOOD)
     assert fetch(SourceSpec(path=str(own)), raw) == own
@@ -382,7 +368,7 @@ def test_own_file_is_read_in_place(raw: Path, tmp_path: Path) -> None:
         fetch(SourceSpec(path=str(tmp_path / "not.csv")), raw)
 
 
-def test_an_own_archive_is_unpacked_again_if_it_is_replaced(raw: Path, tmp_path: Path) -> None:
+def test_an_own_archive_is_unpacked_again_if_it_is_replaced(raw, tmp_path):
     own = tmp_path / "mine.zip"
     for content in (GOOD, b"new"):
         own.write_bytes(zipped({"in/t.csv": content}))
@@ -390,26 +376,26 @@ def test_an_own_archive_is_unpacked_again_if_it_is_replaced(raw: Path, tmp_path:
         assert path == raw / "demo--in_t.csv" and path.read_bytes() == content
 
 
-def test_other_users_may_read_the_file(server: Server, raw: Path) -> None:
+def test_other_users_may_read_the_file(server, raw):
     server.routes["/t"] = body(GOOD)
     (raw.parent / "file").touch()
     mode = stat.S_IMODE((raw.parent / "file").stat().st_mode)
     assert stat.S_IMODE(fetch(spec(server, "/t"), raw).stat().st_mode) == mode
 
 
-def test_no_bar_without_terminal(server: Server, raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    server.routes["/t"] = body(GOOD)
-    fetch(spec(server, "/t"), raw)
-    assert capsys.readouterr().err == ""
-
-
-def test_interrupted_write_leaves_nothing(server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_write_leaves_nothing(server, raw, monkeypatch):
     server.routes["/t"] = body(GOOD)
 
-    def full(self: Path, target: Path) -> Path:
+    def full(self, target):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space left"):
         fetch(spec(server, "/t"), raw)
     assert files(raw) == []
+
+
+def test_next_url_is_tried(server, raw):
+    server.routes["/b"] = body(GOOD)
+    assert fetch(spec(server, "/a", "/b"), raw).read_bytes() == GOOD
+    assert server.hits == ["/a", "/b"]

@@ -1,5 +1,5 @@
 """A user's own generator on the path. Tests replace the value that it returns."""
 
 
-def make() -> None:
+def make():
     raise NotImplementedError

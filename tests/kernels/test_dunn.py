@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
@@ -44,30 +42,3 @@ def test_far_from_the_origin_nothing_is_lost():
     rng = np.random.default_rng(5)
     X = 1e8 + rng.normal(size=(300, 3))
     check(X, rng.integers(0, 3, 300))
-
-
-@pytest.mark.parametrize(
-    ("X", "labels", "expected"),
-    [
-        ([[0.0], [1.0], [4.0], [9.0]], [0, 0, 1, 1], (3.0, 5.0)),
-        ([[0.0, 0.0], [3.0, 4.0]], [0, 1], (5.0, 0.0)),
-        ([[0.0, 0.0], [3.0, 4.0]], [5, 5], (np.inf, 5.0)),
-        ([[2.0, 2.0]] * 40, [0] * 40, (np.inf, 0.0)),
-        ([[2.0, 2.0]] * 40, [0, 1] * 20, (0.0, 0.0)),
-        ([[7.0]], [0], (np.inf, 0.0)),
-    ],
-)
-def test_hand_computed(X, labels, expected):
-    assert found(X, labels) == expected
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.data())
-def test_equals_brute_force_on_small_grids(data):
-    """Coordinates take few values, so there are many ties, copies and constant columns."""
-    n = data.draw(st.integers(1, 60))
-    d = data.draw(st.integers(1, 3))
-    values = st.lists(st.integers(-3, 3), min_size=n * d, max_size=n * d)
-    X = np.array(data.draw(values), dtype=float).reshape(n, d)
-    labels = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
-    check(X, labels)

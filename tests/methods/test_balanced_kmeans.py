@@ -5,10 +5,8 @@ import pytest
 from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.datasets.prepare import prepare_dataset
 from fairclust.methods import BalancedFairKMeans
 from fairclust.metrics import awd, contingency, fairness_ratio, smallest_cluster, sse
-from fairclust.pipeline.config import shipped_config
 from twins import bfkm_objective
 
 
@@ -90,14 +88,6 @@ def test_too_few_sweeps_warn(grouped_blobs):
         fit(X, codes, rho=100.0)
 
 
-def load(name, root, mirror):
-    catalogue = shipped_config(root)
-    sources = catalogue.sources_of(name)
-    paths = {source: mirror / spec.file for source, spec in sources.items()}
-    data = prepare_dataset(name, catalogue.datasets[name], paths, sources)
-    return data.X, data.groups, catalogue.datasets[name].n_clusters
-
-
 @pytest.mark.mirror
 @pytest.mark.parametrize(
     "name, rho, published, tolerance",
@@ -108,9 +98,10 @@ def load(name, root, mirror):
         ("ds577", 1800, (518.1536, 0.8019, 0.0242), 0.03),
     ],
 )
-def test_published_numbers_of_frkm(root, mirror, name, rho, published, tolerance):
-    X, codes, n_clusters = load(name, root, mirror)
-    model = fit(X, codes, n_clusters, rho=rho, n_init=10, match_reference=True)
+def test_published_numbers_of_frkm(real, name, rho, published, tolerance):
+    data = real(name)
+    X, codes = data.X, data.groups
+    model = fit(X, codes, data.card["n_clusters"], rho=rho, n_init=10, match_reference=True)
     table = contingency(model.labels_, codes)
     assert sse(X, model.labels_) == pytest.approx(published[0], rel=tolerance)
     assert fairness_ratio(table) == pytest.approx(published[1], abs=tolerance)

@@ -86,15 +86,6 @@ def test_price_of_fairness_if_k_means_costs_nothing():
     assert apart.price_of_fairness_ == np.inf
 
 
-@pytest.mark.parametrize(
-    "params",
-    [{"tolerance": 1.0}, {"tolerance": -0.1}, {"solver": "prices?"}, {"n_clusters": 0}, {"n_init": 0}],
-)
-def test_bad_parameters(params):
-    with pytest.raises(ValueError, match=next(iter(params))):
-        BeraFairKMeans(**params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)
-
-
 def cheapest_fractions(distances, members, tolerance):
     """Solve the linear program of Bera et al., as written in the paper, by HiGHS."""
     n, n_clusters = distances.shape

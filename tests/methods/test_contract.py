@@ -164,8 +164,6 @@ def test_groups_in_any_form(model, grouped_blobs, kind):
     ],
 )
 def test_bad_groups(model, grouped_blobs, groups, message):
-    if np.ndim(groups) == 2 and model.takes_columns:
-        pytest.skip("takes several columns")
     X, _ = grouped_blobs()
     with pytest.raises(ValueError, match=message):
         model.fit(X, sensitive_features=groups)
@@ -197,7 +195,7 @@ def test_numbers_that_no_cost_can_hold_are_named(model, grouped_blobs, value, me
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_number_far_from_the_others_is_clustered_or_named(model, grouped_blobs):
-    X, groups = grouped_blobs()
+    X, groups = grouped_blobs(n_samples=40)
     X = X.astype(np.float64)
     X[17, 1] = 9_999_999_999
     try:
@@ -234,6 +232,26 @@ def test_odd_data(model, name, X, groups):
 def test_all_points_equal(model):
     labels = model.fit_predict(np.ones((12, 2)), sensitive_features=np.arange(12) % 2)
     assert labels.shape == (12,)
+
+
+@pytest.mark.parametrize(
+    "cls, params",
+    [
+        (methods.BeraFairKMeans, {"tolerance": 1.0}),
+        (methods.BeraFairKMeans, {"tolerance": -0.1}),
+        (methods.BeraFairKMeans, {"solver": "prices?"}),
+        (methods.BeraFairKMeans, {"n_clusters": 0}),
+        (methods.BeraFairKMeans, {"n_init": 0}),
+        (methods.FairAlignmentKMeans, {"epsilon": 1.5}),
+        (methods.FairAlignmentKMeans, {"block_size": 0}),
+        (methods.FairAlignmentKMeans, {"transport_weight": -1.0}),
+        (methods.FairMixture, {"n_clusters": 101, "sample_size": 10}),
+    ],
+)
+def test_parameters_out_of_range_are_named(cls, params, grouped_blobs):
+    X, codes = grouped_blobs()
+    with pytest.raises(ValueError, match=list(params)[-1]):
+        cls(**params).fit(X, sensitive_features=codes)
 
 
 def test_predict_with_a_group_not_seen(grouped_blobs):

@@ -31,15 +31,6 @@ def test_distances(min_points):
     assert_allclose(density_distances(X, min_points), slow_distances(X, min_points))
 
 
-def test_distances_by_hand():
-    # The path from 0 to 6 has steps of 3, and the step to 10 is 4. With min_points=3 a point counts its third nearest,
-    # which for 0 and 6 is at distance 6.
-    X = np.array([[0.0], [3.0], [6.0], [10.0]])
-    assert_allclose(density_distances(X, 1)[0], [0, 3, 3, 4])
-    assert_allclose(density_distances(X[:3], 3)[0], [0, 6, 6])
-    assert_allclose(density_similarities(X, 1)[0], [0, 0.25, 0.25, 1e-6])
-
-
 def test_coordinates_are_those_of_the_published_null_space():
     """They agree up to their sign, and up to the similarity of the farthest points, which is not quite zero here."""
     rng = np.random.default_rng(0)

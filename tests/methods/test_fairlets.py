@@ -80,12 +80,6 @@ def test_infeasible_balance_names_a_feasible_one(method, grouped_blobs):
     assert method(3, balance=(1, 2)).fit(X, sensitive_features=codes).balance_ == (1, 2)
 
 
-def test_two_groups_only(method, grouped_blobs):
-    X, codes = grouped_blobs(n_groups=3)
-    with pytest.raises(NotSupported, match="two groups, found 3"):
-        method(3).fit(X, sensitive_features=codes)
-
-
 def test_with_one_group_it_is_plain_clustering(method, grouped_blobs):
     X, _ = grouped_blobs()
     model = method(4, clustering="kmeans", random_state=0).fit(X, sensitive_features=np.zeros(len(X)))
@@ -125,3 +119,9 @@ def test_far_from_the_origin(method):
     )
     np.testing.assert_array_equal(far.labels_, near.labels_)
     assert far.cost_ == pytest.approx(near.cost_)
+
+
+def test_two_groups_only(method, grouped_blobs):
+    X, codes = grouped_blobs(n_groups=3)
+    with pytest.raises(NotSupported, match="two groups, found 3"):
+        method(3).fit(X, sensitive_features=codes)

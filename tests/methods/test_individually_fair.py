@@ -7,24 +7,13 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from fairclust.methods import IndividuallyFairClustering
-from fairclust.methods.centers.local_search import _after_swap, _allowed, critical_balls
+from fairclust.methods.centers.local_search import _allowed, critical_balls
 from fairclust.metrics import individual_fairness, neighbourhood_radii
 
 
 def drawn(seed, n=40):
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.normal(size=(n // 2, 2)), 0.2 * rng.normal(size=(n - n // 2, 2)) + 6])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_cost_after_every_swap(seed):
-    X, rows, batch = drawn(seed), np.array([3, 17, 30]), np.arange(0, 40, 3)
-    D = cdist(X, X)
-    found = _after_swap(D[:, rows].copy(), D[batch])
-    for i, p in enumerate(batch):
-        for k in range(3):
-            swapped = [p if other == k else row for other, row in enumerate(rows)]
-            assert found[i, k] == pytest.approx(D[:, swapped].min(axis=1).sum())
 
 
 def test_swaps_that_leave_a_centre_in_every_ball():
@@ -82,18 +71,6 @@ def test_no_swap_is_left_that_is_cheaper_and_fair():
             rows = np.where(np.arange(3) == k, p, model.center_indices_)
             if must[:, rows].any(axis=1).all():
                 assert D[:, rows].min(axis=1).sum() >= model.cost_ * (1 - 1e-9)
-
-
-def test_fairness_costs(grouped_blobs):
-    """Most points are in a dense blob. The others are so far away that k-means spends its centres on them."""
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(scale=0.1, size=(90, 2)), 10 * rng.normal(size=(10, 2)) + 100])
-    fair, looser = (
-        IndividuallyFairClustering(4, alpha=alpha, random_state=0).fit(X, sensitive_features=np.zeros(100))
-        for alpha in (1.0, 50.0)
-    )
-    assert fair.ratio_ < looser.ratio_ or fair.cost_ == looser.cost_
-    assert fair.cost_ >= looser.cost_ * (1 - 1e-9)
 
 
 def test_radii_of_a_sample(grouped_blobs):

@@ -9,15 +9,8 @@ from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
 from fairclust.methods import FairKCenter, KCenter
-from fairclust.methods.centers.coverings import farthest_first, least_radius_assignment
+from fairclust.methods.centers.coverings import least_radius_assignment
 from fairclust.metrics import contingency
-
-
-def test_farthest_first_by_hand():
-    X = np.array([[0.0], [1.0], [10.0], [6.0]])
-    assert_array_equal(farthest_first(X, 3, [0]), [0, 2, 3])
-    assert_array_equal(farthest_first(X, 3, [1, 0]), [1, 0, 2])
-    assert_array_equal(farthest_first(np.ones((3, 1)), 2, [1]), [1, 0])
 
 
 @pytest.mark.parametrize("seed", range(5))

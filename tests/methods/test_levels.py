@@ -137,15 +137,15 @@ def test_relative_weights_are_multiples_of_the_cost_of_one_cluster(grouped_blobs
     np.testing.assert_array_equal(relative.labels_, absolute.labels_)
 
 
-def test_few_rounds_of_a_mixture_warn(grouped_blobs):
-    X, codes = grouped_blobs()
-    with pytest.warns(ConvergenceWarning, match="FairMixture: stopped after 2 steps .* raise max_iter"):
-        FairMixture(3, max_iter=2, random_state=0).fit(X, sensitive_features=codes)
-
-
 def test_warnings_point_at_the_line_of_the_user(grouped_blobs):
     X, codes = grouped_blobs()
     for method in (VariationalFairKMeans, BalancedFairKMeans, FairMixture):
         with pytest.warns(ConvergenceWarning) as caught:
             method(4, max_iter=1, random_state=0).fit(X, sensitive_features=codes)
         assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_few_rounds_of_a_mixture_warn(grouped_blobs):
+    X, codes = grouped_blobs()
+    with pytest.warns(ConvergenceWarning, match="FairMixture: stopped after 2 steps .* raise max_iter"):
+        FairMixture(3, max_iter=2, random_state=0).fit(X, sensitive_features=codes)

@@ -117,36 +117,8 @@ def check_bounds(name, seed, n_rows, n_groups, n_clusters, kind):
         assert cost_of(name, X, model) == pytest.approx(model.cost_, rel=1e-4, abs=1e-9)
 
 
-def check_balance(name, seed, n_rows, n_groups, n_clusters, kind):
-    X, codes = data_of(seed, n_rows, n_groups, kind)
-    model = fitted(name, X, codes, n_clusters)
-    table = table_of(model.labels_, codes, n_clusters)
-    table = table[:, table.sum(axis=0) > 0]
-    if n_groups == 2:
-        p, q = model.balance_
-        assert (table.min(axis=0) * max(p, q) >= table.max(axis=0) * min(p, q)).all()
-
-
-def check_level(name, seed, n_rows, n_groups, n_clusters, kind):
-    X, codes = data_of(seed, n_rows, n_groups, kind)
-    model = fitted(name, X, codes, n_clusters)
-    if model.path_.best is None:
-        return
-    table = table_of(model.labels_, codes, n_clusters)
-    assert table.sum(axis=0).min() > 0
-    ratios = table / table.sum(axis=0) / (table.sum(axis=1)[:, None] / len(X))
-    assert ratios.min() >= 0.8 - 1e-9
-    assert ratios.max() <= 1.25 + 1e-9
-
-
 test_threads, test_threads_on_many_data = on_random_data(*methods.__all__)(check_threads)
 test_predict, test_predict_on_many_data = on_random_data(*PREDICTING)(check_predict)
 test_bounds, test_bounds_on_many_data = on_random_data(
     "BeraFairKMeans", "FairKCenter", "PriceFairKMeans", "PriceFairKMedians"
 )(check_bounds)
-test_balance, test_balance_on_many_data = on_random_data("FairletClustering", "FairletTreeClustering")(
-    check_balance
-)
-test_level, test_level_on_many_data = on_random_data(
-    "BalancedFairKMeans", "VariationalFairKMeans", "VariationalFairKMedians"
-)(check_level)

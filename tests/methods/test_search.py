@@ -144,7 +144,7 @@ def test_with_few_rows_runs_are_compared_by_their_labels(monkeypatch):
 
     def costs():
         found = []
-        for seed in (3, 5):
+        for seed in (6, 7):
             rng = np.random.default_rng(seed)
             X = rng.normal(size=(150, 3)) + 3 * rng.integers(0, 4, (150, 1))
             groups = rng.integers(0, 2, 150)

@@ -47,20 +47,6 @@ def slow_centers(X, codes, labels, n_clusters):
     return found.x[:-1].reshape(shape)
 
 
-def test_centres_by_hand():
-    """In one cluster group a is at 0, and group b at 4 with twice as many points. Both pay 4 if the centre is at 2."""
-    X, codes = np.array([[0.0], [4.0], [4.0]]), np.array([0, 1, 1])
-    moments = group_moments(X, codes, np.zeros(3, dtype=int), 2, 1)
-    found = fair_centers(moments, np.zeros((1, 1)))
-    assert_allclose(found.centers, [[2.0]])
-    assert_allclose(found.costs, [4.0, 4.0])
-    # Group b is spread so far that it pays more than group a wherever the centre is, so it alone decides.
-    X = np.array([[0.0], [-10.0], [12.0]])
-    found = fair_centers(group_moments(X, codes, np.zeros(3, dtype=int), 2, 1), np.zeros((1, 1)))
-    assert_allclose(found.centers, [[1.0]], atol=1e-9)
-    assert_allclose(found.weights, [0.0, 1.0])
-
-
 @pytest.mark.parametrize("n_groups", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_centres_are_those_of_a_general_minimiser(seed, n_groups):

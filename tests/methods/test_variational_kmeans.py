@@ -67,17 +67,6 @@ def test_lam_zero_is_lloyd(grouped_blobs):
     np.testing.assert_array_equal(model.labels_, lloyd.labels_)
 
 
-@pytest.mark.parametrize("lam", [0.0, 50.0, 500.0])
-@pytest.mark.parametrize("offset", [0.0, 1e4])
-def test_predict_returns_training_labels(grouped_blobs, lam, offset):
-    X, codes = grouped_blobs(n_groups=3, seed=5)
-    names = np.array(["red", "green", "blue"])[codes]
-    model = VariationalFairKMeans(5, lam=lam, random_state=0).fit(X + offset, sensitive_features=names)
-    np.testing.assert_array_equal(model.predict(X + offset, names), model.labels_)
-    few = np.arange(0, len(X), 7)
-    np.testing.assert_array_equal(model.predict(X[few] + offset, names[few]), model.labels_[few])
-
-
 def test_a_target_other_than_the_shares_of_the_data(grouped_blobs):
     X, codes = grouped_blobs(n_samples=2000, seed=2)
     by_name = VariationalFairKMeans(3, lam=500, init=X[:3], target={"1": 0.4, "0": 0.6})

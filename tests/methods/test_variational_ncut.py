@@ -188,22 +188,6 @@ def test_an_affinity_that_is_not_symmetric():
         )
 
 
-@pytest.mark.parametrize("affinity", ["nearest_neighbors", "precomputed"])
-def test_tags_say_what_the_input_is(affinity):
-    tags = VariationalFairNCut(affinity=affinity).__sklearn_tags__().input_tags
-    assert (tags.pairwise, tags.sparse) == (affinity == "precomputed",) * 2
-
-
-def test_more_clusters_than_nodes():
-    with pytest.raises(ValueError, match="n_clusters=7 is more than n_samples=6"):
-        VariationalFairNCut(7, affinity="precomputed").fit(np.ones((6, 6)), sensitive_features=[0, 1] * 3)
-
-
-def test_sparse_points_are_refused():
-    with pytest.raises(TypeError, match="parse data"):
-        VariationalFairNCut(2).fit(sp.eye_array(6, format="csr"), sensitive_features=[0, 1] * 3)
-
-
 @pytest.mark.parametrize(
     "init, message",
     [
@@ -260,11 +244,7 @@ def graphs(draw):
 def test_odd_graphs(case, lam, match_reference):
     W, codes, n_clusters = case
     model = VariationalFairNCut(
-        n_clusters,
-        lam=lam,
-        affinity="precomputed",
-        match_reference=match_reference,
-        max_iter=10,
+        n_clusters, lam=lam, affinity="precomputed", match_reference=match_reference, max_iter=10
     ).fit(W, sensitive_features=codes)
     assert set(model.labels_) == set(range(n_clusters))
     assert np.isfinite([step["objective"] for step in model.history_]).all()

@@ -128,14 +128,6 @@ def test_limits_give_nan():
     assert not math.isnan(kmedians_cost(wide, scored.labels))
 
 
-def test_one_cluster_has_no_dunn_index():
-    data = {**sample(), "labels": np.zeros(60, dtype=int), "n_clusters": 1}
-    scores = score(data)
-    assert math.isnan(scores["dunn_index"])
-    assert scores["ncut"] == 0.0
-    assert scores["fairness_ratio"] == 1.0
-
-
 def test_the_number_of_clusters_asked_for_counts():
     """A cluster without points is counted, although it has no label."""
     data = sample()

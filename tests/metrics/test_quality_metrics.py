@@ -70,6 +70,11 @@ def test_against_plain_numpy(n, d, n_clusters, seed):
     assert_allclose(sse(points, labels), expected, rtol=1e-11, atol=1e-12)
     expected = sum(cdist(points[labels == k], points[labels == k]).sum(axis=0).min() for k in means)
     assert_allclose(kmedians_cost(points, labels), expected, rtol=1e-11, atol=1e-12)
+    if len(means) > 1:
+        apart, same = cdist(points, points), np.equal.outer(labels, labels)
+        with np.errstate(divide="ignore"):
+            expected = apart[~same].min() / apart[same].max()
+        assert_allclose(dunn_index(points, labels), expected, rtol=1e-12)
     names = rng.permutation(n_clusters)
     assert_allclose(sse(points, names[labels]), sse(points, labels), rtol=1e-12, atol=1e-14)
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 from fairclust import FairCoreset, SociallyFairKMeans
-from fairclust.coreset import rows_of_groups, sensitivity_sample
+from fairclust.coreset import sensitivity_sample
 
 
 def drawn(seed=0, n=6000):
@@ -19,12 +19,6 @@ def drawn(seed=0, n=6000):
 def group_costs(X, codes, centers, weights):
     paid = weights * cdist(X, centers, "sqeuclidean").min(axis=1)
     return np.bincount(codes, weights=paid)
-
-
-def test_rows_of_groups_by_hand():
-    assert_array_equal(rows_of_groups(np.array([900, 80, 20]), 90), [35, 35, 20])
-    assert_array_equal(rows_of_groups(np.array([5, 4]), 100), [5, 4])
-    assert_array_equal(rows_of_groups(np.array([50, 50, 50]), 3), [1, 1, 1])
 
 
 def test_weights_sum_to_the_groups():

@@ -126,7 +126,7 @@ def test_no_setting_that_is_fair_enough():
         FairnessScorer("smallest_cluster_of_all")
 
 
-@pytest.mark.parametrize("name", [*WITH_CENTERS])
+@pytest.mark.parametrize("name", WITH_CENTERS)
 def test_verbose_prints_the_steps(name, people, capsys):
     X, sex = people
     getattr(fairclust, name)(2, random_state=0).fit(X, sensitive_features=sex)

@@ -50,13 +50,6 @@ def test_groups_as_the_second_argument(people, cls):
         cls(2).fit(*people)
 
 
-def test_a_search_without_routing_says_so_when_it_scores(people):
-    X, sex = people
-    search = GridSearchCV(PriceFairKMeans(2, n_init=1), {"n_clusters": [2]}, cv=2)
-    with pytest.warns(UserWarning, match="enable_metadata_routing=True"):
-        search.fit(X, sensitive_features=sex)
-
-
 def test_one_cluster_warns(people):
     X, sex = people
     with pytest.warns(UserWarning, match="n_clusters=1 puts all rows in one cluster"):
@@ -98,3 +91,10 @@ def test_a_search_without_metadata_routing_says_so(people, many):
         search.fit(X, sensitive_features=sex)
     with sklearn.config_context(enable_metadata_routing=True):
         assert search.fit(X, sensitive_features=sex).best_params_
+
+
+def test_a_search_without_routing_says_so_when_it_scores(people):
+    X, sex = people
+    search = GridSearchCV(PriceFairKMeans(2, n_init=1), {"n_clusters": [2]}, cv=2)
+    with pytest.warns(UserWarning, match="enable_metadata_routing=True"):
+        search.fit(X, sensitive_features=sex)

@@ -62,14 +62,8 @@ def check_command(X: np.ndarray, sex: np.ndarray, folder: Path) -> None:
 
 def main() -> None:
     needed = [line for line in requires("fairclust") or [] if "extra ==" not in line]
-    assert sorted(line.partition(">")[0] for line in needed) == [
-        "numba",
-        "numpy",
-        "pandas",
-        "scikit-learn",
-        "scipy",
-        "threadpoolctl",
-    ]
+    wanted = ["numba", "numpy", "pandas", "scikit-learn", "scipy", "threadpoolctl"]
+    assert sorted(line.partition(">")[0] for line in needed) == wanted
     for package in ("snakemake", "pyarrow", "pydantic", "matplotlib"):
         assert importlib.util.find_spec(package) is None, f"{package} is here: the environment is not empty"
     rng = np.random.default_rng(0)

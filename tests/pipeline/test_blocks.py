@@ -3,14 +3,8 @@
 import pytest
 from small import GENERATED, small_paper
 
-from fairclust.pipeline.blocks import (
-    count_cells,
-    derive_random_state,
-    estimated_minutes,
-    plan_blocks,
-)
+from fairclust.pipeline.blocks import count_cells, derive_random_state, estimated_minutes, plan_blocks
 from fairclust.pipeline.config import load_config
-from fairclust.pipeline.models import canonical_json
 
 CLASS = "fairclust.methods.VariationalFairKMeans"
 VFC = {"class": CLASS, "params": {"tol": 1e-4}, "grid": {"lam": [1, 10]}}
@@ -153,7 +147,3 @@ def test_random_state_depends_on_names_only():
     states = {derive_random_state(d, k, s) for d in "ab" for k in (2, 3) for s in range(10)}
     assert len(states) == 40
     assert all(0 <= state < 2**31 for state in states)
-
-
-def test_canonical_json_tells_true_from_one():
-    assert canonical_json(True) != canonical_json(1)

@@ -45,12 +45,6 @@ def test_what_was_written_is_read(tmp_path, cell, output):
     assert count_errors(output) == 1
 
 
-@pytest.mark.parametrize("most, size", [(1, 1), (255, 1), (256, 2), (65_536, 4)])
-def test_labels_are_stored_in_the_smallest_type(cell, most, size):
-    write_cell(cell, RECORD, np.array([0, most]))
-    assert read_labels(cell).dtype.itemsize == size
-
-
 def damaged(path):
     """Yield the file cut at every length, with every byte changed, and empty."""
     whole = path.read_bytes()

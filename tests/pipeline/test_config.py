@@ -9,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import GENERATED, small_config, small_paper
 
-from fairclust.pipeline.config import (
-    ConfigError,
-    load_config,
-    read_yaml,
-    resolve,
-    with_user_layer,
-)
+from fairclust.pipeline.config import ConfigError, load_config, read_yaml, resolve, with_user_layer
 
 
 def changed(path, value):
@@ -35,12 +29,10 @@ def changed(path, value):
         (("run", "papers"), ["vfc"], r"run.papers: there is no 'vfc'; there are none"),
         (("run", "datasets"), [], r"run: there is nothing to run; name `papers` or `datasets`"),
         (("run", "only"), {"methods": ["mm"]}, r"run.only.methods: there is no 'mm'; did you mean 'm'\?"),
-        (("run", "only"), {"method": ["m"]}, r"run.only.method"),
         (("run", "n_clusters"), {"a": [-1]}, r"run.n_clusters.a.0: .*greater than or equal to 2; found -1"),
         (("run", "n_clusters"), {"a": []}, r"run.n_clusters.a: .*at least 1 item"),
         (("run", "n_clusters"), {"b": [2]}, r"run.n_clusters: there is no 'b'"),
         (("run", "methods"), ["m", "m"], r"run.methods: 'm' occurs more than once"),
-        (("methods", "m", "seeds"), 2, r"methods.m.seeds: no such key"),
         (("methods", "m", "grid"), {"lam": []}, r"methods.m.grid.lam: .*at least 1 item"),
         (("methods", "m", "grid"), {"lam": [1, 1.0]}, r"methods.m.grid.lam: 1.0 occurs more than once"),
         (
@@ -59,7 +51,6 @@ def changed(path, value):
         (("results",), "a\0b", r"results: .* cannot be the folder of results"),
         (("results",), "a{b}c", r"results: .* cannot be the folder of results"),
         (("run", "seeds"), 10**9, r"run.seeds: 1000000000 seeds are more than the 10,000"),
-        (("methods", "m", "jobs"), {"mem": 1}, r"methods.m.jobs.mem: no such key; did you mean 'mem_mb'\?"),
         (
             ("methods", "m", "settings_of"),
             "mm",
@@ -82,16 +73,11 @@ def changed(path, value):
             ["balance", "sse"],
             r"report.fronts: 'sse' is the cost of every front already",
         ),
-        (("run", "dataset"), ["a"], r"run.dataset: no such key; did you mean 'datasets'\?"),
         (("run", "seeds"), 0, r"run.seeds: give a number of seeds"),
         (("run", "seeds"), [1, 1], r"run.seeds: 1 occurs more than once"),
         (("run", "seeds"), True, r"run.seeds: .*found the boolean true"),
-        (("run", "seeds"), [0, True], r"run.seeds.1: .*found the boolean true"),
-        (("jobs", "threads"), True, r"jobs.threads: .*found the boolean true"),
         (("limits", "cell_seconds"), float("inf"), r"limits.cell_seconds: .*finite number; found inf"),
-        (("results",), "//", r"results: '//' cannot be the folder of results"),
         (("results",), "~/results", r"results: '~/results' cannot be the folder of results"),
-        (("resuls",), "x", r"resuls: no such key; did you mean 'results'\?"),
         (("results",), ".", r"results: '.' cannot be the folder of results"),
         (("limits", "cell_seconds"), -1, r"limits.cell_seconds: .*greater than 0; found -1"),
         (
@@ -101,9 +87,7 @@ def changed(path, value):
         ),
         (("jobs", "mem_mb"), 100, r"jobs.mem_mb: .*greater than or equal to 800"),
         (("methods", "m", "class"), "KMeans", r"methods.m.class: .*found 'KMeans'"),
-        (("methods", "m", "gird"), {}, r"methods.m.gird: no such key; did you mean 'grid'\?"),
         (("datasets", "a", "n_clusters"), "two", r"datasets.a.n_clusters: .*found 'two'"),
-        (("datasets", "a", "scaling"), "l2", r"datasets.a.scaling: no such key; did you mean 'scale'\?"),
         (("datasets", "x/y"), GENERATED, r"datasets.x/y"),
         (("papers", "Bad-Name"), small_paper(), r"papers.Bad-Name"),
         *(
@@ -127,16 +111,6 @@ def test_all_problems_are_reported_at_once():
         load_config(raw, origin="my.yaml")
     assert str(caught.value).startswith("my.yaml cannot be used:\n  - run.datasets: there is no 'b'")
     assert "\n  - run.methods: there is no 'n'" in str(caught.value)
-
-
-def test_a_dataset_with_an_unknown_source():
-    table = {"title": "A", "source": "adlut", "sensitive": {"column": "sex"}, "n_clusters": 2}
-    raw = changed(("datasets", "a"), table)
-    raw["sources"] = {"adult": {"path": "adult.csv"}}
-    with pytest.raises(
-        ConfigError, match=r"data set 'a' reads the unknown source 'adlut'; did you mean 'adult'"
-    ):
-        load_config(raw)
 
 
 # Layers
@@ -313,41 +287,18 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-KEYS = [
-    ("run",),
-    ("run", "datasets"),
-    ("run", "papers"),
-    ("run", "only"),
-    ("run", "seeds"),
-    ("run", "n_clusters"),
-    ("datasets",),
-    ("datasets", "a"),
-    ("datasets", "a", "scale"),
-    ("datasets", "a", "source"),
-    ("datasets", "a", "settings"),
-    ("methods",),
-    ("methods", "m"),
-    ("methods", "m", "grid"),
-    ("methods", "m", "jobs"),
-    ("papers",),
-    ("papers", "doe"),
-    ("catalogues",),
-    ("also",),
-    ("reuse",),
-    ("sources",),
-    ("limits",),
-    ("jobs",),
-    ("score",),
-    ("report",),
-    ("mirror",),
-]
+SECTIONS = "run datasets methods papers catalogues also reuse sources limits jobs score report mirror"
+WITHIN = (
+    "run.datasets run.papers run.only run.seeds run.n_clusters datasets.a datasets.a.scale datasets.a.source "
+)
+WITHIN += "datasets.a.settings methods.m methods.m.grid methods.m.jobs papers.doe"
 
 
-@given(st.sampled_from(KEYS), json_values)
+@given(st.sampled_from([*SECTIONS.split(), *WITHIN.split()]), json_values)
 @settings(deadline=None, max_examples=60)
-def test_every_wrong_value_gives_a_config_error(path, value):
+def test_every_wrong_value_gives_a_config_error(key, value):
     with suppress(ConfigError):
-        load_config(changed(path, value))
+        load_config(changed(key.split("."), value))
 
 
 def test_an_unknown_key_may_be_called_like_a_type():

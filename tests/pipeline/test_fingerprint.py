@@ -133,15 +133,6 @@ def test_every_way_to_use_another_module_is_followed(package, text):
     assert package("more", "print()\n" + more)[0] != before[0]
 
 
-def test_methods_share_kernels_but_not_each_other():
-    closure = fingerprint.code_closure(
-        "fairclust.methods.variational.variational_kmeans:VariationalFairKMeans"
-    )
-    modules = {name.partition(":")[0] for name in closure}
-    assert {"fairclust.base", "fairclust.kernels.assignment", "fairclust.kernels.tiles"} <= modules
-    assert not {"fairclust.methods.kmeans", "fairclust.methods.random_labels"} & modules
-
-
 def test_a_scorer_is_the_code_of_its_metrics():
     metrics = [METRICS[name] for name in ("balance", "sse")]
     closure = fingerprint.code_closure(

@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 from small import small_config, small_paper
 
-from fairclust.pipeline.config import ConfigError, load_config, shipped_config
-from fairclust.pipeline.models import GridSpec
-from fairclust.pipeline.papers import ReasonSpec
+from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +29,6 @@ def with_paper(**changes):
     [
         ({"year": 1066}, r"papers.doe.year: .*found 1066"),
         ({"experiments": []}, r"papers.doe.experiments: .*at least 1"),
-        ({"citaton": "x"}, r"papers.doe.citaton: no such key; did you mean 'citation'\?"),
         (
             {"experiments": [{"datasets": ["a"], "methods": ["mm"]}]},
             r"papers.doe.experiments.0.methods: there is no 'mm'; did you mean 'm'\?",
@@ -74,20 +71,6 @@ def test_errors_name_the_key_and_the_fix(changes, message):
 
 def test_a_table_may_have_a_data_set_that_is_not_in_the_catalogue():
     load_config(with_paper(tables={"t": {"number": "1", "title": "T", "stand_ins": {"far": ["a"]}}}))
-
-
-def test_a_reason_fits_only_what_it_names():
-    reason = ReasonSpec(dataset="a", metric="sse", reason="so")
-    assert reason.fits("a", "anything", "sse")
-    assert not reason.fits("b", "anything", "sse")
-    assert not reason.fits("a", "anything", "balance")
-
-
-def test_a_fixed_parameter_replaces_a_grid_of_it():
-    below = GridSpec(params={"tol": 1, "n": 2}, grid={"lam": [1, 2], "mu": [1]})
-    assert GridSpec(params={"lam": 5}, grid={"n": [3, 4]}).over(below) == GridSpec(
-        params={"tol": 1, "lam": 5}, grid={"mu": [1], "n": [3, 4]}
-    )
 
 
 # Reported values
@@ -178,8 +161,8 @@ def test_a_file_of_programs_needs_its_columns(tmp_path):
 
 
 @pytest.mark.parametrize("paper", ["vfc", "fmc", "bfkm", "sfairsc"])
-def test_the_shipped_values_of_programs_stand_beside_reported_ones(paper):
-    spec = shipped_config(ROOT).papers[paper]
+def test_the_shipped_values_of_programs_stand_beside_reported_ones(paper, catalogue):
+    spec = catalogue.papers[paper]
     values = load_programs(
         ROOT / f"config/papers/{paper}_programs.csv", {name: one.kind for name, one in spec.programs.items()}
     )

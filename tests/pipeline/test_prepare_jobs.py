@@ -68,7 +68,8 @@ def test_a_damaged_record_is_named(source, content):
         prepared(source)
 
 
-def test_the_rule_download_fails_with_source_reason_and_fix(source, tmp_path):
+def test_the_rule_download_fails_with_source_reason_and_fix(source, tmp_path, monkeypatch):
+    monkeypatch.setattr("fairclust.datasets.download.BACKOFF", 0.0)
     check_downloads(SimpleNamespace(input={"": [str(source)]}))
     check_downloads(SimpleNamespace(input={}))
     obtain_source("gone", FAR, tmp_path / "gone", {"mirrors": [str(tmp_path / "none")], "again": ""})

@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,52 +11,22 @@ from small import GENERATED, small_config, small_paper
 from fairclust.datasets.spec import SourceSpec
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.blocks import Block, block_params
-from fairclust.pipeline.config import ConfigError, load_config, read_yaml
+from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.results_folder import write_digests
 from fairclust.pipeline.rule_inputs import REMADE, RuleInputs
 
 ROOT = Path(__file__).parents[2]
 KMEANS = {"class": "fairclust.methods.KMeans"}
-VFC = {
-    "class": "fairclust.methods.VariationalFairKMeans",
-    "grid": {"lam": [1, 10]},
-}
+VFC = {"class": "fairclust.methods.VariationalFairKMeans", "grid": {"lam": [1, 10]}}
 FAR = {"file": "far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 DEAR = {"kmedians_cost", "dunn_index", "ncut"}
-
-
-@cache
-def shipped():
-    raw = read_yaml(ROOT / "config/config.yaml")
-    places = [str(ROOT / place) for place in raw["catalogues"]]
-    return RuleInputs(load_config({**raw, "catalogues": places}))
 
 
 # The default configuration
 
 
-def test_a_table_of_the_default_configuration_needs_its_own_blocks_and_no_others():
-    inputs = shipped()
-    needed = inputs.shown["vfc"]["tables"]["table3"].needs
-    rows = load_reported(inputs.config.papers["vfc"].reported)
-    spec = inputs.config.papers["vfc"].tables["table3"]
-    mine = rows[rows.table == spec.number]
-    datasets = {*mine.dataset, "census_like"}
-    methods = {*mine.method, *spec.ours, spec.control}
-    assert {at[0] for at in needed} == datasets
-    assert (
-        {at[1] for at in needed}
-        == methods
-        == {"vfc_kmeans", "bera", "vfc_kmeans_accelerated", "price_kmeans", "kmeans"}
-    )
-    assert len(needed) == len(set(needed)) == 6 * 5
-    packs = inputs.packs(needed)
-    assert len(packs) == len(set(packs)) < len(inputs.packs()) / 2
-
-
-def test_every_block_is_in_one_job():
-    inputs = shipped()
+def test_every_block_is_in_one_job(inputs):
     packed = [block for blocks in inputs.jobs.values() for block in blocks]
     assert sorted(block.stem for block in packed) == sorted(block.stem for block in inputs.blocks)
     for name, blocks in inputs.jobs.items():
@@ -65,15 +34,6 @@ def test_every_block_is_in_one_job():
         assert (dataset, job) == (blocks[0].dataset, f"{blocks[0].method}-{blocks[0].name}")
         assert inputs.minutes(dataset, job) <= inputs.config.jobs.minutes or len(blocks) == 1
         assert len({inputs.config.methods[block.method].input for block in blocks}) == 1
-
-
-def test_papers_have_targets_of_their_own():
-    inputs = shipped()
-    for paper in inputs.config.run.papers:
-        files = [file for _, file in inputs.shown_tables(paper) + inputs.shown_figures(paper)]
-        assert files
-        assert all(Path(file).parent.name == paper for file in files)
-        assert set(files) < set(inputs.targets())
 
 
 # Small configurations
@@ -226,29 +186,6 @@ def test_a_wider_grid_changes_only_the_parameters_of_its_own_jobs(tmp_path):
     }
 
 
-def test_a_figure_of_points_needs_them_unscaled(tmp_path):
-    inputs = RuleInputs(config(tmp_path))
-    assert inputs.planes("doe") == ["results/data/plane/b"]
-
-
-def test_fronts_are_a_figure_for_each_data_set(tmp_path):
-    inputs = RuleInputs(config(tmp_path, report={"fronts": ["balance"], "formats": ["png"]}))
-    assert "results/figures/fronts/a.png" in inputs.targets()
-    assert {at[0] for at in inputs.shown["fronts"]["figures"]["a"].needs} == {"a"}
-    assert inputs.specs["fronts"].figures["b"].datasets == ["b"]
-
-
-def test_targets_without_a_page_or_overview(tmp_path):
-    quiet = {"overview": False, "fronts": [], "html": False}
-    found = RuleInputs(load_config(small_config(report=quiet))).targets()
-    assert found == [
-        "results/scores/scores.parquet",
-        "results/scores/leaderboard.csv",
-        "results/data/prepared/a",
-        "results/.complete",
-    ]
-
-
 @pytest.mark.parametrize(
     "methods, message",
     [
@@ -271,37 +208,6 @@ def test_targets_without_a_page_or_overview(tmp_path):
 def test_a_class_that_does_not_exist_stops_the_plan(methods, message):
     with pytest.raises(ConfigError, match=message):
         RuleInputs(load_config(small_config(methods=methods))).check_classes()
-
-
-@pytest.mark.parametrize(
-    "reported, message",
-    [
-        ("1,a,two,vfc,sse,5\n", r"doe\.csv.*'n_clusters'.* no whole number, in line\(s\) \[2\]"),
-        ("1,a\n", r"doe\.csv: an empty name in line\(s\) \[2\]"),
-    ],
-)
-def test_reported_values_that_cannot_be_planned_name_the_line(tmp_path, reported, message):
-    with pytest.raises(ConfigError, match=message):
-        _ = RuleInputs(config(tmp_path, reported=reported)).shown
-
-
-def test_a_file_of_reported_values_that_is_not_there_is_named(tmp_path):
-    inputs = RuleInputs(config(tmp_path, more={"reported": str(tmp_path / "none.csv")}))
-    with pytest.raises(ConfigError, match=r"none\.csv cannot be read"):
-        _ = inputs.shown
-
-
-def test_rule_inputs_of_a_hundred_thousand_cells_make_no_cell_objects(monkeypatch, tmp_path):
-    def no_cells(*_):
-        raise AssertionError("the plan makes cells")
-
-    monkeypatch.setattr(Block, "cells", no_cells)
-    many = {"vfc": {**VFC, "grid": {"lam": list(range(500))}}, "kmeans": KMEANS}
-    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, methods=many))
-    assert inputs.targets() and inputs.configuration_digest()
-    for name in inputs.jobs:
-        inputs.minutes(*name.split("/"))
-        inputs.fit_digest(*name.split("/"))
 
 
 # Jobs depend on the content of a user's own files
@@ -370,6 +276,19 @@ def test_provenance_keeps_only_used_settings_and_no_paths(tmp_path):
     assert str(tmp_path) not in json.dumps(kept)
 
 
+def test_rule_inputs_of_a_hundred_thousand_cells_make_no_cell_objects(monkeypatch, tmp_path):
+    def no_cells(*_):
+        raise AssertionError("the plan makes cells")
+
+    monkeypatch.setattr(Block, "cells", no_cells)
+    many = {"vfc": {**VFC, "grid": {"lam": list(range(500))}}, "kmeans": KMEANS}
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, methods=many))
+    assert inputs.targets() and inputs.configuration_digest()
+    for name in inputs.jobs:
+        inputs.minutes(*name.split("/"))
+        inputs.fit_digest(*name.split("/"))
+
+
 def test_two_modules_each_see_the_damage_in_their_own_results(tmp_path, monkeypatch):
     """Each has a prefix, so its results lie elsewhere than the configuration says."""
     monkeypatch.setenv(REMADE, "{}")
@@ -384,8 +303,15 @@ def test_two_modules_each_see_the_damage_in_their_own_results(tmp_path, monkeypa
             [str(place / "scores" / name) for name in ("scores.csv", "runs.csv")], place / "logs/scores.log"
         )
     (places[1] / "scores/scores.csv").write_text("2")
-    for _ in range(
-        2
-    ):  # the second time as in the processes of jobs, which have the variable of the main process
+    # The second time is as in the processes of jobs, which have the variable of the main process.
+    for _ in range(2):
         assert [RuleInputs(config, place).remade("scores") for place in places] == [0, 1]
         (places[1] / "scores/scores.csv").unlink(missing_ok=True)
+
+
+def test_papers_have_targets_of_their_own(inputs):
+    for paper in inputs.config.run.papers:
+        files = [file for _, file in inputs.shown_tables(paper) + inputs.shown_figures(paper)]
+        assert files
+        assert all(Path(file).parent.name == paper for file in files)
+        assert set(files) < set(inputs.targets())

@@ -23,30 +23,21 @@ from fairclust.pipeline.summary import describe, require_complete
 
 def record(key="a", status="ok", *, params=None, **more):
     found = {
-        "dataset": "toy",
-        "method": "odd",
-        "n_clusters": 3,
-        "class": "odd.Odd",
-        "fingerprint": "f",
-        "key": key,
-        "status": status,
-        "reason": "" if status == "ok" else "because",
-        "params": params or {},
-        "seed": 0,
-        "random_state": 5,
-        "wall_seconds": 1.5,
-        "cpu_seconds": 1.0,
-        "finished": 10.0,
-        "git_commit": "c",
-        "versions": {"numpy": "2.1"},
-        **more,
+        **{
+            "dataset": "toy",
+            "method": "odd",
+            "n_clusters": 3,
+            "class": "odd.Odd",
+            "fingerprint": "f",
+            "key": key,
+        },
+        **{"status": status, "reason": "" if status == "ok" else "because", "params": params or {}},
+        **{"seed": 0, "random_state": 5, "wall_seconds": 1.5, "cpu_seconds": 1.0, "finished": 10.0},
+        **{"git_commit": "c", "versions": {"numpy": "2.1"}, **more},
     }
     if status == "ok":
         found = {
-            "n_rows": 4,
-            "n_features": 2,
-            "n_groups": 2,
-            "data_hash": "d",
+            **{"n_rows": 4, "n_features": 2, "n_groups": 2, "data_hash": "d"},
             "metrics": {"sse": 2.5, "balance": 0.5, "clustering_error": 0.25, "ncut": None},
             "counts": {"f": [1, 1], "m": [2, 0]},
             "estimator": {"n_iter_": 7, "converged_": True, "nll_": 3.5},
@@ -100,11 +91,6 @@ def test_only_what_is_needed_is_loaded_and_in_this_order(packs):
     assert load_cells(packs, [["far", "odd", 3]])[0].dataset.tolist() == ["far"]
     assert load_cells(packs, [("toy", "odd", 4), ("toy", "other", 3)])[0].empty
     assert load_cells(packs, [FAR])[1].empty
-
-
-def test_labels_of_a_cell(packs):
-    np.testing.assert_array_equal(labels_of(packs[0], "aa"), [0, 1, 2, 0])
-    assert labels_of(packs[0], "bb") is None
 
 
 def test_a_cell_with_damaged_labels_is_removed_so_that_the_next_run_fits_it(packs, tmp_path):

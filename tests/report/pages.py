@@ -65,33 +65,15 @@ def made_up_board():
     values = [
         ("adult", "vfc_kmeans", "sse", 9984.01, 9984.5, "as printed", "reproduced", "yes", 9000, ""),
         ("adult", "vfc_kmeans", "fairness_error", 0.02, 0.021, "as printed", "reproduced", "yes", 9000, ""),
-        (
-            "bank_3",
-            "bera",
-            "sse",
-            10300.0,
-            10020.0,
-            "matched fairness",
-            "better",
-            "lower",
-            None,
-            "Because.",
-        ),
+        ("bank_3", "bera", "sse", 10300.0, 10020.0, "matched fairness", "better", "lower", None, "Because."),
         ("bank_3", "bera", "balance", np.nan, 0.44, "matched fairness", "better", "", None, ""),
         ("synthetic", "bera", "sse", 758.43, np.nan, "", "not run", "", None, "no data"),
     ]
     lines = [
         {
             **base,
-            **{
-                "dataset": d,
-                "method": m,
-                "metric": metric,
-                "reported": r,
-                "mean": mean,
-                "low": mean - 9,
-                "high": mean + 9,
-            },
+            **{"dataset": d, "method": m, "metric": metric, "reported": r},
+            **{"mean": mean, "low": mean - 9, "high": mean + 9},
             **{"kind": kind, "verdict": verdict, "agrees": agrees, "lam": lam, "reason": reason},
             **({"seeds": 0, "sd": None, "low": None, "high": None} if np.isnan(mean) else {}),
         }

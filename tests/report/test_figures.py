@@ -18,11 +18,7 @@ from fairclust.report.figures import PLOTS, FigureData, make_figure
 from fairclust.report.material import Material
 
 METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM"}
-NAMES = Names(
-    datasets={"adult": "Adult", "ds577": "DS-577"},
-    methods=METHODS,
-    order=METHODS,
-)
+NAMES = Names(datasets={"adult": "Adult", "ds577": "DS-577"}, methods=METHODS, order=METHODS)
 AXES = {
     "front": {"x": "sse", "y": ["balance", "delta"]},
     "bands": {"x": "sse", "y": ["balance"]},
@@ -112,17 +108,6 @@ def test_a_figure_says_why_it_has_no_data(plot, cells, steps, tmp_path):
         assert "no cell was run" in found or "not prepared" in found
 
 
-def test_other_data_sets_methods_and_k_are_left_out(cells, tmp_path, monkeypatch):
-    seen = {}
-    monkeypatch.setitem(
-        PLOTS, "front", lambda material: seen.setdefault("m", material) and PLOTS["terms"](material)
-    )
-    given = spec("front", methods=["kmeans"], n_clusters=[5])
-    make_figure(material_of(cells), given, None, tmp_path / "f", ["png"])
-    kept = seen["m"].cells
-    assert (set(kept.dataset), set(kept.method), set(kept.n_clusters)) == ({"adult"}, {"kmeans"}, {5})
-
-
 def settings(*rows):
     """Make cells of BFKM on DS-577 from rho, lambda, fairness ratio, SSE and seed."""
     return frame(
@@ -168,13 +153,6 @@ def test_marks_are_means_over_the_starts_with_a_standard_deviation():
     spread = np.std([100, 104], ddof=1)
     assert any(np.allclose(bar, [[102 - spread, 0.7], [102 + spread, 0.7]]) for bar in bars)
     assert "means over 2 starts" in words(found)
-
-
-def test_one_method_far_off_does_not_squeeze_the_others(cells):
-    far = tradeoff("adult", "bfkm", 3, cost=99_000.0)
-    found = sheet("front", pd.concat([cells, frame(far)], ignore_index=True), n_clusters=[3])
-    assert "settings of BFKM that cost more than the panel shows: 1, up to" in words(found)
-    assert all(axes.get_xlim()[1] < 2_000 for axes in found.panels if axes.lines)
 
 
 def test_lambda_on_the_axis_cost_left_and_error_right(cells):
@@ -243,3 +221,10 @@ def test_points_are_drawn_from_stored_labels(tmp_path):
         assert len({*zip(colours, wanted, strict=True)}) == 3
     write_skipped(tmp_path / "plane", "ds577", "no network")
     assert "no network" in words(sheet("clusters", balanced, **given))
+
+
+def test_one_method_far_off_does_not_squeeze_the_others(cells):
+    far = tradeoff("adult", "bfkm", 3, cost=99_000.0)
+    found = sheet("front", pd.concat([cells, frame(far)], ignore_index=True), n_clusters=[3])
+    assert "settings of BFKM that cost more than the panel shows: 1, up to" in words(found)
+    assert all(axes.get_xlim()[1] < 2_000 for axes in found.panels if axes.lines)

@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairclust.pipeline.names import Names
-from fairclust.report.leaderboard import (
-    dominated_areas,
-    load_leaderboard,
-    make_leaderboard,
-    on_equal_terms,
-)
+from fairclust.report.leaderboard import dominated_areas, load_leaderboard, make_leaderboard, on_equal_terms
 
 NAMES = Names(
     datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},
@@ -43,13 +38,6 @@ def area(x, y):
     found = dominated_areas(x, y, np.array([0] + [1] * (len(x) - 2) + [2]), 4)
     assert found[[0, 2, 3]].tolist() == pytest.approx([1, 0.45, 0])
     return float(found[1])
-
-
-def test_area_by_hand():
-    assert area([0.0], [1.0]) == 1
-    assert area([0.5, 0.0], [1.0, 0.5]) == pytest.approx(0.75)
-    # Dominated points and points outside of the box add nothing.
-    assert area([0.5, 0.0, 0.6, 1.5, 0.2], [1.0, 0.5, 0.7, 2.0, -1.0]) == pytest.approx(0.75)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=8))

@@ -16,9 +16,7 @@ from frames import frame as table
 from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
 from fairclust.report.answers import answers_table, cheapest, full_fairness
-from fairclust.report.charts import front_chart, tick_text, ticks
-from fairclust.report.leaderboard import FAIRNESS
-from fairclust.report.page_tables import columns_table, shares_tables
+from fairclust.report.charts import front_chart
 from fairclust.report.selection import best_starts
 from fairclust.report.settings import SHOWN, make_settings
 
@@ -174,10 +172,6 @@ def test_a_users_own_data_have_no_papers_but_every_setting(tmp_path):
         ["0", "9", "33.3%", "66.7%"],
         ["1", "11", "18.2%", "81.8%"],
     ]
-
-
-def test_fronts_come_before_the_papers(page):
-    assert page.ids.index("fronts") < page.ids.index("papers") < page.ids.index("leaderboard")
 
 
 def test_the_leaderboard_states_its_rule_and_its_starts(page, html):
@@ -355,29 +349,3 @@ def test_settings_say_what_varies_and_what_is_certified():
     assert found.setting.tolist() == ["λ = 5, rho = 2", "λ = 5, rho = 3.5", "", ""]
     # The second fit bounds another cost than the sum of squares.
     assert found.excess_sse.tolist() == pytest.approx([1e-4, np.nan, np.nan, np.nan], nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    "low, high, expected",
-    [
-        (0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
-        (9480, 10520, [9500, 9750, 10000, 10250, 10500]),
-        (-0.01, 0.11, [0, 0.025, 0.05, 0.075, 0.1]),
-    ],
-)
-def test_ticks_are_round(low, high, expected):
-    assert ticks(low, high) == pytest.approx(expected)
-
-
-def test_tick_texts():
-    texts = [tick_text(v) for v in (0.30000000000000004, 9750, 10250, 2.5e6, 0, np.float64(-0.5))]
-    assert texts == ["0.3", "9750", "10.25k", "2.5M", "0", "-0.5"]
-
-
-@pytest.mark.parametrize("make", [columns_table, shares_tables])
-def test_without_any_fit_there_are_no_tables_of_groups(make):
-    text, number = pd.Series([], dtype="str"), pd.Series([], dtype=float)
-    points = pd.DataFrame(
-        {"dataset": text, "n_clusters": number, "by_column": text, "counts": text, FAIRNESS[0]: number}
-    )
-    assert not make(points, None)

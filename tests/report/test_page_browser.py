@@ -5,10 +5,7 @@ from pages import made_up_scores, make_page_folder
 
 from browser import CHROMIUM, Page
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
 
 
 @pytest.fixture(scope="module")

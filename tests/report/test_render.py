@@ -4,14 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.report.render import (
-    escape_latex,
-    escape_markdown,
-    lam,
-    number,
-    percent,
-    spread_text,
-)
+from fairclust.report.render import escape_latex, escape_markdown, lam, number, percent
 from fairclust.report.table import Table
 
 
@@ -24,14 +17,6 @@ def test_numbers_for_readers():
     assert percent(0.0001) == percent(-0.0001) == "0.0 %"
     assert percent(np.nan) == "–"
     assert lam(9000.0) == "9,000" and lam(0.05) == "0.05" and lam(np.nan) == "–"
-
-
-def test_spreads_for_readers():
-    assert spread_text(10.04, 0.5, 1, 9.0) == "10.0 ± 0.5, best 9.0"
-    assert spread_text(10.04, 0.0, 1, 10.01) == "10.0 ± 0.0"
-    assert spread_text(10.0, math.nan, 1, 10.0) == "10.0"
-    assert spread_text(math.inf, math.nan, 1, 3.0) == "∞, best 3.0"
-    assert spread_text(math.nan, math.nan, 1) == "–"
 
 
 def test_latex_prints_the_text_unchanged():

@@ -8,9 +8,7 @@ import pytest
 from frames import cell, frame
 
 from fairclust.pipeline.columns import TIMES
-from fairclust.pipeline.config import shipped_config
 from fairclust.pipeline.reported import OF_DATA, load_programs, load_reported
-from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.scores import load_scores
 from fairclust.report.verdicts import table_rows
 
@@ -19,11 +17,6 @@ PAPERS = ("vfc", "fmc", "bfkm")
 SEEDS = 5
 AGREES = {"reproduced", "on the front"}
 PASSES = {*AGREES, "better", "reached by a start", "as the published program"}
-
-
-@pytest.fixture(scope="module")
-def inputs():
-    return RuleInputs(shipped_config(ROOT))
 
 
 @pytest.fixture(scope="module")

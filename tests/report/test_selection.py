@@ -1,22 +1,10 @@
-import math
-
 import numpy as np
-import pandas as pd
 import pytest
 from a_paper import reported
 from frames import cell, frame
 
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.selection import (
-    Level,
-    best_starts,
-    choose,
-    choose_best,
-    choose_printed,
-    describe,
-    reported_level,
-    spread,
-)
+from fairclust.report.selection import Level, choose, choose_best, reported_level
 
 BY_LAM = MatchSpec(fairness="fairness_error")
 BY_COST = MatchSpec(fairness="fairness_ratio", order="sse")
@@ -45,18 +33,6 @@ def cells():
     )
 
 
-def test_spread():
-    found = spread(pd.Series([1.0, 2.0, np.nan, 6.0]))
-    assert (found.mean, found.low, found.high, found.n) == (3.0, 1.0, 6.0, 3)
-    assert found.sd == pytest.approx(math.sqrt(7))
-    assert (found.best("sse"), found.best("balance")) == (1.0, 6.0) and math.isnan(found.best("min_distance"))
-    single = spread(pd.Series([4.0]))
-    assert single.mean == 4.0 and math.isnan(single.sd)
-    infinite = spread(pd.Series([4.0, np.inf]))
-    assert math.isinf(infinite.mean) and math.isnan(infinite.sd)
-    assert spread(pd.Series([np.nan])).n == 0
-
-
 def test_the_mean_over_the_starts_chooses(cells):
     choice = choose(cells, 0.015, BY_LAM)
     assert (choice.lam, choice.n_ok, choice.n_all, choice.setting) == (8.0, 2, 2, "lam=8")
@@ -72,12 +48,6 @@ def test_missing_starts_are_reported(cells):
     assert choice.note == "1 of 2 starts ended well, others: timeout"
 
 
-def test_no_setting_is_fair_enough(cells):
-    choice = choose(cells, 0.001, BY_LAM)
-    assert choice.lam == 9.0 and not choice.reached
-    assert "no setting of the grid reaches the level 0.001" in choice.note
-
-
 def test_the_cheapest_that_is_fair_enough():
     grid = [(500, 1, 0.7, 480.0), (1800, 1, 0.81, 518.0), (1800, 9, 0.805, 515.0), (5000, 1, 0.9, 530.0)]
     cells = frame(
@@ -90,37 +60,6 @@ def test_the_cheapest_that_is_fair_enough():
     assert choose(cells, 0.6, MatchSpec(fairness="fairness_ratio")).spread("sse").mean == 480.0
     assert choose_best(cells, "fairness_ratio").spread("sse").mean == 530.0
     assert choose_best(cells, "sse").setting == "lam=1, rho=500"
-
-
-def test_nothing_to_choose_from(cells):
-    assert choose(cells[:0]).note == "not in this run"
-    lost = choose(cells[cells.status == "timeout"])
-    assert (lost.note, lost.n_ok, lost.n_all) == ("timeout: too long", 0, 1)
-    secret = frame([start(1, 0, 0.1, 1.0, status="error", reason="no /home/anna/data.csv here")])
-    assert "anna" not in choose(secret).note
-
-
-def test_printed_settings(cells):
-    choice = choose_printed(cells, 5.0, {})
-    assert (choice.lam, choice.setting, choice.note) == (5.0, "lam=5", "")
-    missing = choose_printed(cells, 4.0, {})
-    assert missing.n_ok == 0 and missing.note == "not run with the published setting lam=4"
-    two = frame(
-        cell("town", "own", 10, 5, 0, params={"solver": solver}, sse=sse, objective=sse)
-        for solver, sse in (("mm", 10.0), ("fast", 9.0))
-    )
-    assert choose_printed(two, 5.0, {"solver": "mm"}).spread("sse").mean == 10.0
-    both = choose_printed(two, 5.0, {})
-    assert both.spread("sse").mean == 9.0 and "2 settings fit what is published" in both.note
-
-
-def test_best_starts(cells):
-    assert best_starts(cells)[["lam", "seed"]].values.tolist() == [[0, 0], [5, 0], [8, 0], [9, 0]]
-    assert choose(cells, 0.04, BY_LAM).cell.seed == 0
-    assert best_starts(cells[:0]).empty
-    # A start that failed is not the best, whatever its objective.
-    failed = cells.assign(status=np.where(cells.seed == 0, "error", cells.status))
-    assert best_starts(failed)[["lam", "seed"]].values.tolist() == [[0, 1], [5, 1], [8, 1]]
 
 
 def test_levels_are_within_the_printed_digits(tmp_path):
@@ -148,9 +87,3 @@ def test_a_level_at_its_edge_is_reached():
     at_edge = frame([start(1, 0, 0.025, 1.0)])
     assert choose(at_edge, 0.02 + 0.005, BY_LAM).reached
     assert not choose(frame([start(1, 0, 0.0251, 1.0)]), 0.025, BY_LAM).reached
-
-
-def test_rules_in_words():
-    assert "the smallest lambda is shown whose mean fairness error is within the level" in describe(BY_LAM)
-    assert "between the two settings on both sides of the level with the best mean SSE" in describe(BY_COST)
-    assert "lowest mean objective" in describe(None)

@@ -60,13 +60,6 @@ def test_a_metric_by_k(cells):
     assert "lines: means over 2 starts, with a standard deviation to each side" in found.notes
 
 
-def test_of_several_settings_at_one_lambda_the_lowest_objective_is_drawn(cells):
-    other = cells.assign(params='{"x": 1.0}', average_balance=0.9, objective=99.0)
-    found = sheet("metric_by_k", pd.concat([cells, other]), ["lastfm"], y=["average_balance"])
-    np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [0.2, 0.3])
-    assert any("lowest objective" in note for note in found.notes)
-
-
 def test_shares_are_those_of_the_best_start(cells):
     found = sheet("group_shares", cells, ["lastfm"])
     assert len(found.panels) == 2
@@ -85,3 +78,10 @@ def test_shares_without_a_table_are_those_of_the_largest_lambda(cells):
     assert [bar.get_height() for bar in found.panels[0].patches][1] == pytest.approx(0.9)
     at_one = sheet("group_shares", frame(rows), ["lastfm"], lam=5)
     assert [bar.get_height() for bar in at_one.panels[0].patches][1] == pytest.approx(0.1)
+
+
+def test_of_several_settings_at_one_lambda_the_lowest_objective_is_drawn(cells):
+    other = cells.assign(params='{"x": 1.0}', average_balance=0.9, objective=99.0)
+    found = sheet("metric_by_k", pd.concat([cells, other]), ["lastfm"], y=["average_balance"])
+    np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [0.2, 0.3])
+    assert any("lowest objective" in note for note in found.notes)

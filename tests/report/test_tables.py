@@ -93,14 +93,6 @@ def test_the_csv_has_full_numbers(values, cells, tmp_path):
     assert pd.isna(found.loc[("town", "mine"), "verdict"])
 
 
-def test_verdicts_list_every_reported_value_of_the_table(values, cells, tmp_path):
-    made(tmp_path, SPEC, values, cells)
-    found = pd.read_csv(tmp_path / "t.verdicts.csv")
-    assert len(found) == 5
-    assert set(found.verdict[found.method == "rival"]) == {"less fair"}
-    assert (found.table.astype(str) == "1").all()
-
-
 def test_methods_side_by_side(values, cells, tmp_path):
     text = made(tmp_path, {**SPEC, "layout": "datasets"}, values, cells)
     head = next(line for line in text.splitlines() if line.startswith("| data set"))
@@ -116,11 +108,6 @@ def test_two_lambdas_of_a_method_side_by_side(tmp_path):
     cells = frame([start("own", 4, 0, 100.0, 0.1), start("own", 8, 0, 120.0, 0.1)])
     text = made(tmp_path, {"layout": "datasets"}, values, cells)
     assert "100.0 (100.0; 0.0 %)" in text and "120.0 (120.0; 0.0 %)" in text
-
-
-def test_two_tables_of_a_paper_in_one(values, cells, tmp_path):
-    text = made(tmp_path, {"number": "III and IV"}, values, cells)
-    assert text.startswith("# P &amp; Q, Tables III and IV: A table")
 
 
 def test_a_table_without_any_cell_is_made(values, cells, tmp_path):

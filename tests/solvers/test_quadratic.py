@@ -5,12 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from fairclust.methods.price.criteria import share_bounds
-from fairclust.methods.price.quadratic import (
-    nonnegative_minimum,
-    step_of_bands,
-    step_of_equal_shares,
-    step_of_rows_that_bind,
-)
+from fairclust.methods.price.quadratic import step_of_equal_shares, step_of_rows_that_bind
 
 
 def curved(n_groups, n_clusters, seed):
@@ -34,7 +29,8 @@ def test_step_of_equal_shares_solves_the_model():
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_both_steps_of_bands_are_that_of_the_dense_system(scale, seed):
+@pytest.mark.parametrize("sparse", [False, True])
+def test_step_of_bands_against_nnls(sparse, scale, seed):
     n_groups, n_clusters, damping = 5, 4, 0.3
     blocks, mass, shares = curved(n_groups, n_clusters, seed)
     criterion = share_bounds(0.8 * shares, shares / 0.8)
@@ -43,14 +39,12 @@ def test_both_steps_of_bands_are_that_of_the_dense_system(scale, seed):
     slack = criterion.rows @ mass
     hessian = np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(y.size, y.size)
     hessian += damping * np.eye(y.size)
-    dense = nonnegative_minimum(hessian, -slack.ravel() - hessian @ y.ravel(), y.ravel())
+    root = np.linalg.cholesky(hessian)
+    best = nnls(root.T, np.linalg.solve(root, slack.ravel() + hessian @ y.ravel()))[0]
     # If the curvature is `scale` times as large, the multipliers are `scale` times as small.
-    blocks, damping, y = scale * blocks, scale * damping, y / scale
-    for found in (
-        step_of_bands(blocks, slack, criterion.low, criterion.high, y, damping),
-        step_of_rows_that_bind(criterion.rows, blocks, slack, y, damping),
-    ):
-        np.testing.assert_allclose(scale * found.ravel(), dense, atol=1e-8)
+    scaled = scale * blocks, slack, y / scale, scale * damping
+    found = step_of_rows_that_bind(criterion.rows, *scaled, criterion.exact, sparse=sparse)
+    np.testing.assert_allclose(scale * found.ravel(), best, atol=1e-8)
 
 
 @given(st.integers(1, 12), st.integers(0, 2**20))
@@ -59,9 +53,29 @@ def test_pivoting_against_nnls(n, seed):
     rng = np.random.default_rng(seed)
     A, b = rng.normal(size=(n + 3, n)), rng.normal(size=n + 3)
     best = nnls(A, b)[0]
-    guess = rng.normal(size=n)
-    np.testing.assert_allclose(nonnegative_minimum(A.T @ A, -A.T @ b, guess), best, atol=1e-6)
+    guess = np.maximum(rng.normal(size=n), 0)
+    # With one cluster and blocks of one, the Hessian is A'A.
+    slack = (A.T @ (b - A @ guess))[:, None]
+    of_one = np.ones((n + 3, 1, 1)), slack, guess[:, None], 0.0
+    found = step_of_rows_that_bind(A.T.copy(), *of_one, np.zeros(n, bool))
+    np.testing.assert_allclose(found.ravel(), best, atol=1e-6)
 
 
 def test_pivoting_gives_up_where_there_is_no_curvature():
-    assert nonnegative_minimum(np.zeros((2, 2)), np.array([-1.0, 1.0]), np.ones(2)) is None
+    slack = np.array([[1.0], [-1.0]])
+    flat = np.zeros((2, 1, 1)), slack, np.ones((2, 1)), 0.0
+    assert step_of_rows_that_bind(np.eye(2), *flat, np.zeros(2, bool)) is None
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_multipliers_of_equalities_may_have_any_sign(sparse):
+    blocks, mass, shares = curved(3, 4, 0)
+    rows = share_bounds(0.8 * shares, shares / 0.8).rows
+    slack, exact = rows @ mass - 0.1, np.arange(len(rows)) < 2
+    y = np.zeros((len(rows), 4))
+    found = step_of_rows_that_bind(rows, blocks, slack, y, 0.3, exact, sparse=sparse)
+    hessian = np.einsum("rj,sj,jkl->rksl", rows, rows, blocks).reshape(y.size, y.size) + 0.3 * np.eye(y.size)
+    left = (slack.ravel() - hessian @ found.ravel()).reshape(y.shape)
+    np.testing.assert_allclose(left[exact], 0, atol=1e-7)
+    assert (found[~exact] >= 0).all() and (left[~exact] <= 1e-7).all()
+    np.testing.assert_allclose((found * left)[~exact], 0, atol=1e-7)

@@ -25,21 +25,6 @@ def test_several_columns(given):
     np.testing.assert_array_equal(found.members(1), [[1, 0, 1, 0], [0, 1, 0, 1]])
 
 
-def test_only_combinations_that_occur_are_groups():
-    found = read_sensitive({"sex": SEX[:3], "race": RACE[:3]}, 3)
-    assert found.names.tolist() == ["f & x", "f & y", "m & x"]
-
-
-def test_matrices_and_single_columns():
-    assert read_sensitive(np.column_stack([SEX, RACE]), 5).names.tolist()[1] == "f & y"
-    for one in (SEX, list(SEX), SEX[:, None], pd.DataFrame({"sex": SEX}), {"sex": SEX}):
-        found = read_sensitive(one, 5)
-        assert found.names.tolist() == ["f", "m"]
-        assert found.codes.tolist() == [0, 1, 0, 1, 0]
-    none = read_sensitive(None, 5)
-    assert none.columns == () and none.codes.tolist() == [0] * 5
-
-
 def test_columns_of_truth_values_are_groups_that_overlap():
     found = read_sensitive(np.array([[True, False], [True, True], [False, False]]), 3)
     assert [column.overlapping for column in found.columns] == [True, True]

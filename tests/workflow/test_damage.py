@@ -23,17 +23,11 @@ from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, w
 from fairclust.pipeline.prepare_jobs import fetched_file, read_record
 from fairclust.pipeline.results_folder import damaged_jobs, tidy
 from fairclust.pipeline.scores import labels_of
-from working_folder import METHOD, Project
+from working_folder import TABLE, Project
 
 CASES = int(os.environ.get("FAIRCLUST_DAMAGE_CASES", "10000"))
 RUNS = int(os.environ.get("FAIRCLUST_DAMAGE_RUNS", "60"))
 FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
-TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
-FIT_A_GRAPH = """
-    def fit(self, X, y=None, *, sensitive_features=None):
-        self._fit(X, None)
-        return self
-"""
 
 
 def finished_project(folder):
@@ -46,14 +40,8 @@ def finished_project(folder):
         "people": {"title": "People", "source": {"path": "people.csv"}, **column},
         "far": {"title": "Far", "source": "far", **column},
     }
-    cutter = METHOD.format(name="Cutter", factor=1).replace("X[:, 0]", "X.sum(axis=0)")
-    cutter = cutter.replace("\n    def _fit(", FIT_A_GRAPH + "\n    def _fit(").replace(
-        "len(X)", "X.shape[0]"
-    )
-    project.write("my_methods/cutter.py", cutter)
-    project.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
+    project.add_cutter()
     project.config["run"] |= {"datasets": ["people", "far"], "methods": ["random", "cutter"]}
-    project.config["graph"] = {"n_neighbors": 5}
     project.config["report"] |= {"html": True}
     project.config |= {"mirror": "mirror", "also": "papers"}
     project.write("people.csv", TABLE)
@@ -150,16 +138,9 @@ def test_time_stamps_of_the_future(project, whole):
     assert (project.results / "scores/scores.csv").exists()
 
 
-def fairclust(project, *arguments):
-    command = [Path(sys.executable).with_name("fairclust"), *arguments]
-    done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True)
-    return done.returncode, done.stdout + done.stderr
-
-
 def test_verify_accepts_intact_results_and_finds_every_false_record(project):
     assert project.results.rename(project.folder / "theirs")
-    code, output = fairclust(project, "verify", "theirs")
-    assert code == 0, output
+    output = project.fairclust("verify", "theirs")
     assert "all digests match" in output and re.search(r"(\d+) of \d+ cells scored again", output)[1] == "20"
     theirs = project.folder / "theirs"
     # These records have false metrics, but their digests match them.
@@ -173,8 +154,8 @@ def test_verify_accepts_intact_results_and_finds_every_false_record(project):
     flip(torn)
     broken = next(iter(sorted(theirs.glob("cells/*/*.cell"))))
     flip(broken)
-    code, output = fairclust(project, "verify", "theirs", "--sample", "1000")
-    assert code == 2 and "Traceback" not in output
+    output = project.fairclust("verify", "theirs", "--sample", "1000", code=2)
+    assert "Traceback" not in output
     for words in (
         "theirs/tables/doe/table1.csv is damaged or missing",
         "'theirs/data/prepared/people/X.npy' is damaged",
@@ -186,7 +167,8 @@ def test_verify_accepts_intact_results_and_finds_every_false_record(project):
         f"{cell_path(Path('theirs'), records[-1]['key'])}: sse is",
     ):
         assert words in output, words
-    assert fairclust(project, "verify", "papers") == (2, "fairclust verify: papers is no folder of results\n")
+    output = project.fairclust("verify", "papers", code=2)
+    assert output == "fairclust verify: papers is no folder of results\n"
 
 
 def test_status_never_ends_in_a_traceback(project):
@@ -196,8 +178,8 @@ def test_status_never_ends_in_a_traceback(project):
         [flip, Path.unlink, lambda path: path.write_bytes(bytes(99))][number % 3](path)
     (project.results / "data/prepared/people/card.json").write_text("{")
     flip(project.results / "data/graphs/far/graph.npz")
-    code, output = fairclust(project, "status")
-    assert code == 0 and "Traceback" not in output
+    output = project.fairclust("status")
+    assert "Traceback" not in output
     assert "to go" in output
 
 

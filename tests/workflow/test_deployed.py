@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_damage import TABLE, content
+from test_damage import content
 from test_paper import PAPER, REPORTED, SYNTHETIC
 
-from working_folder import METHOD, QUIET, ROOT, Project
+from working_folder import QUIET, ROOT, TABLE, Project
 
 # The Snakefile that `snakedeploy deploy-workflow` writes, with the path of a clone where that names a host.
 DEPLOYED = """
@@ -49,21 +49,6 @@ rule all:
     default_target: True
     input: rules.fc_all.input, "lines.txt"
 """
-
-
-# Kills its job in every attempt, but not in a fit on a few rows before the measured ones.
-DEADLY = (
-    METHOD.format(name="Deadly", factor=1)
-    .replace(
-        "        # A comment.\n",
-        "        if len(X) > 500:\n"
-        "            with open('attempts.txt', 'a') as file:\n"
-        "                file.write('begun\\n')\n"
-        "            os.kill(os.getppid(), signal.SIGKILL)\n"
-        "            time.sleep(60)\n",  # it is ended with its parent, but not before it could go on for a moment
-    )
-    .replace("import numpy", "import os\nimport signal\nimport time\n\nimport numpy")
-)
 
 
 @pytest.fixture(scope="module")
@@ -188,37 +173,3 @@ def test_the_quickstart_of_a_deployed_workflow_is_planned(clone, tmp_path):
     (tmp_path / "workflow/Snakefile").write_text(DEPLOYED.format(snakefile=clone / "workflow/Snakefile"))
     output = snakemake(tmp_path, "-n", "--configfile", "config/quickstart.yaml")
     assert "fit" in output and "scores" in output
-
-
-def test_forcing_the_rule_of_fits_in_a_module_fits_every_cell_again(direct, clone, tmp_path):
-    project = another_workflow(direct, tmp_path, clone / "workflow/Snakefile", MODULE)
-    project.config = {**direct.config, "results": "fair/results"}
-    snakemake(project.folder)
-    before = project.cells()
-    snakemake(project.folder, "-R", "fc_fit")
-    assert len(project.newly_fitted(before)) == len(before) > 0
-    same_files(project.results, direct.results)
-
-
-def test_a_block_that_is_lost_in_a_module_is_tried_again_and_then_has_the_status_error(
-    direct, clone, tmp_path
-):
-    project = another_workflow(direct, tmp_path, clone / "workflow/Snakefile", MODULE)
-    project.write("my_methods/deadly.py", DEADLY)
-    # Other memory than the default's gives the method a job of its own.
-    deadly = {"class": "my_methods.deadly.Deadly", "jobs": {"mem_mb": 1000}}
-    methods = {**direct.config["methods"], "deadly": deadly}
-    config = {**direct.config, "methods": methods, "also": [], "run": {**direct.config["run"]}}
-    config["run"] |= {"datasets": ["blobs"], "methods": [*direct.config["run"]["methods"], "deadly"]}
-    project.write("config/config.yaml", yaml.safe_dump(config))
-    snakemake(project.folder, "--retries", "1", fails=True)
-    project.config = {**config, "results": "fair/results"}
-    cells = project.cells()
-    lost = cells.method == "deadly"
-    assert lost.any() and set(cells[lost].status) == {"error"}
-    assert set(cells[~lost].status) == {"ok"}
-    assert len((tmp_path / "attempts.txt").read_text().splitlines()) >= 2
-    # The same command tries them again.
-    project.write("my_methods/deadly.py", METHOD.format(name="Deadly", factor=1))
-    snakemake(project.folder)
-    assert set(project.cells().status) == {"ok"}

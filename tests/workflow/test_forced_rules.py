@@ -1,9 +1,6 @@
 """Snakemake's own options that force fits, pruning, and fits that are taken from other results folders."""
 
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,13 +10,6 @@ from working_folder import QUIET, Project, jobs_of
 
 def files(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-
-
-def fairclust(project, *arguments):
-    command = [Path(sys.executable).with_name("fairclust"), *arguments]
-    done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +34,16 @@ def forced(tmp_path_factory):
     project.config["run"]["methods"] = ["stripes"]
     project.run()
     seen.fits = files(project.results / "fits")
-    seen.would = fairclust(project, "status")
+    seen.would = project.fairclust("status").splitlines()
     seen.untouched = files(project.results / "fits")
-    seen.pruned = fairclust(project, "status", "--prune")
+    seen.pruned = project.fairclust("status", "--prune").splitlines()
     seen.left = files(project.results / "fits")
     seen.dry = project.run("-n")
     before = project.cells()
     shutil.rmtree(project.results / "data/prepared/blobs")
     project.run()
     seen.fitted_for_data = changed(project.cells(), before)
-    seen.verified = fairclust(project, "verify", "results")
+    seen.verified = project.fairclust("verify", "results").splitlines()
     project.config["methods"]["stripes"]["grid"]["lam"] = [0, 1]
     project.run()
     seen.wider = project.cells()

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
 
@@ -65,17 +64,6 @@ def look(project, output):
     )
 
 
-def command_of_status(project):
-    over = project.write("over.yaml", "run: {seeds: 3, methods: [random, stripes, other]}")
-    found = []
-    for options in ([], ["--configfile", over]):
-        command = [Path(sys.executable).with_name("fairclust"), "status", *options]
-        done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        found.append(done.stdout.splitlines())
-    return found
-
-
 @pytest.fixture(scope="module")
 def life(tmp_path_factory):
     """Make all runs of the project, and return what each left behind, by name."""
@@ -84,7 +72,10 @@ def life(tmp_path_factory):
     seen = SimpleNamespace(project=project)
     seen.first = look(project, project.run())
     seen.card = json.loads((project.results / "data/prepared/blobs/card.json").read_text())
-    seen.status = command_of_status(project)
+    over = project.write("over.yaml", "run: {seeds: 3, methods: [random, stripes, other]}")
+    seen.status = [
+        project.fairclust("status", *options).splitlines() for options in ((), ("--configfile", over))
+    ]
 
     # Neither a comment nor an unused method in the catalogue is a reason to fit.
     text = (project.folder / "my_methods/stripes.py").read_text()

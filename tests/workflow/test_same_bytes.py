@@ -6,10 +6,7 @@ from working_folder import QUIET, Project
 
 METHODS = {
     "kmeans": {"class": "fairclust.methods.KMeans"},
-    "vfc": {
-        "class": "fairclust.methods.VariationalFairKMeans",
-        "grid": {"lam": [1, 10]},
-    },
+    "vfc": {"class": "fairclust.methods.VariationalFairKMeans", "grid": {"lam": [1, 10]}},
     "price": {"class": "fairclust.methods.PriceFairKMeans", "params": {"tolerance": 0.05}},
 }
 TABLE = "sex;a;b\n" + "".join(f"{'fmx'[i % 3]};{i % 13 + i / 7:.4f};{i * i % 17}\n" for i in range(300))

@@ -8,9 +8,7 @@ import pandas as pd
 import pytest
 
 from fairclust.pipeline.results_folder import forget_failures
-from working_folder import METHOD, QUIET, Project
-
-TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
+from working_folder import QUIET, TABLE, Project
 
 
 @pytest.fixture
@@ -30,16 +28,7 @@ def reader_of(folder, file="far/data.csv"):
         "far": {"title": "Far", "source": "far", "sensitive": {"column": "sex"}, "n_clusters": 2}
     }
     project.config["run"] = {"datasets": ["far"], "methods": ["random", "cutter"], "seeds": 1}
-    text = METHOD.format(name="Cutter", factor=1).replace("X[:, 0]", "X.sum(axis=0)")
-    fit = """
-    def fit(self, X, y=None, *, sensitive_features=None):
-        self._fit(X, None)
-        return self
-"""
-    text = text.replace("\n    def _fit(", fit + "\n    def _fit(").replace("len(X)", "X.shape[0]")
-    project.write("my_methods/cutter.py", text)
-    project.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
-    project.config["graph"] = {"n_neighbors": 5}
+    project.add_cutter()
     project.config["report"] = QUIET
     return project
 

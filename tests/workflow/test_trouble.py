@@ -6,15 +6,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from working_folder import METHOD, QUIET, Project, jobs_of
+from working_folder import METHOD, QUIET, TABLE, Project, jobs_of
 
-TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
-FIT_A_GRAPH = """
-    def fit(self, X, y=None, *, sensitive_features=None):
-        assert X.shape[0] == X.shape[1]
-        self._fit(X, None)
-        return self
-"""
 # After the kill it waits to be ended with its parent, because it could finish its cell before.
 DEADLY = """\
         import os, time
@@ -43,17 +36,11 @@ def troubled(tmp_path_factory):
     }
     needy = METHOD.format(name="Needy", factor=1).replace("import numpy", "import not_there_yet, numpy")
     project.write("my_methods/needy.py", needy)
-    cutter = METHOD.format(name="Cutter", factor=1).replace("X[:, 0]", "X.sum(axis=0)")
-    cutter = cutter.replace("\n    def _fit(", FIT_A_GRAPH + "\n    def _fit(").replace(
-        "len(X)", "X.shape[0]"
-    )
-    project.write("my_methods/cutter.py", cutter)
     project.config["methods"] = {
         "random": project.config["methods"]["random"],
         "needy": {"class": "my_methods.needy.Needy"},
-        "cutter": {"class": "my_methods.cutter.Cutter", "input": "graph"},
     }
-    project.config["graph"] = {"n_neighbors": 5}
+    project.add_cutter()
     project.config["run"] = {
         "datasets": ["blobs", "far", "bad", "late"],
         "methods": ["random", "needy", "cutter"],

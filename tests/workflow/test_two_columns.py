@@ -8,10 +8,7 @@ from working_folder import Project
 
 METHODS = {
     "kmeans": {"class": "fairclust.methods.KMeans", "label": "k-means"},
-    "vfc": {
-        "class": "fairclust.methods.VariationalFairKMeans",
-        "params": {"lam": 50.0},
-    },
+    "vfc": {"class": "fairclust.methods.VariationalFairKMeans", "params": {"lam": 50.0}},
     "price": {
         "class": "fairclust.methods.PriceFairKMeans",
         "params": {"tolerance": {"sex": 0.1, "race": 0.2}},

@@ -23,11 +23,20 @@ def row_products(rows: np.ndarray, helpers: np.ndarray) -> tuple[csr_array, csr_
 
     Their products with the diagonal of a matrix D are ``G'DG`` and ``G'DB``.
     """
-    both = np.hstack([rows, helpers])
-    products = (rows[:, :, None] * both[:, None]).transpose(1, 2, 0)
-    n_groups = rows.shape[1]
-    parts = products[:, :n_groups], products[:, n_groups:]
-    return tuple(csr_array(part.reshape(-1, len(rows))) for part in parts)
+    row, group = np.nonzero(rows)
+
+    def products(other: np.ndarray) -> csr_array:
+        # Most coefficients are zero, and a dense array of the products of many groups would not fit in memory.
+        of_row, column = np.nonzero(other)
+        n_partners = np.bincount(of_row, minlength=len(rows))[row]
+        one = np.repeat(np.arange(len(row)), n_partners)
+        rank = np.arange(len(one)) - np.repeat(np.cumsum(n_partners) - n_partners, n_partners)
+        partner = np.searchsorted(of_row, row)[one] + rank
+        found = rows[row[one], group[one]] * other[of_row[partner], column[partner]]
+        place = group[one] * other.shape[1] + column[partner], row[one]
+        return csr_array((found, place), shape=(rows.shape[1] * other.shape[1], len(rows)))
+
+    return products(rows), products(helpers)
 
 
 class GroupSystem:

@@ -45,7 +45,7 @@ from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.points import MeasuredPoints
-from fairclust.solvers.search import PARENTS, Moves, alike, breathe, cross, plain_run, plain_search, widths
+from fairclust.solvers.search import PARENTS, Moves, alike, breathe, cross, n_split, plain_run, plain_search
 
 # Rounds of the selection among the starts: the number of outer steps, and the number of runs that continue after them.
 # On all data tried, the best run in the end was among the best five after one step and the best three after six.
@@ -511,7 +511,7 @@ class PriceFairKMeans(PrototypeClusterer):
         work = Work(extra=_SEARCH_WORK)
         criteria = {
             n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work)
-            for n in [self.n_clusters, *widths(points)]
+            for n in {self.n_clusters, n_split(points)}
         }
 
         def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
@@ -529,8 +529,8 @@ class PriceFairKMeans(PrototypeClusterer):
             ends = breathe(points, runs, moves, rng)
             found = cross(points, ends, moves, rng)
             best, *others = (run.last.objective for run in ends)
-            # Starts that end alike are one of `ends`, and one of the runs is the best plain clustering.
-            self._state_spread([min(best, found[0].last.objective), *others], min(len(runs), self.n_init))
+            # One of the runs is the best plain clustering, which is not a start.
+            self._state_spread([min(best, found[0].last.objective), *others], min(len(ends), self.n_init))
             return [run for run in found if run.last.objective <= found[0].last.objective * (1 + _CLOSE)]
 
         return search

@@ -2,16 +2,17 @@
 
 The curvature is block diagonal in the prices, with one K x K block ``B_j = (diag(n_j) - M_j) / T`` for each group j.
 The rows of a criterion mix the groups, so the Hessian with respect to the multipliers is dense. `step_of_equal_shares`
-and `step_of_bands` use the blocks to solve a small system for each group instead of one system for all groups.
-`step_of_rows_that_bind` needs only products with the Hessian. `nonnegative_minimum` solves small dense problems.
+uses the blocks to solve a small system for each group instead of one system for all groups.
+`step_of_rows_that_bind` solves systems of the rows that bind.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
-from fairclust.kernels.bands import solve_groups
 from fairclust.kernels.conjugate import multiply, solve_free, sparse_rows
+from fairclust.kernels.hessian import lower_triangle
 
 _PIVOTS, _FULL_PIVOTS = 40, 5
 _ZERO = 1e-11
@@ -36,70 +37,27 @@ def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarra
     return solved[:, :, 0] - shares[:, None] * (solved[:, :, 1:] @ v)
 
 
-def step_of_bands(
+def step_of_rows_that_bind(
+    rows: np.ndarray,
     blocks: np.ndarray,
     slack: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
     y: np.ndarray,
     damping: float,
+    exact: np.ndarray,
+    *,
+    sparse: bool = False,
 ) -> np.ndarray | None:
-    """The multipliers of ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` that maximise the model, or None.
+    """The multipliers of ``rows @ n <= limits`` that maximise the model, (n_rows, n_clusters), or None.
 
-    Prices are ``over_j - under_j - c`` with ``c = sum_j high_j over_j - low_j under_j``. If c and ``s = sum_j B_j
-    step_j`` are known, each group has a system of its own. These 2 K numbers follow from one more system.
+    They are not negative, except for `exact` rows, which are equalities. The rows that bind are found by pivoting from
+    those with positive `y`. Their systems are solved by Cholesky decompositions, or if `sparse` by conjugate gradients.
     """
-    # With a largest entry of one, all numbers in the system of c and s are of similar size.
-    largest = float(blocks.max()) or 1.0
-    blocks, damping, y = blocks / largest, damping / largest, y * largest
-    n_groups, K = blocks.shape[:2]
-    signs = np.array([1.0, -1.0])[:, None]
-    limits = np.stack([high, low], axis=1)
-    by_side = limits[:, :, None] * signs
-    y = y.reshape(2, n_groups, K).transpose(1, 0, 2).reshape(n_groups, 2 * K)
-    slack = slack.reshape(2, n_groups, K).transpose(1, 0, 2).reshape(n_groups, 2 * K)
-    total = blocks.sum(axis=0)
-    solved = np.empty((n_groups, 2 * K, 2 * K + 1))
-
-    def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The step if all multipliers that are not free become zero, and the gradient after it."""
-        if not solve_groups(blocks, limits, free, y, slack, damping, solved):
-            raise np.linalg.LinAlgError("the system of a group is singular")
-        c_of = np.tensordot(by_side.ravel(), solved.reshape(n_groups * 2, K, -1), 1)
-        net = solved[:, :K] - solved[:, K:]
-        sum_of = np.tensordot(blocks, net, ((0, 2), (0, 1)))
-        system = np.eye(2 * K)
-        system[:K] -= c_of[:, 1:]
-        system[K:] -= sum_of[:, 1:]
-        system[K:, :K] += total
-        found = np.linalg.solve(system, np.r_[c_of[:, 0], sum_of[:, 0]])
-        step = solved[:, :, 0] + solved[:, :, 1:] @ found
-        moved = found[:K] - step[:, :K] + step[:, K:]
-        pull = signs * (blocks @ moved[:, :, None])[:, None, :, 0] + by_side * found[K:]
-        return step, slack + pull.reshape(n_groups, 2 * K) - damping * step
-
-    scale = np.abs(slack).max() or 1.0
-    found = pivot(solve, y > 0, y, np.abs(y).max() or 1.0, scale)
-    if found is None:
-        return None
-    return found.reshape(n_groups, 2, K).transpose(1, 0, 2).reshape(2 * n_groups, K) / largest
-
-
-def step_of_rows_that_bind(
-    rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
-) -> np.ndarray | None:
-    """The multipliers of ``rows @ n <= limits`` that maximise the model, shape (n_rows, n_clusters), or None.
-
-    They are not negative, except for `exact` rows, which are equalities. The rows that bind are found by pivoting from those with positive `y`. Their systems are solved by conjugate
-    gradients, because a product with ``H = rows @ blocks @ rows'`` costs J K^2 operations, and the damping keeps H well
-    conditioned.
-    """
-    hessian = _Hessian(rows, blocks, damping)
+    hessian = (_SparseHessian if sparse else _DenseHessian)(rows, blocks, damping)
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The step if all multipliers that are not free become zero, and the gradient after it."""
         step = np.where(free, 0.0, -y)
-        step = hessian.solve(slack - hessian @ step, free, step)
+        hessian.solve(slack - hessian @ step, free, step)
         return step, slack - hessian @ step
 
     always = np.broadcast_to(exact[:, None], y.shape)
@@ -107,10 +65,35 @@ def step_of_rows_that_bind(
     return pivot(solve, (y > 0) | always, y, unit, scale, always=always)
 
 
-class _Hessian:
-    """The matrix ``rows @ blocks @ rows'`` plus `damping` on the diagonal, of which only products are computed.
+class _DenseHessian:
+    """The matrix ``rows @ blocks @ rows'`` plus `damping` on the diagonal, of which the part of free rows is computed.
 
-    Most entries of the blocks are zero, so the blocks are kept as a sparse matrix.
+    Few rows bind, so this part is small.
+    """
+
+    def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
+        self._rows, self._blocks, self._damping = rows, blocks, damping
+        self._by_pair = np.ascontiguousarray(blocks.transpose(1, 2, 0))
+
+    def __matmul__(self, v: np.ndarray) -> np.ndarray:
+        prices = (self._rows.T @ v)[:, :, None]
+        return self._rows @ np.matmul(self._blocks, prices)[:, :, 0] + self._damping * v
+
+    def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> None:
+        """Set the `free` entries of `step` to the solution for `right`."""
+        if not free.any():
+            return
+        part = lower_triangle(self._rows, self._by_pair, *np.nonzero(free), self._damping)
+        # The transpose has the order that LAPACK works in, and its upper triangle is set.
+        _, step[free], failed = dposv(part.T, right[free], overwrite_a=True)
+        if failed:
+            raise np.linalg.LinAlgError("the Hessian is not positive definite")
+
+
+class _SparseHessian:
+    """As `_DenseHessian`, from products alone. Most entries of the blocks are zero, so they are kept as sparse rows.
+
+    A product costs J K^2 operations at most, and the damping keeps the matrix well conditioned.
     """
 
     def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
@@ -122,14 +105,10 @@ class _Hessian:
         multiply(*self._matrix, v, out)
         return out
 
-    def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Solve for the `free` entries of `step` by conjugate gradients, and return `step` with the solution added.
-
-        The iteration ends at `_RESIDUAL` times the first residual. After `_PRODUCTS` products it is a LinAlgError.
-        """
+    def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> None:
+        """Set the `free` entries of `step` to the solution for `right`; a LinAlgError after `_PRODUCTS` products."""
         if not solve_free(*self._matrix, self._squares, right, free, step, _PRODUCTS, _RESIDUAL):
             raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
-        return step
 
 
 def pivot(  # type: ignore[no-untyped-def]
@@ -165,21 +144,6 @@ def pivot(  # type: ignore[no-untyped-def]
             wrong = wrong.reshape(free.shape)
         free = free ^ wrong
     return None
-
-
-def nonnegative_minimum(M: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """The y >= 0 that minimises ``y'M y / 2 + q'y``, by pivoting from the guess `y`; None if it is not found.
-
-    M is positive definite. The positive entries of the guess are the first to be free.
-    """
-
-    def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = np.zeros(len(q))
-        inside = np.flatnonzero(free)
-        found[inside] = np.linalg.solve(M[np.ix_(inside, inside)], -q[inside])
-        return found, -(M @ found + q)
-
-    return pivot(solve, y > 0, np.zeros(len(q)), 1.0, 1.0)
 
 
 def longest_step(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -> float:
