@@ -174,34 +174,51 @@ class ChunkedPoints:
 
     def movable(
         self, prices: np.ndarray, labels: LazyLabels, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, None]]:
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
         """As `Potentials.movable`, but with a few more rows than are needed."""
         if not units.any():
             return
         by = self._map(1.0, prices, precise=True)
-        reach = self._reach(prices, units)
+        if isinstance(self.sample, ListedPoints):
+            # A few rows too little leave a few points off the bounds, so one pass is enough.
+            in_sample = np.bincount(self.sample.layout.group, self.sample.layout.count, self.n_groups)
+            most = np.ceil(_MORE * units * in_sample / self.group_sizes).astype(int) + _SPARE_ROWS
+            rows, groups, excess, clusters = self._close(by, self.sample.reach_of(prices, most))
+            reduced = excess + prices[groups[:, None], clusters]
+            # Ties go to the cluster with the smallest number, as in `priced`.
+            cheapest = reduced == reduced.min(axis=1, keepdims=True)
+            labels.see(rows, np.where(cheapest, clusters, self.n_clusters).min(axis=1))
+        else:
+            rows, groups, excess = self._near(by, labels, units)
+        for j in np.flatnonzero(units):
+            mine = groups == j
+            yield int(j), rows[mine], excess[mine], clusters[mine] if self._listed else None
+
+    def _near(
+        self, by: Map, labels: LazyLabels, units: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows near a boundary, with their groups and excess. Their labels are stored."""
+        reach = self._reach(by.offset, units)
         while True:
             rows, groups, excess = self._close(by, reach)
-            reduced = excess + prices[groups]
+            reduced = excess + by.offset[groups]
             old = reduced.argmin(axis=1)
             short = _too_few(reach, units, groups, old, reduced)
             if not short.any():
                 break
             reach = np.where(short, np.where(reach > 0, _FURTHER * reach, np.inf), reach)
         labels.see(rows, old)
-        for j in np.flatnonzero(units):
-            mine = groups == j
-            yield int(j), rows[mine], excess[mine], None
+        return rows, groups, excess
 
-    def _close(self, by: Map, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _close(self, by: Map, reach: np.ndarray) -> list[np.ndarray]:
+        """The results of `close_to` for all chunks, with rows numbered over all chunks."""
         first, parts = 0, []
         found = self.engine.run(close_to, self.chunks, by, reach)
-        for chunk, (rows, groups, excess) in zip(self.chunks, found, strict=True):
-            parts.append((rows + first, groups, excess))
+        for chunk, blocks in zip(self.chunks, found, strict=True):
+            parts += [(rows + first, *more) for rows, *more in blocks]
             first += chunk.n_rows
         self.n_passes += 1
-        rows, groups, excess = map(np.concatenate, zip(*parts, strict=True))
-        return rows, groups, excess
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def _reach(self, prices: np.ndarray, units: np.ndarray) -> np.ndarray:
         """Estimate from the sample the most that a needed row pays to change cluster, by group and pair of clusters."""
