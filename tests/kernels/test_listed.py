@@ -68,7 +68,7 @@ def test_at_low_temperatures_short_lists_are_enough(monkeypatch):
 
 
 def test_lists_tell_when_they_are_too_short(monkeypatch):
-    some, table, centers, prices = points(monkeypatch, 4)
+    some, _, centers, prices = points(monkeypatch, 4)
     some.priced(prices)
     assert some.fit_centers
     assert not some.outgrown(prices + 1e-6)

@@ -75,7 +75,7 @@ class ChunkedPoints:
     exact. `n_passes` counts the passes over all rows, the survey included.
     """
 
-    weights = lists = None
+    weights = None
 
     def __init__(
         self,
@@ -99,6 +99,10 @@ class ChunkedPoints:
         self.n_passes = 1
         self._at: np.ndarray | None = None
         self._priced: tuple[bytes, tuple[LazyLabels, np.ndarray, float, float]] | None = None
+
+    @property
+    def lists(self) -> None:
+        """Lists are made anew in every pass, so they are never too short."""
 
     @property
     def shift(self) -> np.ndarray:

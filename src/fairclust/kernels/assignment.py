@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numba import njit
@@ -615,7 +615,6 @@ class Potentials:
     row_min_sum: float = 0.0
     weight: np.ndarray | None = None
     weights: np.ndarray | None = None
-    lists: ClassVar[None] = None
 
     @classmethod
     def empty(cls, layout: TileLayout, n_groups: int, n_clusters: int, dtype: DTypeLike = np.float32) -> Self:
@@ -634,6 +633,10 @@ class Potentials:
         self._tile = np.repeat(np.arange(layout.n_tiles), layout.count)
         self._slot = np.arange(len(layout.order)) - np.repeat(layout.start, layout.count)
         self.weight[self._tile, self._slot] = weights[layout.order]
+
+    @property
+    def lists(self) -> None:
+        """Points have no lists here, see `fairclust.solvers.points.Points`."""
 
     @property
     def entries(self) -> int:

@@ -15,25 +15,28 @@ from numba import njit
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
-from fairclust.kernels.assignment import _libraries, cluster_moments
+from fairclust.kernels.assignment import _MOST_SQUARES, _libraries, cluster_moments
 from fairclust.kernels.fast import FAST, exp, where_less
 from fairclust.kernels.tiles import TILE, TileLayout, make_layout, run_over_tiles, sum_by_group
 
-# The number of clusters in a list. With 24 of 1,000, ...
+# The number of clusters in a list.
 _LISTED = 24
+# With fewer clusters, fits with a table are as fast. With fewer points for each cell of the table of groups and
+# clusters, temperatures are so high that points have shares of more clusters than a list holds.
 _MANY_CLUSTERS, _PER_CELL = 200, 50
 # A pass over all clusters skips this many of them at once if none belongs in the list.
 _CHUNK = 64
+# Bounds on what belongs in a list are raised by this part, so that the dearest cluster of the last list is within them.
 _ROOM = np.float32(1e-6)
-# Bytes of the products of points and centres that a block has at once. They stay in the cache of a core.
+# Bytes of the products of points and centres that are computed at once. They stay in the cache of a core.
 _BLOCK_BYTES = 1 << 19
 # Products of smaller shares do not change the curvature noticeably.
 _SMALL = 1e-4
 # Lists are good enough if at most this part of the points had not listed their cheapest cluster.
 _FEW_SHORT = 1e-5
-# Lists are made anew if the centres have moved by more than this part of `reach` in the mean of their squares.
+# Lists are made anew if the mean square of what the centres have moved is more than this part of `reach`.
 _MOVED = 0.1
-# In movable points, ... 
+# So many of a point's cheapest clusters are those that it may enter when rounding moves it.
 _ENTERED = 8
 
 
@@ -122,7 +125,9 @@ def _squares_of_listed(lo, hi, rows, centers, start, count, clusters, values, le
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _soft_listed(lo, hi, values, clusters, scale, offset, group, start, count, shares, mass, potential, logsum):  # type: ignore[no-untyped-def]
+def _soft_listed(
+    lo, hi, values, clusters, scale, offset, group, start, count, shares, mass, potential, logsum
+):  # type: ignore[no-untyped-def]
     n_listed = clusters.shape[1]
     zero = values.dtype.type(0)
     for t in range(lo, hi):
@@ -239,6 +244,15 @@ def _least_of_each(cost: np.ndarray, cluster: np.ndarray, rank: int, out: np.nda
     out[cluster[found]] = cost[found]
 
 
+def _shifted(X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """The rows minus `shift` in the order of the layout. They are computed in double precision, tile by tile."""
+    rows = np.empty(X.shape, dtype)
+    for start, count in zip(layout.start, layout.count, strict=True):
+        own = slice(start, start + count)
+        rows[own] = X[layout.order[own]] - shift
+    return rows
+
+
 class ListedPoints:
     """Points in memory, as `TiledPoints` without weights and with squared distances, for many clusters.
 
@@ -249,18 +263,25 @@ class ListedPoints:
     is_sparse, squared, weights, weight = False, True, None, None
 
     def __init__(
-        self, X: np.ndarray, layout: TileLayout, n_groups: int, n_clusters: int, rows: np.ndarray, shift: np.ndarray, n_listed: int
+        self,
+        X: np.ndarray,
+        layout: TileLayout,
+        n_groups: int,
+        n_clusters: int,
+        rows: np.ndarray,
+        shift: np.ndarray,
+        n_listed: int,
     ) -> None:
         self.X, self.layout, self.n_groups, self.n_clusters = X, layout, n_groups, n_clusters
-        self.shift, self._rows, self._listed = shift, rows, min(n_listed, n_clusters)
-        self._clusters = np.zeros((len(rows), self._listed), np.int32)
+        self.shift, self._rows = shift, rows
+        self._squares = float(np.einsum("pf,pf->", rows, rows, dtype=np.float64))
+        self._clusters = np.zeros((len(rows), min(n_listed, n_clusters)), np.int32)
         self._values = np.empty(self._clusters.shape, rows.dtype)
         self._least = np.empty(len(rows), rows.dtype)
-        self._shares = np.empty((0, 0), rows.dtype)
+        self._listed_for = np.zeros((n_clusters, rows.shape[1]), rows.dtype)
         self._known = self._measured = False
         self._row_min_sum = 0.0
         self.at, self.reach, self.n_short = np.zeros((n_groups, n_clusters)), np.inf, 0
-        self._listed_for = np.zeros((n_clusters, rows.shape[1]), rows.dtype)
         self._priced: tuple[bytes, Any] | None = None
 
     @property
@@ -281,19 +302,19 @@ class ListedPoints:
         """Sort rows by group and copy them. The default shift is the mean of the rows."""
         layout = make_layout(codes, n_groups)
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
-        rows = np.empty(X.shape, dtype)
-        for tile in range(layout.n_tiles):
-            own = slice(layout.start[tile], layout.start[tile] + layout.count[tile])
-            rows[own] = X[layout.order[own]] - shift
+        rows = _shifted(X, layout, shift, dtype)
         return cls(X, layout, n_groups, n_clusters, rows, shift, _LISTED)
 
-    def with_clusters(self, n_clusters: int, room: Any = None) -> ListedPoints:
+    def with_clusters(self, n_clusters: int) -> ListedPoints:
         """The same points for another number of clusters, with lists of their own."""
-        return ListedPoints(self.X, self.layout, self.n_groups, n_clusters, self._rows, self.shift, _LISTED)
+        return self._with(n_clusters, _LISTED)
 
     def for_plain_steps(self) -> ListedPoints:
         """The same points with lists of one cluster."""
-        return ListedPoints(self.X, self.layout, self.n_groups, self.n_clusters, self._rows, self.shift, 1)
+        return self._with(self.n_clusters, 1)
+
+    def _with(self, n_clusters: int, n_listed: int) -> ListedPoints:
+        return ListedPoints(self.X, self.layout, self.n_groups, n_clusters, self._rows, self.shift, n_listed)
 
     @property
     def n_samples(self) -> int:
@@ -315,6 +336,7 @@ class ListedPoints:
 
     def measure(self, centers: np.ndarray) -> None:
         """Take these centres, shape (n_clusters, n_features). Distances to them are computed when they are needed."""
+        self._exact = centers
         self._centers = np.ascontiguousarray(centers - self.shift, self._rows.dtype)
         self._measured, self._priced = False, None
 
@@ -351,7 +373,7 @@ class ListedPoints:
         self._row_min_sum, self._measured = float(total.sum()), True
 
     def _list(self, prices: np.ndarray) -> None:
-        """List the clusters that are cheapest at these prices, and count the points that had not listed the cheapest."""
+        """List the clusters that are cheapest at these prices; count the points that had not listed the cheapest."""
         layout, dtype = self.layout, self._rows.dtype
         n_columns = -(-self.n_clusters // _CHUNK) * _CHUNK
         turned = np.zeros((self._rows.shape[1], n_columns), dtype)
@@ -381,8 +403,18 @@ class ListedPoints:
         self._known, self.at, self.n_short = True, prices, int(short.sum())
         self._listed_for = self._centers
         # The values are half of the reduced costs without the square of the point.
-        self.reach = float(np.median(self._values[:, -1] - self._values[:, 0])) if self._listed < self.n_clusters else np.inf
+        self.reach = (
+            float(np.median(self._values[:, -1] - self._values[:, 0]))
+            if self._clusters.shape[1] < self.n_clusters
+            else np.inf
+        )
         self._square()
+        if dtype == np.float32 and self._squares > _MOST_SQUARES * self._row_min_sum:
+            # Too many digits cancel in the products, so they are computed again in double precision.
+            self._rows = _shifted(self.X, layout, self.shift, np.float64)
+            self._values, self._least = self._values.astype(np.float64), self._least.astype(np.float64)
+            self._centers = self._exact - self.shift
+            self._list(prices)
 
     def outgrown(self, prices: np.ndarray) -> bool:
         """See `fairclust.solvers.points.Lists`."""
@@ -392,7 +424,7 @@ class ListedPoints:
     def mean_gap(self) -> float:
         """Mean over points of the second smallest minus the smallest potential."""
         self._measure()
-        if self._listed == 1:
+        if self._clusters.shape[1] == 1:
             return 0.0
         two = np.partition(self._values, 1, axis=1)[:, 1]
         mean, median = float(two.mean(dtype=np.float64)), float(np.median(two))
@@ -406,8 +438,7 @@ class ListedPoints:
         """As `Potentials.soft`, over the lists."""
         self._measure()
         layout, dtype = self.layout, self._rows.dtype
-        if self._shares.shape != self._values.shape:
-            self._shares = np.empty_like(self._values)
+        self._shares = np.empty_like(self._values)
         mass, potential, logsum = (
             np.empty((layout.n_tiles, self.n_clusters)),
             np.empty(layout.n_tiles),
@@ -498,14 +529,14 @@ class ListedPoints:
             label = labels[members]
             regret = _regrets(self._values[own] + prices[j, clusters], clusters, label)
             chosen = _cheapest_of_each(regret.min(axis=1), label, self.n_clusters, units[j])
-            for r in range(min(_ENTERED, self._listed)):
+            for r in range(min(_ENTERED, self._clusters.shape[1])):
                 chosen |= _cheapest_of_each(regret[:, r], clusters[:, r], self.n_clusters, units[j])
             yield int(j), members[chosen], self._values[own][chosen].astype(np.float64), clusters[chosen]
 
     def close(
         self, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Points that pay at most ``reach[group, 0, k]`` to leave their cluster k, or ``reach[group, 1, k]`` to enter k.
+        """Points that pay at most ``reach[group, 0, k]`` to leave cluster k, or ``reach[group, 1, k]`` to enter it.
 
         `labels` are those of `priced` at these prices. Returns the points, their groups, and the potentials and
         numbers of the listed clusters.
@@ -514,7 +545,12 @@ class ListedPoints:
         regret = _regrets(self._values + prices[group[:, None], clusters], clusters, label)
         within = np.maximum(reach[group, 0, label][:, None], reach[group[:, None], 1, clusters])
         chosen = (regret <= within).any(axis=1)
-        return self.layout.order[chosen], group[chosen], self._values[chosen].astype(np.float64), clusters[chosen]
+        return (
+            self.layout.order[chosen],
+            group[chosen],
+            self._values[chosen].astype(np.float64),
+            clusters[chosen],
+        )
 
     @property
     def _group(self) -> np.ndarray:
@@ -533,7 +569,9 @@ class ListedPoints:
             mine = group == j
             one = regret[mine]
             _least_of_each(one.min(axis=1), label[mine], most[j], out[j, 0])
-            _least_of_each(one[:, :_ENTERED].ravel(), clusters[mine][:, :_ENTERED].ravel(), most[j], out[j, 1])
+            _least_of_each(
+                one[:, :_ENTERED].ravel(), clusters[mine][:, :_ENTERED].ravel(), most[j], out[j, 1]
+            )
         return out
 
     def losses(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -69,18 +69,12 @@ class TiledPoints(Potentials):
             points.weigh(weights)
         return points
 
-    def with_clusters(self, n_clusters: int, room: TiledPoints | None = None) -> Self:
-        """The same points for another number of clusters, with distances of their own.
-
-        These overwrite those of `room`, points with at least as many clusters, if given.
-        """
+    def with_clusters(self, n_clusters: int) -> Self:
+        """The same points for another number of clusters, with distances of their own."""
         n_tiles = self.layout.n_tiles
-        if room is None:
-            a, row_min = zero_tiles(n_tiles, n_clusters, self.a.dtype), np.zeros_like(self.row_min)
-        else:
-            table = room.a.reshape(-1)[: n_tiles * n_clusters * TILE]
-            a, row_min = table.reshape(n_tiles, n_clusters, TILE), room.row_min
-        other = replace(self, a=a, row_min=row_min)
+        other = replace(
+            self, a=zero_tiles(n_tiles, n_clusters, self.a.dtype), row_min=np.zeros_like(self.row_min)
+        )
         if self.weights is not None:
             other.weigh(self.weights)
         return other

@@ -23,8 +23,9 @@ class Lists(Protocol):
     reach: float
     """How far a price may be from these before many lists are too short."""
 
-    fit_centers: bool
-    """Whether the centres are near those for which the lists were made."""
+    @property
+    def fit_centers(self) -> bool:
+        """Whether the centres are near those for which the lists were made."""
 
     def outgrown(self, prices: np.ndarray) -> bool:
         """List the clusters that are cheapest at these prices; whether many points had not listed the cheapest one."""
@@ -36,8 +37,10 @@ class Points(Protocol):
     n_groups: int
     row_min_sum: float
     """Sum over points of the least potential."""
-    lists: Lists | None
-    """If given, sums of softmax rows are about listed clusters only."""
+
+    @property
+    def lists(self) -> Lists | None:
+        """If given, sums of softmax rows are about listed clusters only."""
 
     @property
     def weights(self) -> np.ndarray | None:

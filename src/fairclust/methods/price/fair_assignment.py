@@ -307,7 +307,9 @@ def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None)
     for _ in range(_LISTINGS if points.lists is not None else 0):
         if not points.lists.outgrown(found.prices):
             break
-        found = dual_prices(points, criterion, start=found.multipliers, levels=WARM, max_steps=_STEPS, tol=_TOL)
+        found = dual_prices(
+            points, criterion, start=found.multipliers, levels=WARM, max_steps=_STEPS, tol=_TOL
+        )
     # Rounding removes an error of up to a point. A larger error may mean that a Newton step has failed.
     if found.error > max(1.0, 10 * _TOL * points.n_samples):
         slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)

@@ -138,7 +138,9 @@ def move_singly(
         worse[each, own] = 0.0
         regret = weights[:, None] * np.maximum(reduced - reduced[each, own][:, None], 0.0)
         gain = np.where(
-            worse < -_ROUNDING * counts.sum(), -worse / (regret + _FREE * (regret[np.isfinite(regret)].mean() or 1.0)), 0.0
+            worse < -_ROUNDING * counts.sum(),
+            -worse / (regret + _FREE * (regret[np.isfinite(regret)].mean() or 1.0)),
+            0.0,
         )
         p, k = np.unravel_index(int(gain.argmax()), gain.shape)
         if gain[p, k] <= 0:

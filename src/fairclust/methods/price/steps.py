@@ -24,7 +24,7 @@ _ROUGH_LEVEL = 0.008
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
 # Temperatures, steps at each, and the most rounds of `approach`. It ends when no cell is off its bounds by more than
 # this part of the mean cell.
-_APPROACH, _APPROACH_STEPS, _MOST_APPROACHES, _NEARLY = (0.04,), 6, 30, 0.1
+_APPROACH, _APPROACH_STEPS, _MOST_APPROACHES, _NEARLY = (0.04,), 20, 30, 0.1
 # The part of the work that may be spent before the last assignment is solved.
 _PART = 0.5
 # Factor for `_TOL` and `_FAR` during the search for the best of several starts.

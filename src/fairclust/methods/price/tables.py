@@ -231,7 +231,9 @@ def _search(
     in_group = np.rint(soft.sum(axis=1))
     # With clusters of given sizes and one column, the program is a flow, all of whose vertices are whole.
     values, one_column = criterion.factors.values, len(criterion.parts) <= 1
-    is_flow = sizes is not None and one_column and not criterion.helpers.size and np.isin(values, (0, 1)).all()
+    is_flow = (
+        sizes is not None and one_column and not criterion.helpers.size and np.isin(values, (0, 1)).all()
+    )
     # Subtracting a constant from each group's prices does not change which table is best. It makes the objective
     # smaller, and HiGHS's tolerance is a fraction of the objective.
     by_group = (soft * prices).sum(axis=1, keepdims=True) / in_group[:, None]
