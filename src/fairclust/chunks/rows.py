@@ -15,8 +15,6 @@ from fairclust.chunks.labels import check_space, computed
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable
-from fairclust.kernels.listed import ListedPoints
-from fairclust.kernels.points import TiledPoints
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
 
 # All starts run on the first _FIRST_ROWS rows of the sample. The best one continues on _MORE_ROWS times as many rows,
@@ -96,7 +94,7 @@ class ChunkedRows(Rows):
             keep=keep,
         )
 
-    def sample(self, n_rows: int) -> TiledPoints | ListedPoints:
+    def sample(self, n_rows: int) -> Any:
         """The first rows of the sample, packed."""
         known, whole = self.known, self.points.sample
         if n_rows == len(known.codes):

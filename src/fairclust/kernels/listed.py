@@ -125,9 +125,7 @@ def _squares_of_listed(lo, hi, rows, centers, start, count, clusters, values, le
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _soft_listed(
-    lo, hi, values, clusters, scale, offset, group, start, count, shares, mass, potential, logsum
-):  # type: ignore[no-untyped-def]
+def _soft_listed(lo, hi, values, clusters, scale, offset, group, start, count, shares, mass, cost, logsum):  # type: ignore[no-untyped-def]
     n_listed = clusters.shape[1]
     zero = values.dtype.type(0)
     for t in range(lo, hi):
@@ -141,17 +139,17 @@ def _soft_listed(
             top = share[0]
             for r in range(1, n_listed):
                 top = max(top, share[r])
-            total = cost = zero
+            total = spent = zero
             for r in range(n_listed):
                 share[r] = exp(share[r] - top)
                 total += share[r]
-                cost += share[r] * value[r]
+                spent += share[r] * value[r]
             for r in range(n_listed):
                 share[r] /= total
                 mass[t, clusters[p, r]] += share[r]
-            paid += np.float64(cost / total)
+            paid += np.float64(spent / total)
             lse += np.float64(top) + np.log(np.float64(total))
-        potential[t] = paid
+        cost[t] = paid
         logsum[t] = lse
 
 

@@ -33,7 +33,7 @@ _STEPS, _TOL = 30, 1e-5
 # With many points, a tolerance of `_TOL` would allow an error of many points, which rounding does not remove. The error
 # may be half a point, or this fraction of the points, which are the rounding errors of sums in single precision.
 _LEAST_TOL = 1e-7
-# How often the clusters of the points are listed anew.
+# How often the clusters of the points are listed anew, at most.
 _LISTINGS = 10
 # Temperatures closer to each other, for problems in which Newton steps fail.
 _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
@@ -304,9 +304,9 @@ def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None)
         tol=_TOL,
         last_tol=min(_TOL, max(0.5 / points.n_samples, _LEAST_TOL)),
     )
-    for _ in range(_LISTINGS if points.lists is not None else 0):
-        if not points.lists.outgrown(found.prices):
-            break
+    lists, n_left = points.lists, _LISTINGS
+    while lists is not None and n_left and lists.outgrown(found.prices):
+        n_left -= 1
         found = dual_prices(
             points, criterion, start=found.multipliers, levels=WARM, max_steps=_STEPS, tol=_TOL
         )

@@ -83,7 +83,8 @@ class _DenseHessian:
         """Set the `free` entries of `step` to the solution for `right`."""
         if not free.any():
             return
-        part = lower_triangle(self._rows, self._by_pair, *np.nonzero(free), self._damping)
+        row, cluster = np.nonzero(free)
+        part = lower_triangle(self._rows, self._by_pair, row, cluster, self._damping)
         # The transpose has the order that LAPACK works in, and its upper triangle is set.
         _, step[free], failed = dposv(part.T, right[free], overwrite_a=True)
         if failed:
@@ -97,17 +98,30 @@ class _SparseHessian:
     """
 
     def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
-        self._matrix = *sparse_rows(blocks), rows, damping
+        self._rows, self._damping = rows, damping
+        self._values, self._columns, self._first = sparse_rows(blocks)
         self._squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         out = np.empty(v.shape)
-        multiply(*self._matrix, v, out)
+        multiply(self._values, self._columns, self._first, self._rows, self._damping, v, out)
         return out
 
     def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> None:
         """Set the `free` entries of `step` to the solution for `right`; a LinAlgError after `_PRODUCTS` products."""
-        if not solve_free(*self._matrix, self._squares, right, free, step, _PRODUCTS, _RESIDUAL):
+        if not solve_free(
+            self._values,
+            self._columns,
+            self._first,
+            self._rows,
+            self._damping,
+            self._squares,
+            right,
+            free,
+            step,
+            _PRODUCTS,
+            _RESIDUAL,
+        ):
             raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
 
 

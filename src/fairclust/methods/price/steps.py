@@ -53,12 +53,13 @@ def approach(
     criterion: Criterion,
     update: Callable[[Any, Any, Prototypes], Prototypes],
     start: Prototypes,
-) -> tuple[Prototypes, np.ndarray]:
+) -> tuple[Prototypes, Any]:
     """Centres and multipliers from which the bounds can be met with the clusters that the points list.
 
     Prices change by as much as the lists allow, and then the centres follow, until the bounds are nearly met.
     """
-    prototypes, multipliers = start, None
+    prototypes: Prototypes = start
+    multipliers: Any = None
     for _ in range(_MOST_APPROACHES):
         points.measure(prototypes.centers)
         levels = _levels(_APPROACH, points, criterion, True)
