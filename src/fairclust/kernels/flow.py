@@ -28,11 +28,11 @@ def _neighbours(clusters, n_clusters):  # type: ignore[no-untyped-def]
 def shortest_paths(cost, clusters, before, surplus):  # type: ignore[no-untyped-def]
     """Cheapest labels with the wanted cluster sizes, by successive shortest paths from labels cheapest for their own.
 
-    Point p costs ``cost[p, r]`` in the cluster ``clusters[p, r]``, and its label `before` is one of these. The nodes
-    are the clusters, and an edge costs what the cheapest change of a point costs. Dijkstra's algorithm runs on costs
-    plus differences of `height`, as Suurballe's does, so rounding errors cannot create a negative cycle. If there are
-    no paths left, `surplus` shows how far the sizes are from the wanted ones.
+    Point p costs ``cost[p, r]`` in the cluster ``clusters[p, r]``, and `before` is one of these. If there are no paths
+    left, `surplus` says how far the sizes are from the wanted ones.
     """
+    # The nodes are the clusters, and an edge costs what the cheapest change of a point costs. Dijkstra's algorithm runs
+    # on costs plus differences of `height`, as Suurballe's does, so rounding errors cannot create a negative cycle.
     n_points, n_listed = cost.shape
     n_clusters = len(surplus)
     own = before.copy()
