@@ -26,8 +26,9 @@ _LISTED = 24
 _MANY_CLUSTERS, _PER_CELL = 200, 50
 # A pass over all clusters skips this many of them at once if none belongs in the list.
 _CHUNK = 64
-# Bounds on what belongs in a list are raised by this part, so that the dearest cluster of the last list is within them.
-_ROOM = np.float32(1e-6)
+# Bounds on what belongs in a list are raised by this part, and by a tiny number because they may be zero, so that the
+# dearest cluster of the last list is within them.
+_ROOM, _TINY = np.float32(1e-6), np.finfo(np.float32).tiny
 # Bytes of the products of points and centres that are computed at once. They stay in the cache of a core.
 _BLOCK_BYTES = 1 << 19
 # Products of smaller shares do not change the curvature noticeably.
@@ -78,7 +79,7 @@ def _cheapest(lo, hi, rows, turned, shifted, group, start, count, known, cluster
                         most = max(most, listed)
                         before = min(before, listed)
                     # Clusters as dear as the dearest one belong in the list as long as it has room.
-                    most += _ROOM * abs(most)
+                    most += _ROOM * abs(most) + _TINY
                 filled = 0
                 for first in range(0, n_columns, _CHUNK):
                     # Slices of a constant length, because a loop up to a variable number takes ten times as long.
@@ -258,7 +259,7 @@ class ListedPoints:
     `hard` and `priced`. The other functions use the lists only, so `row_min_sum` is about listed clusters.
     """
 
-    is_sparse, squared, weights, weight = False, True, None, None
+    is_sparse, squared, weights = False, True, None
 
     def __init__(
         self,
