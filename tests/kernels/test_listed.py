@@ -83,6 +83,17 @@ def test_lists_tell_when_they_are_too_short(monkeypatch):
     assert not some.fit_centers
 
 
+def test_a_cluster_is_listed_once_if_the_dearest_one_costs_nothing(monkeypatch):
+    monkeypatch.setattr(listed, "_LISTED", 3)
+    X = np.tile([1.0, 0.0], (10, 1))
+    some = ListedPoints.pack(X, np.zeros(10, np.int32), 1, 5, shift=np.zeros(2))
+    some.measure(np.array([[0, 0], [1, 0], [1, 0.5], [9, 9], [9, 8]]))
+    # Cluster 0 is the cheapest one at first, then the dearest one of the list.
+    for prices in ([0, 2, 3, 9, 9], [0, 0, 0, 9, 9]):
+        some.priced(np.array([prices], float))
+        assert (np.sort(some._clusters, axis=1) == [0, 1, 2]).all()
+
+
 def test_points_that_can_move_are_the_cheapest_of_each_cluster(monkeypatch):
     some, table, centers, prices = points(monkeypatch, 10)
     labels = some.priced(prices)[0]

@@ -26,8 +26,9 @@ _LISTED = 24
 _MANY_CLUSTERS, _PER_CELL = 200, 50
 # A pass over all clusters skips this many of them at once if none belongs in the list.
 _CHUNK = 64
-# Bounds on what belongs in a list are raised by this part, so that the dearest cluster of the last list is within them.
-_ROOM = np.float32(1e-6)
+# Bounds on what belongs in a list are raised by this part, and by a tiny number because they may be zero, so that the
+# dearest cluster of the last list is within them.
+_ROOM, _TINY = np.float32(1e-6), np.finfo(np.float32).tiny
 # Bytes of the products of points and centres that are computed at once. They stay in the cache of a core.
 _BLOCK_BYTES = 1 << 19
 # Products of smaller shares do not change the curvature noticeably.
@@ -50,7 +51,7 @@ def _square(x, c):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _cheapest(lo, hi, rows, turned, shifted, group, start, count, known, clusters, values, short):  # type: ignore[no-untyped-def]
+def _cheapest(lo, hi, rows, turned, shifted, n_clusters, group, start, count, known, clusters, values, short):  # type: ignore[no-untyped-def]
     """The clusters with the least ``shifted[group, k] - rows @ turned[:, k]`` of each row, the least first.
 
     `turned` are the centres, transposed and with as many columns as `shifted`, a multiple of `_CHUNK`. If the lists are
@@ -78,7 +79,7 @@ def _cheapest(lo, hi, rows, turned, shifted, group, start, count, known, cluster
                         most = max(most, listed)
                         before = min(before, listed)
                     # Clusters as dear as the dearest one belong in the list as long as it has room.
-                    most += _ROOM * abs(most)
+                    most += _ROOM * abs(most) + _TINY
                 filled = 0
                 for first in range(0, n_columns, _CHUNK):
                     # Slices of a constant length, because a loop up to a variable number takes ten times as long.
@@ -88,7 +89,7 @@ def _cheapest(lo, hi, rows, turned, shifted, group, start, count, known, cluster
                         n_cheap += where_less(priced[k] - of_chunk[k], most, one, zero)
                     if n_cheap == zero:
                         continue
-                    for k in range(first, first + _CHUNK):
+                    for k in range(first, min(first + _CHUNK, n_clusters)):
                         new = off[k] - product[k]
                         if new >= most:
                             continue
@@ -258,7 +259,7 @@ class ListedPoints:
     `hard` and `priced`. The other functions use the lists only, so `row_min_sum` is about listed clusters.
     """
 
-    is_sparse, squared, weights, weight = False, True, None, None
+    is_sparse, squared, weights = False, True, None
 
     def __init__(
         self,
@@ -390,6 +391,7 @@ class ListedPoints:
                 self._rows,
                 turned,
                 shifted,
+                self.n_clusters,
                 layout.group,
                 layout.start,
                 layout.count,
@@ -400,19 +402,18 @@ class ListedPoints:
             )
         self._known, self.at, self.n_short = True, prices, int(short.sum())
         self._listed_for = self._centers
-        # The values are half of the reduced costs without the square of the point.
-        self.reach = (
-            float(np.median(self._values[:, -1] - self._values[:, 0]))
-            if self._clusters.shape[1] < self.n_clusters
-            else np.inf
-        )
+        # The values are half of the reduced costs without the square of the point. Without a distance there is no bound.
+        width = float(np.median(self._values[:, -1] - self._values[:, 0]))
+        self.reach = width if width > 0 and self._clusters.shape[1] < self.n_clusters else np.inf
         self._square()
         if dtype == np.float32 and self._squares > _MOST_SQUARES * self._row_min_sum:
             # Too many digits cancel in the products, so they are computed again in double precision.
             self._rows = _shifted(self.X, layout, self.shift, np.float64)
             self._values, self._least = self._values.astype(np.float64), self._least.astype(np.float64)
             self._centers = self._exact - self.shift
+            n_short = self.n_short
             self._list(prices)
+            self.n_short = n_short
 
     def outgrown(self, prices: np.ndarray) -> bool:
         """See `fairclust.solvers.points.Lists`."""

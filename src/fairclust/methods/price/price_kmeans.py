@@ -191,9 +191,8 @@ class PriceFairKMeans(PrototypeClusterer):
     -----
     Rows may be in files, see `fairclust.open_chunks`. Otherwise the points and their distances to the centres are in
     memory, in single precision: ``4 N (d + K)`` bytes, and while the search splits clusters ``4 N (K + max(5, K / 5))``
-    more. With at least 200 clusters, and at least 50 rows for each group and cluster, only the distances to the 24
-    cheapest clusters of each row are kept: ``4 N (d + 72)`` bytes, except with weights or sparse rows. Certificates
-    are about all clusters all the same.
+    more. With at least 200 clusters and at least 50 rows for each cell of the group-by-cluster table, unless rows are
+    sparse or have weights, only the 24 cheapest clusters of each row are kept. The lower bound is about all clusters.
 
     If whole points cannot meet the bounds, as with ``tolerance=0``, the labels violate them by about a point. This
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
