@@ -30,7 +30,7 @@ def test_step_of_equal_shares_solves_the_model():
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_step_of_bands_against_nnls(sparse, scale, seed):
+def test_steps_of_bounds_on_shares_against_nnls(sparse, scale, seed):
     n_groups, n_clusters, damping = 5, 4, 0.3
     blocks, mass, shares = curved(n_groups, n_clusters, seed)
     criterion = share_bounds(0.8 * shares, shares / 0.8)

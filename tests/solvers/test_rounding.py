@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from problems import from_blobs, from_matrix
 from scipy.optimize import linear_sum_assignment
 
+from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.criteria import exact_shares, ratio_bound, share_bounds
 from fairclust.methods.price.prices import dual_prices
 from fairclust.methods.price.rounding import move_to_table
 from fairclust.methods.price.tables import integer_tables, tables_near
+from fairclust.sensitive import read_sensitive
 
 
 def cheapest_with_table(a, codes, table):
@@ -115,3 +117,22 @@ def test_no_nearby_table_is_closer_to_the_shares_of_two_groups(seed):
     excess = np.abs(tables - criterion.high[:, None] * tables.sum(axis=1, keepdims=True)).max(axis=(1, 2))
     least = excess[near & (tables >= 0).all(axis=(1, 2))].min()
     assert criterion.excess(table.astype(float)).max() <= least + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tables_of_one_column_and_bounded_sizes_are_whole(seed):
+    rng = np.random.default_rng(seed)
+    codes, n_clusters = rng.choice(3, 3000, p=[0.5, 0.3, 0.2]), 30
+    sizes, mean = np.bincount(codes), 100.0
+    asked = Asked(tolerance=0.2, size_min=0.9, size_max=1.1)
+    criterion = bounds_criterion(asked, read_sensitive(codes, 3000), sizes.astype(float), n_clusters)
+    soft = np.outer(sizes / 3000, mean * rng.uniform(0.95, 1.05, n_clusters)) * rng.uniform(
+        0.95, 1.05, (3, n_clusters)
+    )
+    soft *= (sizes / soft.sum(axis=1))[:, None]
+    # They save less than a cell that is farther from the soft table costs.
+    prices = rng.normal(scale=0.005, size=soft.shape)
+    (table,) = integer_tables(soft, prices, criterion, np.zeros(criterion.limits.shape))
+    np.testing.assert_array_equal(table.sum(axis=1), sizes)
+    assert criterion.excess(table).max() <= 1e-9
+    assert np.abs(table - soft).max() < 2

@@ -402,7 +402,7 @@ class ListedPoints:
             )
         self._known, self.at, self.n_short = True, prices, int(short.sum())
         self._listed_for = self._centers
-        # The values are half of the reduced costs without the square of the point. If all are alike, nothing is bounded.
+        # The values are half of the reduced costs without the square of the point. If all are alike, steps are free.
         width = float(np.median(self._values[:, -1] - self._values[:, 0]))
         self.reach = width if width > 0 and self._clusters.shape[1] < self.n_clusters else np.inf
         self._square()

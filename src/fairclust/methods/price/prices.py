@@ -40,7 +40,7 @@ _CAREFUL = 2
 _STILL = 1e-3
 # If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
-# With at least this many clusters, `step_of_rows_that_bind` uses conjugate gradients. For bands of 10 groups in 20
+# With at least this many clusters, `step_of_rows_that_bind` uses conjugate gradients. For bounds on 10 groups in 20
 # clusters they took 7 times as long as Cholesky decompositions.
 _MANY_CLUSTERS = 64
 
@@ -224,7 +224,8 @@ def _newton_step(
     if not criterion.helpers.size and (many or not criterion.combined):
         found = step_of_rows_that_bind(rows, blocks, slack, z, damped, criterion.exact, sparse=many)
         if found is not None:
-            criterion.work.binding(int((found > 0).sum()))
+            # Conjugate gradients take less time than a pass over the points.
+            criterion.work.binding(0 if many else int((found > 0).sum()))
             return unit * found
     # One system has an unknown for each group, the other for each value, apart from those of the first column, and for
     # each helper. The smaller one is solved.

@@ -1,4 +1,4 @@
-"""Functions that maximise the quadratic model of the smoothed dual, one for each kind of criterion.
+"""Functions that maximise the quadratic model of the smoothed dual.
 
 The curvature is block diagonal in the prices, with one K x K block ``B_j = (diag(n_j) - M_j) / T`` for each group j.
 The rows of a criterion mix the groups, so the Hessian with respect to the multipliers is dense. `step_of_equal_shares`
