@@ -250,6 +250,15 @@ def test_distances_without_a_finite_sum_are_an_error(blobs):
 # Where the rows are
 
 
+def test_sizes_are_bounded_without_groups(blobs, mapped):
+    X, path = blobs[0], mapped[0]
+    model = fitted(PriceFairKMeans(K, size_min=0.9, size_max=1.1, n_init=1, random_state=0), path)
+    sizes = np.bincount(model.labels_) * K / len(X)
+    assert sizes.min() >= 0.9
+    assert sizes.max() <= 1.1
+    assert (model.predict(X) != model.labels_).sum() == model.n_rounded_
+
+
 def test_a_part_of_a_mapped_array_is_read_from_its_place(blobs, mapped):
     X, codes = blobs
     whole = np.load(mapped[0], mmap_mode="r")

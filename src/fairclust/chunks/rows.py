@@ -66,6 +66,7 @@ class ChunkedRows(Rows):
             dtype = np.float64
             known = known._replace(X=known.X.astype(dtype))
         rows = [known.sizes.tolist(), known.low.tolist(), known.high.tolist(), known.total]
+        self.has_groups = table.has_groups
         self._table, self._checkpoint = table, Checkpoint(table.checkpoint, {**fit, "rows": rows})
         self.known, self.samples = known, stages(known)
         self._dtype = np.dtype(dtype)

@@ -198,11 +198,12 @@ def as_float(X: np.ndarray) -> np.ndarray:
 
 
 def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
-    """Chunks of a matrix and its sensitive column. ChunkError if that is missing, or a shape or type does not fit."""
+    """Chunks of a matrix and its sensitive column. ChunkError if a shape or type does not fit.
+
+    If the column is None, all rows are of one group.
+    """
     if values is None:
-        raise ChunkError(
-            "sensitive_features is missing: pass the group of every row, as an array or a .npy file"
-        )
+        values = np.broadcast_to(np.uint8(0), np.shape(X)[:1])
     X, values = (one if isinstance(one, np.ndarray) else np.asarray(one) for one in (X, values))
     name, groups = (
         str(getattr(one, "filename", None) or word)

@@ -44,6 +44,8 @@ class ChunkTable:
         Files for the labels and for the checkpoint.
     sample_rows : int
         Approximate size of the sample on which the fit starts.
+    has_groups : bool
+        False if no sensitive features were given. All rows are then of one group.
     """
 
     chunks: list[Chunk]
@@ -53,6 +55,7 @@ class ChunkTable:
     labels: Path | None
     checkpoint: Path | None
     sample_rows: int
+    has_groups: bool = True
 
     @property
     def n_rows(self) -> int:
@@ -90,7 +93,7 @@ def open_chunks(
         Dask collection are computed once and stay in the memory of the workers.
     sensitive_features : array of shape (n_samples,), or str
         The group of every row, as an array, the path of a .npy file, or a Dask array. For Parquet files and Dask data
-        frames, the name of the column of groups.
+        frames, the name of the column of groups. For arrays it may be left out, if a fit bounds only sizes.
     features : sequence of str, optional
         Columns of Parquet files or of a Dask data frame to cluster by. By default all columns but the sensitive one.
     labels : path, optional
@@ -161,6 +164,7 @@ def open_chunks(
         None if labels is None else Path(labels),
         None if checkpoint is None else Path(checkpoint),
         sample_rows,
+        sensitive_features is not None,
     )
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from fairclust.base import FairClusterer, NotSupported, check_same_order
 from fairclust.chunks.rows import ChunkedRows
+from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame, as_directions
 from fairclust.group_encoding import SensitiveColumn, encode_groups, split_columns
@@ -72,6 +73,10 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             )
         self._check_chunks(sample_weight)
         with nullcontext(X) if isinstance(X, ChunkTable) else open_chunks(X, sensitive_features) as table:
+            if self._needs_groups and not table.has_groups:
+                raise ChunkError(
+                    "sensitive_features is missing: pass the group of every row, as an array or a .npy file"
+                )
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             dtype = DTYPES[getattr(self, "precision", "single")]
             fit = {"method": type(self).__name__, **self.get_params()}
@@ -287,6 +292,11 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             squares = squared_distances_to_own(X, labels, centers)
         costs = np.sqrt(squares) if self._power == 1 else squares
         return float(costs.sum(dtype=np.float64) if weights is None else weights @ costs)
+
+    @property
+    def _needs_groups(self) -> bool:
+        """Whether rows in chunks must come with groups."""
+        return True
 
     @property
     def _n_features_out(self) -> int:

@@ -287,6 +287,10 @@ class PriceFairKMeans(PrototypeClusterer):
         return f"{text}\n# {certificate_text({name: getattr(self, f'{name}_', None) for name in names})}"
 
     @property
+    def _needs_groups(self) -> bool:
+        return self.size_min is None and self.size_max is None
+
+    @property
     def _has_budget(self) -> bool:
         return self.max_cost is not None or self.max_cost_increase is not None
 
@@ -307,8 +311,10 @@ class PriceFairKMeans(PrototypeClusterer):
                 f"sensitive_features holds {len(known.names)} different numbers, and each would be a group. Cut the "
                 "column into a few ranges first. If the numbers are names, convert them to text"
             )
-        column = SensitiveColumn("", known.names)
-        self._sensitive = Sensitive((column,), known.codes, np.arange(len(known.names))[:, None])
+        columns = (SensitiveColumn("", known.names),) if rows.has_groups else ()
+        cells = np.arange(len(known.names))[:, None][:, : len(columns)]
+        self._sensitive = Sensitive(columns, known.codes, cells)
+        self.groups_ = self._sensitive.names
         self._unit = 1.0
         self._fit_points(rows)
 
