@@ -23,6 +23,25 @@ MOST_GROUPS = int(np.iinfo(np.uint16).max)
 _rooms = threading.local()
 
 
+class Kept(dict[tuple[int, int], tuple[int, np.ndarray]]):
+    """The lists of the blocks, by the identity of the chunk and the first row: the number of a pass, and its lists.
+
+    Copies for other processes are empty, so these make the lists anew.
+    """
+
+    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
+        return Kept, ()
+
+
+class Lists(NamedTuple):
+    """The lists that a pass needs: those of an earlier pass over all clusters, if there is one with these centres."""
+
+    kept: Kept | None  # None if there are too many rows to keep their lists
+    made_by: int  # the number of that pass
+    prices: np.ndarray | None  # (n_groups, n_clusters), of that pass; None if there is none
+    number: int  # of the pass whose lists there are in the end
+
+
 class Map(NamedTuple):
     """An assignment ``argmin_k (scale * ||x - c_k||^2 + offset[group, k])``."""
 
@@ -34,33 +53,39 @@ class Map(NamedTuple):
     # Whether to compare clusters in double precision, as `Potentials.priced` does. `scale` is then not used.
     precise: bool
     dtype: DTypeLike  # of the distances
-    listed: bool = False  # Whether to list the cheapest clusters of each row instead of keeping all distances
+    lists: Lists | None = None  # If given, rows list their cheapest clusters instead of keeping all distances
 
 
 def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
     """The results of `Potentials.soft` or `soft_moments`, followed by the sum over rows of the least potential."""
 
-    def sums(points: AnyPoints) -> tuple[Any, ...]:
-        if points.lists is not None:
-            points.lists.outgrown(by.offset / by.scale)
-        return *getattr(points, name)(by.scale, by.offset), points.row_min_sum
-
-    return total_of(sums(points) for _, _, points in _blocks(chunk, by))
+    return total_of(
+        (*getattr(points, name)(by.scale, by.offset), points.row_min_sum)
+        for _, _, points in _blocks(chunk, by)
+    )
 
 
 def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
     """Sums of a hard assignment.
 
-    These are the counts, the cost, the cluster sizes, the sums of the points, and the sum of the least potentials. The
-    cost is computed from the rows in double precision, also if the distances that made the labels are in single.
+    These are the counts, the cost, the cluster sizes, the sums of the points, what `reach_of_lists` returns, and the
+    sum of the least potentials. The cost is computed from the rows in double precision, also if the distances that made
+    the labels are in single.
     """
 
     def sums(X: np.ndarray, points: AnyPoints) -> tuple[Any, ...]:
         labels, counts = _assign(points, by)
         sizes, totals, cost = cluster_sums(X, labels, by.centers)
-        return counts, cost, sizes, totals, points.row_min_sum
+        return counts, cost, sizes, totals, _reach_of_lists(points), points.row_min_sum
 
     return total_of(sums(X, points) for _, X, points in _blocks(chunk, by))
+
+
+def _reach_of_lists(points: AnyPoints) -> np.ndarray:
+    """The number of rows with lists that were too short, the number of other rows times `reach`, and this number."""
+    if not isinstance(points, ListedPoints) or not np.isfinite(points.reach):
+        return np.zeros(3)
+    return np.array([points.n_short, points.n_samples * points.reach, points.n_samples])
 
 
 def labels_of(chunk: Chunk, moved: np.ndarray, moved_labels: np.ndarray, by: Map) -> np.ndarray:
@@ -113,16 +138,24 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
     """Yield first row, rows and potentials of each block. The next block overwrites the rows and potentials."""
     X, values = chunk.read()
     codes = group_codes(values, by.names, chunk)
-    shape = len(by.names), len(by.centers)
-    room = None if by.listed else _room(by, X)
+    shape, lists = (len(by.names), len(by.centers)), by.lists
+    room = None if lists is not None else _room(by, X)
     for first in range(0, len(X), BLOCK_ROWS):
         rows, own = X[first : first + BLOCK_ROWS], codes[first : first + BLOCK_ROWS]
         if room is not None:
             yield first, *room.measure(rows, own, by.shift, by.centers - by.shift)
             continue
+        assert lists is not None
         points = ListedPoints.pack(rows, own, *shape, shift=by.shift, dtype=by.dtype)
         points.measure(by.centers)
+        kept = None if lists.kept is None else lists.kept.get((id(chunk), first))
+        if kept is not None:
+            points.take_lists(kept[1])
+        if lists.prices is not None and (kept is None or kept[0] != lists.made_by):
+            points.outgrown(lists.prices)
         yield first, rows, points
+        if lists.kept is not None:
+            lists.kept[id(chunk), first] = lists.number, points.kept_lists()
     # A file that changed while the chunk was read has given rows of both its states.
     chunk.check()
 

@@ -11,16 +11,18 @@ from numpy.typing import DTypeLike
 
 from fairclust.base import Diverged
 from fairclust.chunks.engines import Engine
-from fairclust.chunks.passes import Map, close_to, hard_sums, labels_of, soft_sums, total_of
+from fairclust.chunks.passes import Kept, Lists, Map, close_to, hard_sums, labels_of, soft_sums, total_of
 from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import Survey
-from fairclust.kernels.listed import ListedPoints, worth_listing
+from fairclust.kernels.listed import ListedPoints, many_short, worth_listing
 from fairclust.kernels.points import TiledPoints
 
 # The search for movable rows goes further from the boundaries than the sample suggests, so that one pass is nearly
 # always enough. It aims at _MORE times the rows needed and _SPARE_ROWS more. If they are not enough, another pass goes
 # _FURTHER times as far.
 _MORE, _SPARE_ROWS, _FURTHER = 3, 8, 4.0
+# Lists of more rows are made anew in every pass. For these they take up to a gigabyte.
+_KEPT_ROWS = 20_000_000
 
 
 @dataclass
@@ -98,11 +100,20 @@ class ChunkedPoints:
         self.row_min_sum = 0.0
         self.n_passes = 1
         self._at: np.ndarray | None = None
+        # Lists of clusters, and what the last pass over all clusters told of them; see `fairclust.solvers.points.Lists`.
+        self._kept = Kept() if self._listed and self.n_samples <= _KEPT_ROWS else None
+        self.at, self.reach, self._n_short = np.zeros(shape), np.inf, 0
+        self._n_listings, self.fit_centers = 0, False
         self._priced: tuple[bytes, tuple[LazyLabels, np.ndarray, float, float]] | None = None
 
     @property
-    def lists(self) -> None:
-        """Lists are made anew in every pass, so they are never too short."""
+    def lists(self) -> ChunkedPoints | None:
+        return self if self._listed else None
+
+    def outgrown(self, prices: np.ndarray) -> bool:
+        """See `fairclust.solvers.points.Lists`."""
+        self.priced(prices)
+        return many_short(self._n_short, self.n_samples)
 
     @property
     def shift(self) -> np.ndarray:
@@ -114,7 +125,7 @@ class ChunkedPoints:
             return
         self.sample.measure(centers)
         self._at = centers
-        self._priced = None
+        self._priced, self.fit_centers = None, False
         # This is an estimate from the sample. The next pass replaces it by the sum.
         self.row_min_sum = self.sample.row_min_sum * self.n_samples / self.sample.n_samples
 
@@ -124,9 +135,17 @@ class ChunkedPoints:
     def mean_excess(self) -> float:
         return self.sample.mean_excess()
 
-    def _map(self, scale: float, offset: np.ndarray, *, precise: bool = False) -> Map:
+    def _map(
+        self, scale: float, offset: np.ndarray, *, precise: bool = False, lists_anew: bool = False
+    ) -> Map:
         assert self._at is not None
-        return Map(self.names, self.shift, self._at, scale, offset, precise, self._dtype, self._listed)
+        found = Map(self.names, self.shift, self._at, scale, offset, precise, self._dtype)
+        if not self._listed:
+            return found
+        made_by = self._n_listings
+        self._n_listings += lists_anew
+        prices = self.at if self.fit_centers else None
+        return found._replace(lists=Lists(self._kept, made_by, prices, self._n_listings))
 
     def _sum(self, function: Any, *args: Any) -> tuple[Any, ...]:
         total = total_of(self.engine.run(function, self.chunks, *args))
@@ -151,19 +170,24 @@ class ChunkedPoints:
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[LazyLabels, np.ndarray, float]:
         """As `Potentials.hard`, but the labels are `LazyLabels`."""
-        return self._hard(self._map(scale, offset))
+        return self._hard(self._map(scale, offset, lists_anew=True))
 
     def priced(self, prices: np.ndarray) -> tuple[LazyLabels, np.ndarray, float, float]:
         """As `Potentials.priced`, but the labels are `LazyLabels`."""
         # Solvers compute a bound and then labels at the same prices. The second call reuses the results of the first.
         key = prices.tobytes()
         if self._priced is None or self._priced[0] != key:
-            labels, counts, cost = self._hard(self._map(1.0, prices, precise=True))
+            labels, counts, cost = self._hard(self._map(1.0, prices, precise=True, lists_anew=True))
             self._priced = key, (labels, counts, cost, cost + float((counts * prices).sum()))
         return self._priced[1]
 
     def _hard(self, by: Map) -> tuple[LazyLabels, np.ndarray, float]:
-        counts, cost, sizes, sums = self._sum(hard_sums, by)
+        counts, cost, sizes, sums, (n_short, reach, n_reached) = self._sum(hard_sums, by)
+        self._n_short, self.reach = int(n_short), reach / n_reached if n_reached else np.inf
+        self.at, self.fit_centers = by.offset / by.scale, True
+        if by.lists is not None:
+            # The labels of the same map need no earlier lists.
+            by = by._replace(lists=by.lists._replace(prices=None))
         return LazyLabels(by, self.n_samples, sizes, sums), counts, cost
 
     def labels_of_map(
@@ -184,6 +208,7 @@ class ChunkedPoints:
             return
         by = self._map(1.0, prices, precise=True)
         if isinstance(self.sample, ListedPoints):
+            assert np.array_equal(prices, self.at)
             # A few rows too little leave a few points off the bounds, so one pass is enough.
             in_sample = np.bincount(self.sample.layout.group, self.sample.layout.count, self.n_groups)
             most = np.ceil(_MORE * units * in_sample / self.group_sizes).astype(int) + _SPARE_ROWS

@@ -217,6 +217,11 @@ def worth_listing(X: Any, n_groups: int, n_clusters: int) -> bool:
     return many and not issparse(X)
 
 
+def many_short(n_short: int, n_samples: int) -> bool:
+    """Whether the lists of too many points were without their cheapest cluster."""
+    return n_short > _FEW_SHORT * n_samples
+
+
 def _regrets(reduced: np.ndarray, clusters: np.ndarray, label: np.ndarray) -> np.ndarray:
     """How much dearer each listed cluster is than that of the label; infinite for the latter."""
     mine = clusters == label[:, None]
@@ -418,7 +423,15 @@ class ListedPoints:
     def outgrown(self, prices: np.ndarray) -> bool:
         """See `fairclust.solvers.points.Lists`."""
         self.priced(prices)
-        return self.n_short > _FEW_SHORT * self.n_samples
+        return many_short(self.n_short, self.n_samples)
+
+    def kept_lists(self) -> np.ndarray:
+        """The lists in the smallest integer type, from which `take_lists` restores them in other points of these rows."""
+        return self._clusters.astype(np.min_scalar_type(self.n_clusters))
+
+    def take_lists(self, kept: np.ndarray) -> None:
+        """Go on with lists that points of the same rows have made, for the same centres or others."""
+        self._clusters[:], self._known, self._measured = kept, True, False
 
     def mean_gap(self) -> float:
         """Mean over points of the second smallest minus the smallest potential."""

@@ -374,7 +374,8 @@ class PriceFairKMeans(PrototypeClusterer):
                 criterion = self._criterion(sample.group_sizes)
             except NotSupported:
                 return prototypes, None
-            kind = self._priced(criterion, multipliers, tol=_MORE_EXACT * self.tol)
+            tol = self.tol if n_rows == rows.points.n_samples else _MORE_EXACT * self.tol
+            kind = self._priced(criterion, multipliers, tol=tol)
             run = alternate(kind, sample, prototypes, max_iter=self.max_iter, verbose=self.verbose)
             prototypes, multipliers = run.prototypes, run.last.state
         return prototypes, multipliers
