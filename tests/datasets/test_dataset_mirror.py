@@ -76,6 +76,7 @@ EXPECTED = {
 NOT_MIRRORED = {
     *("census_ii", "census_ii_std", "acs_income", "acs_income_race", "adult_openml", "bank_openml"),
     *("credit_openml", "hmda_2022", "hmda_2022_race", "athletes", "compas", "compas_sex"),
+    "glove_100",
 }
 
 

@@ -255,6 +255,17 @@ def test_member_of_an_archive(server, raw):
     assert len(server.hits) == 1  # the archive was still there
 
 
+def test_rows_of_a_json_file(server, raw):
+    content = b"1,0.5\n2,1e-07\n"
+    server.routes["/a.zip"] = body(b'{"size": 2, "vectors": {"a": [1, 0.5], "b": [2, 1e-07]}}')
+    source = archive_spec(server, content, file="demo/a.json", member="vectors")
+    assert fetch(source, raw).read_bytes() == content
+    for member in ("size", "words"):
+        lost = archive_spec(server, content, file="demo/a.json", member=member)
+        with pytest.raises(SourceUnavailable, match=f"the JSON file has no rows under '{member}'"):
+            fetch(lost, raw)
+
+
 def test_rezipped_archive_with_the_right_member(server, raw):
     server.routes["/a.zip"] = body(zipped({"in/t.csv": GOOD}))
     assert fetch(archive_spec(server, sha256="0" * 64), raw).read_bytes() == GOOD

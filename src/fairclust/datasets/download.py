@@ -11,6 +11,7 @@ against these problems was longer.
 from __future__ import annotations
 
 import logging
+import json
 import re
 import time
 import zipfile
@@ -166,7 +167,8 @@ def _accept(file: Path, spec: SourceSpec, target: Path) -> bool:
     # A mirror may hold the unpacked member instead of the archive.
     alone = spec.content_sha256 is not None and content_digest(file) == spec.content_sha256
     with _temporary(target) as temp:
-        _write(_local(file) if alone else _member(file, spec.member, spec.max_bytes), temp, spec.max_bytes)
+        unpack = _json_rows if Path(spec.file or spec.path or "").suffix == ".json" else _member
+        _write(_local(file) if alone else unpack(file, spec.member, spec.max_bytes), temp, spec.max_bytes)
         _compare(temp, spec.member, spec.content_sha256)
         temp.replace(target)
     return not alone
@@ -242,6 +244,18 @@ def _member(archive: Path, member: str, max_bytes: int) -> Iterator[bytes]:
     except Exception as error:
         # Every compression has different exceptions: zlib.error, LZMAError, OSError, NotImplementedError, ...
         raise _PlaceFailed(f"the archive cannot be unpacked: {str(error) or type(error).__name__}") from error
+
+
+def _json_rows(file: Path, member: str, max_bytes: int) -> Iterator[bytes]:
+    """The rows that a JSON object has as a list or as an object under the key `member`, as lines with commas."""
+    if file.stat().st_size > max_bytes:
+        raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}")
+    try:
+        found = json.loads(file.read_bytes())[member]
+        for row in found.values() if isinstance(found, dict) else found:
+            yield (",".join(map(str, row)) + "\n").encode()
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise _PlaceFailed(f"the JSON file has no rows under '{member}': {error!r}") from error
 
 
 def _download(url: str, max_bytes: int) -> Iterator[bytes]:

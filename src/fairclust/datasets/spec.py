@@ -86,7 +86,7 @@ class SourceSpec(Spec):
     sha256: Sha256 | None = None
     """SHA-256 of the file. With 'unknown', any file is accepted and the card says 'not verified'."""
     member: str | None = None
-    """The member of a zip archive that is read."""
+    """The member of a zip archive that is read, or the key of a JSON file under which the rows are."""
     member_sha256: Sha256 | None = None
     """SHA-256 of that member. It decides instead of `sha256`, because archives are sometimes packed again upstream."""
     licence: str | None = None
