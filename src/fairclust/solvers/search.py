@@ -22,7 +22,7 @@ _PLAIN_STEPS = 300
 # A run is split into so many more clusters as long as that makes it cheaper, by `_CHEAPER`: five, or a fifth of the
 # clusters if that is more. On 18 settings, splitting into two more after that took an eighth more time, and the mean
 # excess over the best cost known was .069 instead of .067 %. With three more or two more it was no smaller.
-_ADDED = 5, 5
+_ADDED, _ONE_BY_ONE = (5, 5), 10
 _CHEAPER = 1e-4
 # No further run is split once so many of them cost the same but for this fraction. On 19 settings of nine data sets,
 # this and a single `_ADDED` made fits take 2.0 instead of 2.5 times as long as ten starts without the search (3.5
@@ -75,10 +75,12 @@ def plain_search(
     return plain_run(points, best.prototypes, update, tol)
 
 
-def n_split(points: TiledPoints) -> int:
-    """The number of clusters into which `breathe` splits runs."""
-    most = min(points.n_clusters - 1, points.n_samples - points.n_clusters)
-    return points.n_clusters + min(max(_ADDED[0], points.n_clusters // _ADDED[1]), most)
+def n_split(points: TiledPoints) -> list[int]:
+    """The numbers of clusters into which `breathe` splits runs, one after the other."""
+    n_clusters = points.n_clusters
+    most = min(n_clusters - 1, points.n_samples - n_clusters)
+    widths = (max(_ADDED[0], n_clusters // _ADDED[1]), *((1,) if n_clusters <= _ONE_BY_ONE else ()))
+    return sorted({n_clusters + min(width, most) for width in widths}, reverse=True)
 
 
 def breathe(points: TiledPoints, runs: Sequence[Run], moves: Moves, rng: np.random.RandomState) -> list[Run]:
@@ -86,21 +88,22 @@ def breathe(points: TiledPoints, runs: Sequence[Run], moves: Moves, rng: np.rand
 
     It is one for each of `runs`, the best first, and none for the last of them if enough cost about the same before.
     """
-    wider = points.with_clusters(n_split(points))
+    wider = [points.with_clusters(n_wider) for n_wider in n_split(points)]
     ends: list[Run] = []
     for run in runs:
-        best = run
+        best, left = run, list(wider)
         for _ in range(_MOST_ROUNDS):
-            if moves.is_done():
+            if moves.is_done() or not left:
                 break
-            run = _split_and_merge(points, wider, run, moves, rng)
+            run = _split_and_merge(points, left[0], best, moves, rng)
             if any(alike(points, run, other) for other in ends):
                 # What follows from here has been found, but the best run so far may be cheaper.
                 best = min(run, best, key=moves.rank)
                 break
-            if moves.rank(run) >= _changed(moves.rank(best), -_CHEAPER):
-                break
-            best = run
+            if moves.rank(run) < _changed(moves.rank(best), -_CHEAPER):
+                best = run
+            else:
+                left.pop(0)
         ends.append(best)
         ends.sort(key=moves.rank)
         if sum(moves.rank(end) <= _changed(moves.rank(ends[0]), _SAME) for end in ends) >= _ENOUGH:

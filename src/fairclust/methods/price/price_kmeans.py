@@ -519,7 +519,7 @@ class PriceFairKMeans(PrototypeClusterer):
         work = Work(extra=_SEARCH_WORK)
         criteria = {
             n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work)
-            for n in {self.n_clusters, n_split(points)}
+            for n in {self.n_clusters, *n_split(points)}
         }
 
         def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
