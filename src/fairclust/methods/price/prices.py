@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fairclust.methods.price.criteria import Criterion
-from fairclust.methods.price.group_system import GroupSystem
 from fairclust.methods.price.quadratic import (
     step_of_equal_shares,
     step_of_rows_that_bind,
@@ -131,7 +130,7 @@ def dual_prices(
                     break
             if (
                 criterion.combined
-                and not np.abs(criterion.helpers.T @ trial).max(initial=0.0) <= _UNBALANCED * unit
+                and not np.abs(criterion.shape.to_helpers @ trial).max(initial=0.0) <= _UNBALANCED * unit
             ):
                 damping = min(grow * damping, _MOST_DAMPING)
                 continue
@@ -220,24 +219,14 @@ def _newton_step(
     damped = scale * damping * (curved + shorten)
     blocks *= scale
     slack, z = (rows @ mass - criterion.limits) / n_points, y / unit
-    many = n_clusters >= _MANY_CLUSTERS
-    if not criterion.helpers.size and (many or not criterion.combined):
+    if not criterion.helpers.size:
+        many = n_clusters >= _MANY_CLUSTERS
         found = step_of_rows_that_bind(rows, blocks, slack, z, damped, criterion.exact, sparse=many)
         if found is not None:
             # Conjugate gradients take less time than a pass over the points.
-            criterion.work.binding(0 if many else int((found > 0).sum()))
+            criterion.work.binding(0 if many else int((found != 0).sum()))
             return unit * found
-    # One system has an unknown for each group, the other for each value, apart from those of the first column, and for
-    # each helper. The smaller one is solved.
-    factors, helpers = criterion.factors, criterion.helpers
-    width = len(factors.values) - factors.n_leading + helpers.shape[1] + 2
-    by_groups = len(blocks) < width
-    system = (
-        GroupSystem(rows, helpers, blocks, criterion.products)
-        if by_groups
-        else RowSystem(factors, helpers, blocks)
-    )
+    system = RowSystem(criterion.shape, blocks)
     found = step_of_rows(system, slack, z, damped, criterion.exact)
-    n_eliminations = 0 if by_groups else factors.n_leading * n_clusters**3 * (1 + width) ** 2
-    criterion.work.systems(system.n_solved, min(len(blocks), width) * n_clusters, n_eliminations)
+    criterion.work.systems(system.n_factorised, len(criterion.shape.parts) * n_clusters)
     return unit * found
