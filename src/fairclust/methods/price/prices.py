@@ -20,7 +20,7 @@ from fairclust.methods.price.quadratic import (
     step_of_equal_shares,
     step_of_rows_that_bind,
 )
-from fairclust.methods.price.row_system import RowSystem, step_of_rows
+from fairclust.methods.price.row_system import RowSystem, interior_step, step_of_rows
 from fairclust.solvers.points import Lists, Points
 
 # Temperatures in units of the mean gap between a point's two smallest potentials.
@@ -227,6 +227,10 @@ def _newton_step(
             criterion.work.binding(0 if many else int((found != 0).sum()))
             return unit * found
     system = RowSystem(criterion.shape, blocks)
-    found = step_of_rows(system, slack, z, damped, criterion.exact)
-    criterion.work.systems(system.n_factorised, len(criterion.shape.parts) * n_clusters)
+    found = step_of_rows(system, slack, z, damped, criterion.exact) if criterion.helpers.size else None
+    if found is None:
+        found = interior_step(system, slack, z, damped, criterion.exact)
+    n_parts, n_helpers = len(criterion.shape.parts), criterion.helpers.shape[1]
+    n_unknowns = n_parts * n_clusters
+    criterion.work.systems(system.n_factorised, n_unknowns, n_unknowns * n_parts * (n_unknowns + n_helpers))
     return unit * found

@@ -7,7 +7,6 @@ each of its values and one for the cluster, and if these are fewer than the grou
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +15,6 @@ from scipy.sparse import csr_array
 
 from fairclust.methods.price.quadratic import longest_step, pivot
 
-# Few rows change from one step to the next. The interior point method is faster if more than _PIVOTS pivots are needed.
-_PIVOTS = 10
 _INTERIOR_STEPS = 60
 _GAP, _RESIDUAL = 1e-12, 1e-9
 # Prices whose curvature is less than this fraction of the largest count as flat.
@@ -69,7 +66,7 @@ class RowShape:
         self.sides = sides
         self.of_parts = _products(csr_array(self.parts.T), csr_array(self.parts.T))
         self.of_sides = _products(csr_array(sides), csr_array(sides))
-        self.of_helpers = _products(csr_array(sides), self.helpers)
+        self.of_helpers = _products(self.helpers, csr_array(sides))
         # Most rows have one helper or none. They contribute to the diagonal of a helper's matrix, the others to all.
         wide = np.diff(self.helpers.indptr) > 1
         self.wide = np.flatnonzero(wide)
@@ -135,57 +132,48 @@ class RowSystem:
         wanted = (shape.to_helpers @ known - below).T[:, :, None]
         # The prices that result if the curvature is zero, and the change of the table at the prices that solve the
         # system.
-        flat = (shape.sides.T @ known).T[:, :, None] - np.matmul(of_helpers, solve_helpers(wanted))
+        flat = (shape.sides.T @ known).T[:, :, None]
+        flat = flat - np.matmul(of_helpers.transpose(0, 2, 1), solve_helpers(wanted))
         found = lu_solve(matrix, flat[self._live, 0], trans=1, check_finite=False)
         table = (self._curved @ found)[:, :, None]
-        v = solve_helpers(wanted - np.matmul(of_helpers.transpose(0, 2, 1), table))[:, :, 0].T
+        v = solve_helpers(wanted - np.matmul(of_helpers, table))[:, :, 0].T
         return known - inverse * (shape.sides @ table[:, :, 0].T + shape.helpers @ v), v
 
     def _factorise(self, inverse: np.ndarray) -> tuple:
         self.n_factorised += 1
-        n_clusters, n_parts = inverse.shape[1], len(self.shape.parts)
-        pulled = (self.shape.of_sides @ inverse).T.reshape(n_clusters, n_parts, n_parts)
-        of_helpers = (self.shape.of_helpers @ inverse).T.reshape(n_clusters, n_parts, -1)
-        solve_helpers = self._helper_solver(inverse)
-        if self.shape.helpers.nnz:
-            pulled = pulled - np.matmul(of_helpers, solve_helpers(of_helpers.transpose(0, 2, 1)))
+        shape, n_clusters, n_parts = self.shape, inverse.shape[1], len(self.shape.parts)
+        pulled = (shape.of_sides @ inverse).T.reshape(n_clusters, n_parts, n_parts)
+        # ``B' D^-1 B`` is diagonal but for the wide rows, which the Sherman-Morrison-Woodbury formula adds.
+        diagonal = (shape.narrow_squares @ inverse).T
+        # Helpers that occur only in rows that cannot change are set to zero.
+        one_over = np.where(diagonal > 0, 1.0 / np.where(diagonal > 0, diagonal, 1.0), 0.0)
+        # A wide row that cannot change has the weight 0 and drops out.
+        wide, weight = one_over[:, None] * shape.of_wide, inverse[shape.wide].T
+        inner = np.eye(len(shape.wide)) + np.matmul(wide, shape.of_wide.T) * weight[:, None]
+        inner = np.linalg.inv(inner) * weight[:, :, None]
+
+        def solve_helpers(right: np.ndarray) -> np.ndarray:
+            """Solve ``B' D^-1 B v = right`` in every cluster, shape (n_clusters, n_helpers, 1)."""
+            low = np.matmul(inner, np.matmul(wide, right))
+            return one_over[:, :, None] * right - np.matmul(wide.transpose(0, 2, 1), low)
+
+        of_helpers = (shape.of_helpers @ inverse).T.reshape(n_clusters, -1, n_parts)
+        of_wide = np.matmul(wide, of_helpers)
+        pulled -= np.matmul(of_helpers.transpose(0, 2, 1), one_over[:, :, None] * of_helpers)
+        pulled += np.matmul(of_wide.transpose(0, 2, 1), np.matmul(inner, of_wide))
         # I + L H, where L has one matrix for each cluster.
         matrix = np.matmul(pulled, self._curved)[self._live]
         matrix[np.diag_indices(len(matrix))] += 1.0
         return of_helpers, solve_helpers, lu_factor(matrix.T, overwrite_a=True, check_finite=False)
 
-    def _helper_solver(self, inverse: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """A function that solves ``B' D^-1 B v = right`` in every cluster, by the Sherman-Morrison-Woodbury formula.
-
-        It takes and returns arrays of shape (n_clusters, n_helpers, n_columns).
-        """
-        shape = self.shape
-        diagonal = (shape.narrow_squares @ inverse).T[:, :, None]
-        # Helpers that occur only in rows that cannot change are set to zero.
-        one_over = np.where(diagonal > 0, 1.0 / np.where(diagonal > 0, diagonal, 1.0), 0.0)
-        wide, weight = shape.of_wide, inverse[shape.wide].T
-        # A wide row that cannot change has the weight 0 and drops out.
-        inner = np.matmul(wide * one_over.transpose(0, 2, 1), wide.T) * weight[:, None, :]
-        at = np.arange(len(wide))
-        inner[:, at, at] += 1.0
-
-        def solve(right: np.ndarray) -> np.ndarray:
-            found = one_over * right
-            if not len(wide):
-                return found
-            low = np.linalg.solve(inner, np.matmul(wide, found)) * weight[:, :, None]
-            return found - one_over * np.matmul(wide.T, low)
-
-        return solve
-
 
 def step_of_rows(
     system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
-) -> np.ndarray:
+) -> np.ndarray | None:
     """The multipliers y that maximise the quadratic model with ``B'y = 0`` and, except for exact rows, ``y >= 0``.
 
-    Pivoting starts from the rows that bind so far. If it fails, the interior point method solves the problem. The
-    gradient `slack`, the curvature and `y` should be of order one. `damping` times half the squared step is subtracted.
+    Pivoting starts from the rows that bind so far; None if it fails. The gradient `slack`, the curvature and `y` should
+    be of order one. `damping` times half the squared step is subtracted.
     """
     helpers, to_helpers = system.shape.helpers, system.shape.to_helpers
     always = np.broadcast_to(exact[:, None], y.shape)
@@ -205,17 +193,17 @@ def step_of_rows(
         max(float(np.abs(y).max()), 1e-3),
         float(np.abs(slack).max()) or 1.0,
         always=always,
-        attempts=_PIVOTS,
     )
     if found is not None and np.abs(to_helpers @ found).max(initial=0.0) <= _RESIDUAL:
         return found
-    return _interior_step(system, slack, y, damping, ~always)
+    return None
 
 
-def _interior_step(
-    system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, bounded: np.ndarray
+def interior_step(
+    system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
 ) -> np.ndarray:
-    """As `step_of_rows`, by Mehrotra's interior point method."""
+    """As `step_of_rows`, by Mehrotra's interior point method, which takes longer and does not fail."""
+    bounded = ~np.broadcast_to(exact[:, None], y.shape)
     helpers, to_helpers = system.shape.helpers, system.shape.to_helpers
     last_y, n = y, max(int(bounded.sum()), 1)
     y = np.where(bounded, np.maximum(y, 0.1), y)
