@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpstrf
 from scipy.sparse import csr_array
 
 from fairclust.methods.price.quadratic import longest_step, pivot
@@ -105,10 +106,13 @@ class RowSystem:
         curved = (shape.of_parts @ blocks.reshape(len(blocks), -1)).reshape(
             2 * (n_parts,) + 2 * (n_clusters,)
         )
-        diagonal = np.einsum("aakk->ka", curved)
-        # Prices without curvature do not change the table.
-        self._live = diagonal > _FLAT * diagonal.max(initial=0.0)
-        self._curved = curved.transpose(2, 0, 3, 1)[:, :, self._live]
+        n = n_parts * n_clusters
+        curved = curved.transpose(2, 0, 3, 1).reshape(n, n)
+        # The curvature is R R'. It is flat along prices that are the same in all clusters, and without these directions
+        # the systems are well conditioned.
+        root, order, rank, _ = dpstrf(curved, tol=_FLAT * curved.diagonal().max(), lower=1)
+        self._roots = np.zeros((n, rank))
+        self._roots[order - 1] = np.tril(root)[:, :rank]
         self.n_factorised = 0
         self._last: tuple[np.ndarray, tuple] | None = None
 
@@ -134,8 +138,8 @@ class RowSystem:
         # system.
         flat = (shape.sides.T @ known).T[:, :, None]
         flat = flat - np.matmul(of_helpers.transpose(0, 2, 1), solve_helpers(wanted))
-        found = lu_solve(matrix, flat[self._live, 0], trans=1, check_finite=False)
-        table = (self._curved @ found)[:, :, None]
+        found = cho_solve(matrix, self._roots.T @ flat.ravel(), check_finite=False)
+        table = (self._roots @ found).reshape(flat.shape)
         v = solve_helpers(wanted - np.matmul(of_helpers, table))[:, :, 0].T
         return known - inverse * (shape.sides @ table[:, :, 0].T + shape.helpers @ v), v
 
@@ -161,10 +165,11 @@ class RowSystem:
         of_wide = np.matmul(wide, of_helpers)
         pulled -= np.matmul(of_helpers.transpose(0, 2, 1), one_over[:, :, None] * of_helpers)
         pulled += np.matmul(of_wide.transpose(0, 2, 1), np.matmul(inner, of_wide))
-        # I + L H, where L has one matrix for each cluster.
-        matrix = np.matmul(pulled, self._curved)[self._live]
+        # I + R' L R, where L has one matrix for each cluster.
+        lowered = np.matmul(pulled, self._roots.reshape(n_clusters, n_parts, self._roots.shape[1]))
+        matrix = self._roots.T @ lowered.reshape(self._roots.shape)
         matrix[np.diag_indices(len(matrix))] += 1.0
-        return of_helpers, solve_helpers, lu_factor(matrix.T, overwrite_a=True, check_finite=False)
+        return of_helpers, solve_helpers, cho_factor(matrix, check_finite=False)
 
 
 def step_of_rows(
