@@ -130,6 +130,7 @@ def dual_prices(
                     break
             if (
                 criterion.combined
+                and criterion.helpers.size
                 and not np.abs(criterion.shape.to_helpers @ trial).max(initial=0.0) <= _UNBALANCED * unit
             ):
                 damping = min(grow * damping, _MOST_DAMPING)

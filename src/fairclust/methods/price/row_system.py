@@ -53,7 +53,7 @@ class RowShape:
     """What `RowSystem` needs of the rows of a criterion, (n_rows, n_groups), and of their helpers, (n_rows, n_helpers).
 
     The rows are a product of `sides`, (n_rows, n_parts), and `parts`, (n_parts, n_groups). The parts are the values and
-    the cluster, or the groups if these are not more.
+    the cluster, whose sides are mostly zero, or the groups if there are fewer groups than values.
     """
 
     def __init__(self, rows: np.ndarray, helpers: np.ndarray, factors: Factors) -> None:
@@ -61,9 +61,10 @@ class RowShape:
         self.to_helpers = csr_array(self.helpers.T)
         n_groups = rows.shape[1]
         self.parts, sides = np.eye(n_groups), rows
-        if len(factors.values) + 1 < n_groups:
-            self.parts = np.vstack([factors.values, np.ones(n_groups)])
-            sides = np.vstack([factors.signed, factors.size]).T
+        if len(factors.values) <= n_groups:
+            n_more = int(factors.size.any())
+            self.parts = np.vstack([factors.values, np.ones((n_more, n_groups))])
+            sides = np.vstack([factors.signed, *[factors.size] * n_more]).T
         self.sides = sides
         self.of_parts = _products(csr_array(self.parts.T), csr_array(self.parts.T))
         self.of_sides = _products(csr_array(sides), csr_array(sides))
@@ -103,11 +104,9 @@ class RowSystem:
     def __init__(self, shape: RowShape, blocks: np.ndarray) -> None:
         self.shape, self.blocks = shape, blocks
         n_parts, n_clusters = len(shape.parts), blocks.shape[1]
-        curved = (shape.of_parts @ blocks.reshape(len(blocks), -1)).reshape(
-            2 * (n_parts,) + 2 * (n_clusters,)
-        )
-        n = n_parts * n_clusters
-        curved = curved.transpose(2, 0, 3, 1).reshape(n, n)
+        n, by_pair = n_parts * n_clusters, shape.of_parts @ blocks.reshape(len(blocks), -1)
+        by_pair = by_pair.reshape(n_parts, n_parts, n_clusters, n_clusters)
+        curved = by_pair.transpose(2, 0, 3, 1).reshape(n, n)
         # The curvature is R R'. It is flat along prices that are the same in all clusters, and without these directions
         # the systems are well conditioned.
         root, order, rank, _ = dpstrf(curved, tol=_FLAT * curved.diagonal().max(), lower=1)
