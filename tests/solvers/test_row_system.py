@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from fairclust.methods.price.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
-from fairclust.methods.price.group_system import GroupSystem
-from fairclust.methods.price.row_system import RowSystem, step_of_rows
+from fairclust.methods.price.row_system import RowSystem, interior_step, step_of_rows
 
 A, B, K = 4, 3, 3
 N_GROUPS = A * B
@@ -45,27 +44,15 @@ def bounded(kind):
 KINDS = ["shares", "and sizes", "sizes", "balance", "gap", "exact"]
 
 
-def of_rows(criterion, blocks):
-    return RowSystem(criterion.factors, criterion.helpers, blocks)
-
-
-def of_groups(criterion, blocks):
-    return GroupSystem(criterion.rows, criterion.helpers, blocks, criterion.products)
-
-
-both_systems = pytest.mark.parametrize("make", [of_rows, of_groups])
-
-
 def dense(criterion, blocks):
     n = len(criterion.rows) * K
     return np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(n, n)
 
 
-@both_systems
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("some_zero", [False, True])
 @pytest.mark.parametrize("curvature", [0.0, 1.0])
-def test_solution_is_that_of_the_dense_system(make, kind, some_zero, curvature):
+def test_solution_is_that_of_the_dense_system(kind, some_zero, curvature):
     criterion, blocks = bounded(kind), curvature * curved()[0]
     rng = np.random.default_rng(0)
     shape, B_ = (len(criterion.rows), K), criterion.helpers
@@ -77,7 +64,7 @@ def test_solution_is_that_of_the_dense_system(make, kind, some_zero, curvature):
     right, below = rng.normal(size=shape), rng.normal(size=(B_.shape[1], K))
     if some_zero:
         below[:] = 0
-    system = make(criterion, blocks)
+    system = RowSystem(criterion.shape, blocks)
     step, v = system.solve(inverse, right, below)
     G = dense(criterion, blocks)
     np.testing.assert_allclose(system.apply(right).ravel(), G @ right.ravel(), atol=1e-9)
@@ -88,20 +75,17 @@ def test_solution_is_that_of_the_dense_system(make, kind, some_zero, curvature):
     np.testing.assert_allclose(B_.T @ step, below, atol=1e-8)
 
 
-@both_systems
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("attempts", [0, 10])
-def test_step_meets_the_conditions_of_the_optimum(make, kind, attempts, monkeypatch):
-    """With no pivots allowed, the interior point method finds the step; otherwise pivoting is tried first."""
-    monkeypatch.setattr("fairclust.methods.price.row_system._PIVOTS", attempts)
+@pytest.mark.parametrize("step", [step_of_rows, interior_step])
+def test_step_meets_the_conditions_of_the_optimum(kind, step):
     criterion, (blocks, mass) = bounded(kind), curved()
     rng = np.random.default_rng(1)
     mass = mass * rng.uniform(0.5, 1.5, mass.shape)
-    system = make(criterion, blocks / mass.sum())
+    system = RowSystem(criterion.shape, blocks / mass.sum())
     slack = (criterion.rows @ mass - criterion.limits) / mass.sum()
     start = np.zeros(slack.shape)
     damping = 1e-3
-    y = step_of_rows(system, slack, start, damping, criterion.exact)
+    y = step(system, slack, start, damping, criterion.exact)
     left = slack - system.apply(y) - damping * y
     free = criterion.exact[:, None] | (y > 0)
     # The gradient that is left must be of the form B v, where B are the helper columns and v any numbers.

@@ -15,18 +15,17 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.sparse import csr_array
 
 from fairclust.base import NotSupported
-from fairclust.methods.price.group_system import row_products
-from fairclust.methods.price.row_system import Factors
+from fairclust.methods.price.row_system import Factors, RowShape
 from fairclust.solvers.programs import SECONDS
 
 # About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each
 # operation on the blocks of groups, each distance in a pass over the points, and each entry of a mixed-integer program
 # take. Measured were 222 systems of `step_of_rows` with 2 to 338 groups in 2 to 50 clusters. One took 0.19 ms with up
 # to 10 unknowns, 0.4 ms with 50 to 100, 3 ms with 300 to 700, 23 ms with 700 to 1,000 (medians), and 0.3 s with 2,500.
-# The first three numbers give 0.37 to 3.7 times these times, mostly 0.75 to 2.4 times. A dense step of
+# The first three numbers give 0.37 to 3.7 times these times, mostly 0.75 to 2.4 times. A system of 60 groups with 1,770
+# helpers in 10 clusters took 24 ms, for which they give 22 ms. A dense step of
 # `step_of_rows_that_bind` took 1 to 2.3 times the third number for each cube of 150 to 510 multipliers.
 _SYSTEM, _UNKNOWNS, _ELIMINATION, _OF_LAPACK = 2e-4, 3e-8, 1.3e-10, 1e-9
 _DISTANCE, _ENTRY = 3e-9, 1e-4
@@ -119,7 +118,7 @@ class Criterion:
         if not self.exact.size:
             object.__setattr__(self, "exact", np.full(n_rows, self.equal))
         if self.factors is None:
-            own = Factors(self.rows, np.arange(n_rows), np.ones(n_rows), np.zeros(n_rows), 0)
+            own = Factors(self.rows, np.arange(n_rows), np.ones(n_rows), np.zeros(n_rows))
             object.__setattr__(self, "factors", own)
         if self.saving is None:
             object.__setattr__(self, "saving", self._saving_of_rows)
@@ -130,9 +129,9 @@ class Criterion:
         return float((above * np.abs(multipliers)).sum())
 
     @cached_property
-    def products(self) -> tuple[csr_array, csr_array]:
-        """`row_products` of the rows, for `GroupSystem`."""
-        return row_products(self.rows, self.helpers)
+    def shape(self) -> RowShape:
+        """The rows and helpers as `RowSystem` takes them."""
+        return RowShape(self.rows, self.helpers, self.factors)
 
     def prices(self, multipliers: np.ndarray) -> np.ndarray:
         """Prices W = G'y, shape (n_groups, n_clusters), of multipliers, shape (n_rows, n_clusters)."""
@@ -212,7 +211,7 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
     """
     n_rows = len(shares) if complete and len(shares) > 2 else len(shares) - 1
     value = np.arange(n_rows)
-    factors = Factors(np.eye(len(shares)), value, np.ones(n_rows), -shares[:n_rows], len(shares))
+    factors = Factors(np.eye(len(shares)), value, np.ones(n_rows), -shares[:n_rows])
 
     def excess(table: np.ndarray) -> np.ndarray:
         return np.abs(table - np.outer(shares, table.sum(axis=0)))
@@ -254,7 +253,6 @@ def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
         np.r_[np.flatnonzero(high < 1), np.flatnonzero(low > 0)],
         np.repeat([1.0, -1.0], [len(over), len(under)]),
         np.r_[-high[high < 1], low[low > 0]],
-        len(unit),
     )
     if len(rows) == 2 * len(lower):
         return Criterion(rows, np.zeros(len(rows)), excess, low=lower, high=upper, factors=factors)
@@ -272,9 +270,7 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
         pairs = [ratio * unit[j] - unit[i] for i in range(n_groups) for j in range(n_groups) if i != j]
         rows = np.array(pairs).reshape(-1, n_groups)
         n_rows = len(rows)
-        factors = Factors(
-            unit, np.arange(n_rows), np.full(n_rows, -1 - ratio), np.full(n_rows, ratio), n_groups
-        )
+        factors = Factors(unit, np.arange(n_rows), np.full(n_rows, -1 - ratio), np.full(n_rows, ratio))
         return Criterion(rows, np.zeros(n_rows), excess, factors=factors)
     # n_jk <= m_k and ratio m_k <= n_jk with a free number m_k need fewer rows than all pairs of groups.
     ones, each = np.ones((n_groups, 1)), np.arange(n_groups)
@@ -288,9 +284,7 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
         np.zeros(2 * n_groups),
         excess,
         helpers=np.vstack([-ones, ratio * ones]),
-        factors=Factors(
-            unit, np.r_[each, each], np.repeat([1.0, -1.0], n_groups), np.zeros(2 * n_groups), n_groups
-        ),
+        factors=Factors(unit, np.r_[each, each], np.repeat([1.0, -1.0], n_groups), np.zeros(2 * n_groups)),
         saving=saving,
     )
 
@@ -373,10 +367,10 @@ def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
         return np.broadcast_to(off, table.shape)
 
     if tolerance < 1e-9:
-        factors = Factors(scores[None], np.zeros(1, np.int64), np.ones(1), np.zeros(1), 1)
+        factors = Factors(scores[None], np.zeros(1, np.int64), np.ones(1), np.zeros(1))
         exact = np.ones(1, bool)
         return Criterion(factors.rows, np.zeros(1), excess, factors=factors, exact=exact, n_counted=1)
-    factors = Factors(scores[None], np.zeros(2, np.int64), np.array([1.0, -1.0]), np.full(2, -tolerance), 1)
+    factors = Factors(scores[None], np.zeros(2, np.int64), np.array([1.0, -1.0]), np.full(2, -tolerance))
     return Criterion(factors.rows, np.zeros(2), excess, factors=factors, n_counted=1)
 
 
@@ -397,23 +391,19 @@ def combine(
     `sizes` are those of the groups. Without a bound on sizes, `least` and `most` are 0 and the number of points.
     """
     n_clusters = len(least)
-    # The column with the most values comes first, because a Newton step eliminates the values of the first column
-    # before it solves a dense system for the others.
-    order = sorted(range(len(parts)), key=lambda i: -parts[i][0].factors.n_leading)
-    ordered = [parts[i] for i in order]
     size_rows = [
         (sign, limits)
         for sign, limits, any_of in ((1.0, most, (most < sizes.sum()).any()), (-1.0, -least, least.any()))
         if any_of
     ]
-    factors = _joint_factors(ordered, len(sizes), [sign for sign, _ in size_rows])
-    limits = [np.broadcast_to(part.limits, (len(part.rows), n_clusters)) for part, _ in ordered]
-    helpers = [*(part.helpers for part, _ in ordered), np.empty((len(size_rows), 0))]
-    by_value: list[np.ndarray] = [np.empty(0)] * len(parts)
-    first = 0
-    for i, (part, members) in zip(order, ordered, strict=True):
-        by_value[i] = np.zeros((len(factors.value), len(members)))
-        by_value[i][first : first + len(part.rows)] = part.rows
+    factors = _joint_factors(parts, len(sizes), [sign for sign, _ in size_rows])
+    limits = [np.broadcast_to(part.limits, (len(part.rows), n_clusters)) for part, _ in parts]
+    helpers = [*(part.helpers for part, _ in parts), np.empty((len(size_rows), 0))]
+    by_value, first = [], 0
+    for part, members in parts:
+        own = np.zeros((len(factors.value), len(members)))
+        own[first : first + len(part.rows)] = part.rows
+        by_value.append(own)
         first += len(part.rows)
 
     def excess(table: np.ndarray, clusters: np.ndarray | slice = slice(None)) -> np.ndarray:
@@ -424,13 +414,13 @@ def combine(
             np.maximum(out, members.T @ part.excess(members @ table), out=out)
         return out
 
-    n_of_columns = sum(len(part.rows) for part, _ in ordered)
+    n_of_columns = sum(len(part.rows) for part, _ in parts)
     # One row for each group: what its points are counted as in the columns.
     counted = np.vstack([np.ones(len(sizes)), *(members for part, members in parts if part.n_counted > 1)]).T
 
     def saving(multipliers: np.ndarray, counts: np.ndarray) -> float:
         saved, first = 0.0, 0
-        for part, members in ordered:
+        for part, members in parts:
             saved += part.saving(multipliers[first : first + len(part.rows)], members @ counts)
             first += len(part.rows)
         for own, (sign, limits) in zip(multipliers[n_of_columns:], size_rows, strict=True):
@@ -443,7 +433,7 @@ def combine(
         excess,
         helpers=block_diag(*helpers),
         factors=factors,
-        exact=np.concatenate([*(part.exact for part, _ in ordered), np.zeros(len(size_rows), bool)]),
+        exact=np.concatenate([*(part.exact for part, _ in parts), np.zeros(len(size_rows), bool)]),
         combined=True,
         saving=saving,
         parts=tuple(by_value),
@@ -469,5 +459,4 @@ def _joint_factors(
         np.concatenate([*value, np.full(len(size_signs), -1)]).astype(np.int64),
         np.concatenate([*sign, np.zeros(len(size_signs))]),
         np.concatenate([*size, np.array(size_signs)]),
-        parts[0][0].factors.n_leading if parts else 0,
     )

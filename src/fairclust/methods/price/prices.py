@@ -16,12 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fairclust.methods.price.criteria import Criterion
-from fairclust.methods.price.group_system import GroupSystem
 from fairclust.methods.price.quadratic import (
     step_of_equal_shares,
     step_of_rows_that_bind,
 )
-from fairclust.methods.price.row_system import RowSystem, step_of_rows
+from fairclust.methods.price.row_system import RowSystem, interior_step, step_of_rows
 from fairclust.solvers.points import Lists, Points
 
 # Temperatures in units of the mean gap between a point's two smallest potentials.
@@ -131,7 +130,8 @@ def dual_prices(
                     break
             if (
                 criterion.combined
-                and not np.abs(criterion.helpers.T @ trial).max(initial=0.0) <= _UNBALANCED * unit
+                and criterion.helpers.size
+                and not np.abs(criterion.shape.to_helpers @ trial).max(initial=0.0) <= _UNBALANCED * unit
             ):
                 damping = min(grow * damping, _MOST_DAMPING)
                 continue
@@ -220,24 +220,18 @@ def _newton_step(
     damped = scale * damping * (curved + shorten)
     blocks *= scale
     slack, z = (rows @ mass - criterion.limits) / n_points, y / unit
-    many = n_clusters >= _MANY_CLUSTERS
-    if not criterion.helpers.size and (many or not criterion.combined):
+    if not criterion.helpers.size:
+        many = n_clusters >= _MANY_CLUSTERS
         found = step_of_rows_that_bind(rows, blocks, slack, z, damped, criterion.exact, sparse=many)
         if found is not None:
             # Conjugate gradients take less time than a pass over the points.
-            criterion.work.binding(0 if many else int((found > 0).sum()))
+            criterion.work.binding(0 if many else int((found != 0).sum()))
             return unit * found
-    # One system has an unknown for each group, the other for each value, apart from those of the first column, and for
-    # each helper. The smaller one is solved.
-    factors, helpers = criterion.factors, criterion.helpers
-    width = len(factors.values) - factors.n_leading + helpers.shape[1] + 2
-    by_groups = len(blocks) < width
-    system = (
-        GroupSystem(rows, helpers, blocks, criterion.products)
-        if by_groups
-        else RowSystem(factors, helpers, blocks)
-    )
-    found = step_of_rows(system, slack, z, damped, criterion.exact)
-    n_eliminations = 0 if by_groups else factors.n_leading * n_clusters**3 * (1 + width) ** 2
-    criterion.work.systems(system.n_solved, min(len(blocks), width) * n_clusters, n_eliminations)
+    system = RowSystem(criterion.shape, blocks)
+    found = step_of_rows(system, slack, z, damped, criterion.exact) if criterion.helpers.size else None
+    if found is None:
+        found = interior_step(system, slack, z, damped, criterion.exact)
+    n_parts, n_helpers = len(criterion.shape.parts), criterion.helpers.shape[1]
+    n_unknowns = n_parts * n_clusters
+    criterion.work.systems(system.n_factorised, n_unknowns, n_unknowns * n_parts * (n_unknowns + n_helpers))
     return unit * found

@@ -1,9 +1,8 @@
-"""Newton steps for multipliers whose prices are sums of a price for each value and one for the cluster.
+"""Newton steps for rows that share helpers, such as the bound on the mean gap of many groups.
 
-Each row bounds the number of points of one value of a sensitive column minus a multiple of the cluster's size, or the
-size alone. The price of a group is therefore the sum of a price for each of its values and one for the cluster.
-Different values of a column have no group in common, so the curvature does not couple them. The first column is
-eliminated value by value, in K x K systems. The remaining system is dense but small.
+A linear system has an unknown for each row and helper. Both are eliminated in every cluster by itself, so that a system
+for the prices of the groups remains. With several sensitive columns, the price of a group is the sum of a price for
+each of its values and one for the cluster, and if these are fewer than the groups, the system is for them.
 """
 
 from __future__ import annotations
@@ -11,14 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpstrf
+from scipy.sparse import csr_array
 
-from fairclust.methods.price.group_system import GroupSystem
 from fairclust.methods.price.quadratic import longest_step, pivot
 
-# Few rows change from one step to the next. The interior point method is faster if more than _PIVOTS pivots are needed.
-_PIVOTS = 10
 _INTERIOR_STEPS = 60
 _GAP, _RESIDUAL = 1e-12, 1e-9
+# Prices whose curvature is less than this fraction of the largest count as flat.
+_FLAT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,9 @@ class Factors:
     values: np.ndarray
     # (n_rows,); the value of each row, as its row in `values`; -1 for rows of the cluster's size alone.
     value: np.ndarray
-    sign: (
-        np.ndarray
-    )  # (n_rows,); the coefficient of the value: mostly 1 or -1, and 0 for rows of the size alone
+    # (n_rows,); the coefficient of the value: mostly 1 or -1, and 0 for rows of the size alone
+    sign: np.ndarray
     size: np.ndarray  # (n_rows,); the coefficient of the cluster's size
-    n_leading: int  # The number of values of the first column. They have no group in common and are eliminated first.
 
     @property
     def signed(self) -> np.ndarray:
@@ -50,137 +49,144 @@ class Factors:
         return self.signed.T @ self.values + self.size[:, None]
 
 
+class RowShape:
+    """What `RowSystem` needs of the rows of a criterion, (n_rows, n_groups), and of their helpers, (n_rows, n_helpers).
+
+    The rows are a product of `sides`, (n_rows, n_parts), and `parts`, (n_parts, n_groups). The parts are the values and
+    the cluster, whose sides are mostly zero, or the groups if there are fewer groups than values.
+    """
+
+    def __init__(self, rows: np.ndarray, helpers: np.ndarray, factors: Factors) -> None:
+        self.rows, self.helpers = rows, csr_array(helpers)
+        self.to_helpers = csr_array(self.helpers.T)
+        n_groups = rows.shape[1]
+        self.parts, sides = np.eye(n_groups), rows
+        if len(factors.values) <= n_groups:
+            n_more = int(factors.size.any())
+            self.parts = np.vstack([factors.values, np.ones((n_more, n_groups))])
+            sides = np.vstack([factors.signed, *[factors.size] * n_more]).T
+        self.sides = sides
+        self.of_parts = _products(csr_array(self.parts.T), csr_array(self.parts.T))
+        self.of_sides = _products(csr_array(sides), csr_array(sides))
+        self.of_helpers = _products(self.helpers, csr_array(sides))
+        # Most rows have one helper or none. They contribute to the diagonal of a helper's matrix, the others to all.
+        wide = np.diff(self.helpers.indptr) > 1
+        self.wide = np.flatnonzero(wide)
+        self.of_wide = self.helpers[self.wide].toarray()
+        squares = self.helpers.copy()
+        squares.data = np.where(np.repeat(wide, np.diff(squares.indptr)), 0.0, squares.data**2)
+        self.narrow_squares = csr_array(squares.T)
+
+
+def _products(first: csr_array, second: csr_array) -> csr_array:
+    """Products of the coefficients of each row in two matrices, with one column for each row.
+
+    Its product with the diagonal of a matrix D is ``first' D second``.
+    """
+    # Most coefficients are zero, and a dense array of the products of many groups would not fit in memory.
+    n_first, n_second = np.diff(first.indptr), np.diff(second.indptr)
+    row = np.repeat(np.arange(len(n_first)), n_first)
+    one = np.repeat(np.arange(first.nnz), n_second[row])
+    rank = np.arange(len(one)) - np.repeat(np.cumsum(n_second[row]) - n_second[row], n_second[row])
+    partner = second.indptr[row[one]] + rank
+    place = first.indices[one].astype(np.int64) * second.shape[1] + second.indices[partner]
+    shape = first.shape[1] * second.shape[1], first.shape[0]
+    return csr_array((first.data[one] * second.data[partner], (place, row[one])), shape=shape)
+
+
 class RowSystem:
     """The linear system ``(G H G' + D) step + B v = right``, ``B' step = below``, for any diagonal D.
 
-    G are rows with `factors`, B the `helpers` (n_rows, n_helpers), the same for every cluster, and H the positive
-    semi-definite `blocks` (n_groups, n_clusters, n_clusters).
+    G are the rows of `shape` and B its helpers, the same for every cluster, and H the positive semi-definite `blocks`
+    (n_groups, n_clusters, n_clusters).
     """
 
-    def __init__(self, factors: Factors, helpers: np.ndarray, blocks: np.ndarray) -> None:
-        self.factors, self.helpers, self.blocks = factors, helpers, blocks
-        self.n_solved = 0
-        self._signed = factors.signed
-        # Coefficients that multiply 1 / D in the sums over a value's rows.
-        others = np.vstack([factors.size, helpers.T])
-        self._others = others
-        self._squares = self._signed**2
-        self._mixed = self._signed[:, None, :] * others
-        self._products = others[:, None, :] * others
-        n_leading = factors.n_leading
-        lead = factors.values[:n_leading]
-        rest = np.vstack([factors.values[n_leading:], np.ones(len(blocks))])
-        self._lead = np.tensordot(lead**2, blocks, 1)
-        # Curvature between the leading values and the others (the cluster included), then among the others.
-        self._cross = np.tensordot(lead[:, None] * rest, blocks, 1)
-        self._rest = np.tensordot(rest[:, None] * rest, blocks, 1)
+    def __init__(self, shape: RowShape, blocks: np.ndarray) -> None:
+        self.shape, self.blocks = shape, blocks
+        n_parts, n_clusters = len(shape.parts), blocks.shape[1]
+        n, by_pair = n_parts * n_clusters, shape.of_parts @ blocks.reshape(len(blocks), -1)
+        by_pair = by_pair.reshape(n_parts, n_parts, n_clusters, n_clusters)
+        curved = by_pair.transpose(2, 0, 3, 1).reshape(n, n)
+        # The curvature is R R'. It is flat along prices that are the same in all clusters, and without these directions
+        # the systems are well conditioned.
+        root, order, rank, _ = dpstrf(curved, tol=_FLAT * curved.diagonal().max(), lower=1)
+        self._roots = np.zeros((n, rank))
+        self._roots[order - 1] = np.tril(root)[:, :rank]
+        self.n_factorised = 0
+        self._last: tuple[np.ndarray, tuple] | None = None
 
     def apply(self, y: np.ndarray) -> np.ndarray:
         """G H G'y, shape (n_rows, n_clusters)."""
-        return self._by_rows(self._prices(self._signed @ y, self.factors.size @ y))
-
-    def _prices(self, by_value: np.ndarray, by_size: np.ndarray) -> np.ndarray:
-        return self.factors.values.T @ by_value + by_size
-
-    def _by_rows(self, prices: np.ndarray) -> np.ndarray:
-        curved = np.matmul(self.blocks, prices[:, :, None])[:, :, 0]
-        by_value = self._signed.T @ (self.factors.values @ curved)
-        return by_value + np.outer(self.factors.size, curved.sum(axis=0))
+        rows = self.shape.rows
+        return rows @ np.matmul(self.blocks, (rows.T @ y)[:, :, None])[:, :, 0]
 
     def solve(
         self, inverse: np.ndarray, right: np.ndarray, below: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Solve the system for the step and v. `inverse` is 1 / D, not negative; where it is 0, the step is 0."""
-        self.n_solved += 1
-        n_clusters, n_leading = inverse.shape[1], self.factors.n_leading
-        n_rest, n_more = len(self._signed) - n_leading, len(self._others)
-        width, at = n_rest + 1 + n_more, np.arange(n_clusters)
+        """Solve the system for the step and v. `inverse` is 1 / D, not negative; where it is 0, the step is 0.
+
+        Several calls with the same `inverse` factorise once.
+        """
+        if self._last is None or self._last[0] is not inverse:
+            self._last = inverse, self._factorise(inverse)
+        of_helpers, solve_helpers, matrix = self._last[1]
+        shape = self.shape
         known = inverse * right
-        # The price p_v of a value and its curvature u_v are related by p_v = alpha_v - a_v u_v - b_v (u, v).
-        a = self._squares @ inverse
-        b = np.tensordot(self._mixed, inverse, 1)
-        q = np.tensordot(self._products, inverse, 1)
-        alpha, beta = self._signed @ known, self._others @ known
-        live = a > 0
-        unused = q[np.arange(n_more), np.arange(n_more)] == 0
-        one_over_a = np.where(live, 1 / np.where(live, a, 1.0), 0.0)
-        b_over_a, alpha_over_a = b * one_over_a[:, None], alpha * one_over_a
-        q = q - np.einsum("vik,vjk->ijk", b, b_over_a)
-        beta = beta - np.einsum("vik,vk->ik", b, alpha_over_a)
-        # Unknowns: prices of the values that are not leading and of the cluster, the curvature of the cluster, v.
-        system = np.zeros((width, n_clusters, width, n_clusters))
-        found: np.ndarray = np.zeros((width, n_clusters))
-        system[: n_rest + 1, :, : n_rest + 1] = self._rest.transpose(0, 2, 1, 3)
-        more = n_rest + 1 + np.arange(n_more)
-        for i, own in enumerate(range(n_leading, n_leading + n_rest)):
-            system[i, at, i, at] += one_over_a[own]
-            system[i, at[:, None], more, at[:, None]] = b_over_a[own].T
-            system[more, at[:, None], i, at[:, None]] = -b_over_a[own].T
-            found[i] = alpha_over_a[own]
-            dead = at[~live[own]]
-            system[i, dead] = 0.0
-            system[i, dead, i, dead] = 1.0
-        system[n_rest, at, n_rest + 1, at] -= 1.0
-        system[n_rest + 1, at, n_rest, at] += 1.0
-        for i in range(n_more):
-            for j in range(n_more):
-                system[more[i], at, more[j], at] = q[i, j]
+        wanted = (shape.to_helpers @ known - below).T[:, :, None]
+        # The prices that result if the curvature is zero, and the change of the table at the prices that solve the
+        # system.
+        flat = (shape.sides.T @ known).T[:, :, None]
+        flat = flat - np.matmul(of_helpers.transpose(0, 2, 1), solve_helpers(wanted))
+        found = cho_solve(matrix, self._roots.T @ flat.ravel(), check_finite=False)
+        table = (self._roots @ found).reshape(flat.shape)
+        v = solve_helpers(wanted - np.matmul(of_helpers, table))[:, :, 0].T
+        return known - inverse * (shape.sides @ table[:, :, 0].T + shape.helpers @ v), v
+
+    def _factorise(self, inverse: np.ndarray) -> tuple:
+        self.n_factorised += 1
+        shape, n_clusters, n_parts = self.shape, inverse.shape[1], len(self.shape.parts)
+        pulled = (shape.of_sides @ inverse).T.reshape(n_clusters, n_parts, n_parts)
+        # ``B' D^-1 B`` is diagonal but for the wide rows, which the Sherman-Morrison-Woodbury formula adds.
+        diagonal = (shape.narrow_squares @ inverse).T
         # Helpers that occur only in rows that cannot change are set to zero.
-        for i in range(1, n_more):
-            idle = at[unused[i]]
-            system[more[i], idle, more[i], idle] = 1.0
-        found[n_rest + 1 :] = beta
-        found[n_rest + 2 :] -= below
-        dense, right_side = system.reshape(width * n_clusters, -1), found.ravel()
-        leading: np.ndarray = np.empty((0, n_clusters))
-        if n_leading:
-            matrix = self._lead.copy()
-            matrix[:, at, at] += one_over_a[:n_leading]
-            to_rest = np.zeros((n_leading, n_clusters, width, n_clusters))
-            to_rest[:, :, : n_rest + 1] = self._cross.transpose(0, 2, 1, 3)
-            from_rest = np.zeros((n_leading, width, n_clusters, n_clusters))
-            from_rest[:, : n_rest + 1] = self._cross
-            for i in range(n_more):
-                to_rest[:, at, more[i], at] = b_over_a[:n_leading, i]
-                from_rest[:, more[i], at, at] = -b_over_a[:n_leading, i]
-            from_rest[:, :n_rest][:, ~live[n_leading:]] = 0.0
-            dead_values, dead = np.nonzero(~live[:n_leading])
-            matrix[dead_values, dead] = 0.0
-            matrix[dead_values, dead, dead] = 1.0
-            to_rest[dead_values, dead] = 0.0
-            both = np.concatenate(
-                [to_rest.reshape(n_leading, n_clusters, -1), alpha_over_a[:n_leading, :, None]], axis=2
-            )
-            solved = np.linalg.solve(matrix, both)
-            pulled = np.tensordot(
-                from_rest.reshape(n_leading, width * n_clusters, n_clusters), solved, axes=([0, 2], [0, 1])
-            )
-            solution = np.linalg.solve(dense - pulled[:, :-1], right_side - pulled[:, -1])
-            leading = solved[:, :, -1] - solved[:, :, :-1] @ solution
-        else:
-            solution = np.linalg.solve(dense, right_side)
-        found = solution.reshape(width, n_clusters)
-        v = found[n_rest + 2 :]
-        prices = self._prices(np.vstack([leading, found[:n_rest]]), found[n_rest])
-        return inverse * (right - self._by_rows(prices) - self.helpers @ v), v
+        one_over = np.where(diagonal > 0, 1.0 / np.where(diagonal > 0, diagonal, 1.0), 0.0)
+        # A wide row that cannot change has the weight 0 and drops out.
+        wide, weight = one_over[:, None] * shape.of_wide, inverse[shape.wide].T
+        inner = np.eye(len(shape.wide)) + np.matmul(wide, shape.of_wide.T) * weight[:, None]
+        inner = np.linalg.inv(inner) * weight[:, :, None]
+
+        def solve_helpers(right: np.ndarray) -> np.ndarray:
+            """Solve ``B' D^-1 B v = right`` in every cluster, shape (n_clusters, n_helpers, 1)."""
+            low = np.matmul(inner, np.matmul(wide, right))
+            return one_over[:, :, None] * right - np.matmul(wide.transpose(0, 2, 1), low)
+
+        of_helpers = (shape.of_helpers @ inverse).T.reshape(n_clusters, -1, n_parts)
+        of_wide = np.matmul(wide, of_helpers)
+        pulled -= np.matmul(of_helpers.transpose(0, 2, 1), one_over[:, :, None] * of_helpers)
+        pulled += np.matmul(of_wide.transpose(0, 2, 1), np.matmul(inner, of_wide))
+        # I + R' L R, where L has one matrix for each cluster.
+        lowered = np.matmul(pulled, self._roots.reshape(n_clusters, n_parts, self._roots.shape[1]))
+        matrix = self._roots.T @ lowered.reshape(self._roots.shape)
+        matrix[np.diag_indices(len(matrix))] += 1.0
+        return of_helpers, solve_helpers, cho_factor(matrix, check_finite=False)
 
 
 def step_of_rows(
-    system: GroupSystem | RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
-) -> np.ndarray:
+    system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
+) -> np.ndarray | None:
     """The multipliers y that maximise the quadratic model with ``B'y = 0`` and, except for exact rows, ``y >= 0``.
 
-    Pivoting starts from the rows that bind so far. If it fails, the interior point method solves the problem. The
-    gradient `slack`, the curvature and `y` should be of order one. `damping` times half the squared step is subtracted.
+    Pivoting starts from the rows that bind so far; None if it fails. The gradient `slack`, the curvature and `y` should
+    be of order one. `damping` times half the squared step is subtracted.
     """
-    helpers = system.helpers
+    helpers, to_helpers = system.shape.helpers, system.shape.to_helpers
     always = np.broadcast_to(exact[:, None], y.shape)
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The step if all multipliers that are not free become zero, and the gradient after it."""
         fixed = np.where(free, 0.0, -y)
         inverse = np.where(free, 1 / damping, 0.0)
-        step, v = system.solve(inverse, slack - system.apply(fixed), -helpers.T @ (y + fixed))
+        step, v = system.solve(inverse, slack - system.apply(fixed), -(to_helpers @ (y + fixed)))
         step += fixed
         return step, slack - system.apply(step) - damping * step - helpers @ v
 
@@ -191,18 +197,19 @@ def step_of_rows(
         max(float(np.abs(y).max()), 1e-3),
         float(np.abs(slack).max()) or 1.0,
         always=always,
-        attempts=_PIVOTS,
     )
-    if found is not None and np.abs(helpers.T @ found).max(initial=0.0) <= _RESIDUAL:
+    if found is not None and np.abs(to_helpers @ found).max(initial=0.0) <= _RESIDUAL:
         return found
-    return _interior_step(system, slack, y, damping, ~always)
+    return None
 
 
-def _interior_step(
-    system: GroupSystem | RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, bounded: np.ndarray
+def interior_step(
+    system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
 ) -> np.ndarray:
-    """As `step_of_rows`, by Mehrotra's interior point method."""
-    helpers, last_y, n = system.helpers, y, max(int(bounded.sum()), 1)
+    """As `step_of_rows`, by Mehrotra's interior point method, which takes longer and does not fail."""
+    bounded = ~np.broadcast_to(exact[:, None], y.shape)
+    helpers, to_helpers = system.shape.helpers, system.shape.to_helpers
+    last_y, n = y, max(int(bounded.sum()), 1)
     y = np.where(bounded, np.maximum(y, 0.1), y)
     v = np.zeros((helpers.shape[1], y.shape[1]))
 
@@ -211,7 +218,7 @@ def _interior_step(
 
     s = np.where(bounded, np.maximum(gradient(y), 0.1), 0.0)
     for _ in range(_INTERIOR_STEPS):
-        dual, primal, gap = gradient(y) + helpers @ v - s, helpers.T @ y, float((y * s).sum()) / n
+        dual, primal, gap = gradient(y) + helpers @ v - s, to_helpers @ y, float((y * s).sum()) / n
         if gap <= _GAP and max(np.abs(dual).max(), np.abs(primal).max(initial=0.0)) <= _RESIDUAL:
             break
         safe = np.where(bounded, y, 1.0)
