@@ -32,7 +32,6 @@ PROGRAMS = ("make", "snakemake", "fairclust", "python", "conda", "pip", "docker"
 NOT_RUN = {
     "fairclust publish": "needs a finished run",
     "fairclust verify": "needs a finished run",
-    "fairclust export": "needs a finished run",
     "fairclust score": "needs labels of a data set and a finished run; tests/cli/test_score.py runs it",
     "snakemake --report": "needs a finished run",
     "fairclust fit --scheduler": "needs a Dask scheduler",

@@ -18,7 +18,7 @@ import yaml
 
 import run_crate
 from fairclust import cli, metrics
-from fairclust.pipeline.cell_store import cell_path
+from fairclust.pipeline.cell_store import cell_path, read_labels
 from toys import forget_code
 from working_folder import METHOD, Project, jobs_of
 
@@ -274,38 +274,9 @@ def test_no_more_jobs_run_at_once_than_fit_into_the_memory(tmp_path, root):
     assert max(int((tmp_path / name).read_text()) for name in "abc") <= 2
 
 
-def test_cells_are_exported_as_plain_files(life, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(life.project.folder)
-
-    def export(*words):
-        code = cli.main(["export", "blobs", "stripes", "--out", str(tmp_path / "out"), *words])
-        said = capsys.readouterr()
-        return code, said.out + said.err
-
-    code, said = export("--n-clusters", "3", "--set", "lam=5e-1", "--seed", "2")
-    assert code == 0, said
-    (folder,) = (tmp_path / "out/blobs/stripes").iterdir()
-    score, labels = json.loads((folder / "score.json").read_text()), np.load(folder / "labels.npy")
-    assert (score["params"], score["seed"], score["n_clusters"]) == ({"lam": 0.5}, 2, 3)
-    X = np.load(life.project.results / "data/prepared/blobs/X.npy")
-    assert metrics.sse(X, labels) == pytest.approx(score["metrics"]["sse"])
-    assert export()[0] == 0 and len(list((tmp_path / "out/blobs/stripes").iterdir())) == 9
-
-    cell = cell_path(life.project.results, score["key"])
-    before = cell.read_bytes()
-    (folder / "labels.npy").unlink()
-    (folder / "labels.npy").hardlink_to(cell)
-    for words, message in (
-        (["--seed", "2"], "is the same file as results/cells/"),
-        (["--seed", "7"], "no cell that is left has seed=7. Fix: choose among seed=0, seed=1, seed=2"),
-        (["--seed", "1", "--set", "lam=7"], "Fix: choose among lam=0, lam=0.5, lam=1"),
-        (["--set", "gamma=7"], "Fix: choose among the parameters lam"),
-        (["--set", "lam"], "--set lam: expected NAME=VALUE"),
-        (["--results", "config"], "--results: config has no folder 'fits'"),
-        (["--out", "results/fits/blobs"], "results/fits/blobs is among the files of cells"),
-    ):
-        code, said = export(*words)
-        assert code == 2 and message in said, said
-    assert cell.read_bytes() == before
-    assert cli.main(["export", "blob", "stripes"]) == 2
-    assert "results/fits has no data set 'blob'; did you mean 'blobs'" in capsys.readouterr().err
+def test_the_key_of_a_fit_leads_to_its_labels(life):
+    results = life.project.results
+    scores = pd.read_parquet(results / "scores/scores.parquet")
+    row = scores[(scores.dataset == "blobs") & (scores.method == "stripes")].iloc[0]
+    X = np.load(results / "data/prepared/blobs/X.npy")
+    assert metrics.sse(X, read_labels(cell_path(results, row.key))) == pytest.approx(row.sse)

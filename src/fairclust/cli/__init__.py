@@ -23,12 +23,9 @@ _COMMANDS = {
     "front": "front:run",
     "report": "report:run",
     "methods": "methods:run",
-    "check": "check:run",
     "status": "status:run",
-    "explain": "configuration:explain",
     "publish": "publish:run",
     "verify": "verify:run",
-    "export": "export:run",
     "score": "score:run",
 }
 # Packages that only an extra installs, and the name of the extra. All others come with `pipeline`.
@@ -63,32 +60,20 @@ def _parser() -> argparse.ArgumentParser:
     options.add_report(commands)
     options.add_methods(commands)
 
-    check = commands.add_parser(
-        "check", help="check a configuration and its data sets before a run: columns, groups, missing cells"
-    )
-    check.add_argument("files", nargs="*", type=Path, metavar="FILE", help="laid over config/config.yaml")
-
     status = commands.add_parser(
-        "status", help="how far a run is: finished, failed, remaining and unused cells, and the time left"
+        "status",
+        help="before a run: what your tables hold, and all problems; then finished, failed, remaining and unused "
+        "cells, and the time left",
     )
     status.add_argument(
         "--cores",
         type=int,
         help="for the estimate of the time left (default: the cores of the run, or those of this machine)",
     )
+    status.add_argument("--explain", action="store_true", help="say why the next run would fit cells")
     status.add_argument(
         "--prune", action="store_true", help="remove stored fits that the configuration no longer asks for"
     )
-    explain = commands.add_parser(
-        "explain", help="where each value of the configuration comes from, or why cells would be fitted again"
-    )
-    explain.add_argument(
-        "key",
-        nargs="?",
-        default="",
-        help="show only keys that begin with this, such as run; cell explains the cells that a run would fit",
-    )
-    explain.add_argument("of", nargs="?", default="", help="with cell: DATASET or DATASET/METHOD")
     publish = commands.add_parser("publish", help="copy tables, figures, page and scores of a finished run")
     publish.add_argument("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
     publish.add_argument(
@@ -102,18 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("results", type=Path, nargs="?", default=Path("results"), help="default: %(default)s")
     verify.add_argument("--sample", type=int, default=20, metavar="CELLS", help="default: %(default)s")
     verify.add_argument("--seed", type=int, default=0, help="seed of the sample (default: %(default)s)")
-    export = commands.add_parser("export", help="write labels and scores of finished cells as plain files")
-    export.add_argument("dataset", metavar="DATASET")
-    export.add_argument("method", metavar="METHOD", help="as in the configuration, such as vfc_kmeans")
-    export.add_argument("--n-clusters", type=int, metavar="K", help="only cells with this K (default: all)")
-    options.add_repeated(export, "--set", "NAME=VALUE", "only cells with this setting, such as lam=100")
-    export.add_argument("--seed", type=int, help="only cells with this seed (default: all)")
-    export.add_argument("--results", type=Path, default=Path("results"), help="default: %(default)s")
-    export.add_argument(
-        "--out", type=Path, default=Path("exported"), metavar="FOLDER", help="default: %(default)s"
-    )
-
-    for command in (status, explain, publish, options.add_score(commands)):
+    for command in (status, publish, options.add_score(commands)):
         options.add_repeated(command, "--configfile", "FILE", "laid over config/config.yaml", Path)
     return parser
 

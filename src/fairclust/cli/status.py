@@ -1,29 +1,42 @@
-"""`fairclust status`: how far a run is, and which stored cells its configuration no longer asks for."""
+"""`fairclust status`: what a run would find in its data, how far it is, why it fits cells, and which it has no use for.
+
+It reads tables, but does not run generators or classes that the configuration names.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from fairclust.cli import CommandError
 from fairclust.cli.configuration import load
 from fairclust.cli.results import count
-from fairclust.pipeline.blocks import plan_blocks, plan_jobs
-from fairclust.pipeline.config import Config
-from fairclust.pipeline.progress import Progress, block_progress, keyed_cells
-from fairclust.pipeline.results_folder import cores_of_run, digest_file
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.pipeline.blocks import Block, count_cells, plan_blocks, plan_jobs
+from fairclust.pipeline.config import Config, ConfigError
+from fairclust.pipeline.progress import Progress, block_progress, earlier_records, keyed_cells, why_fitted
+from fairclust.pipeline.results_folder import cores_of_run, digest_file, foreign_folder
+from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.scores import read_table
 from fairclust.pipeline.summary import duration
+from fairclust.report.paper_checks import paper_problems
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Count the cells of a run: a line for each data set and method that is not finished, the sums, unused cells.
+    """Describe the user's tables that are not prepared yet, and count the cells of a run and the unused ones.
 
-    With `--prune`, remove the unused cells instead. CommandError if there is no configuration, it is not valid, or the
-    tables still show cells that would be removed.
+    There is a line for each data set and method that is not finished, and one for all; with `--explain` also one for
+    each reason. With `--prune`, remove the unused cells instead. CommandError with all problems if the configuration
+    is not valid or a run would skip cells, or if the tables still show cells that would be removed.
     """
     config = load(args.configfile)
+    blocks = plan_blocks(config)
+    described = [] if args.prune else _checked(config, blocks)
     lines, unused = _unused(config, prune=args.prune)
     megabytes = f"{sum(path.stat().st_size for path in unused) / 2**20:.1f} MB"
     if args.prune:
@@ -31,12 +44,72 @@ def run(args: argparse.Namespace) -> list[str]:
         return [*lines, f"{megabytes} removed"]
     told = [*lines, f"{megabytes} would be removed by --prune"] if unused else []
     cores = args.cores or cores_of_run(Path(config.results)) or os.cpu_count() or 1
-    return [*_progress(config, cores), *told]
+    why = _why_fitted(config, blocks) if args.explain else []
+    return [*described, *_progress(config, blocks, cores), *why, *told]
 
 
-def _progress(config: Config, cores: int) -> list[str]:
+def _checked(config: Config, blocks: Iterable[Block]) -> list[str]:
+    """A description of each table of the user that is not prepared yet; CommandError with all problems."""
+    problems = paper_problems(config)
+    if reason := foreign_folder(Path(config.results)):
+        problems.append(reason)
+    try:
+        RuleInputs(config).check_classes()
+    except ConfigError as error:
+        problems.append(str(error))
+    lines, of_dataset = [], defaultdict(list)
+    for block in blocks:
+        of_dataset[block.dataset].append(block)
+    for name, own in of_dataset.items():
+        sources = config.sources_of(name)
+        is_read = sources and all(source.reads_in_place for source in sources.values())
+        if not is_read or Path(config.results, "data/prepared", name).exists():
+            continue
+        n_cells = sum(map(count_cells, own))
+        paths = {of: Path(str(source.path)) for of, source in sources.items()}
+        try:
+            card = prepare_dataset(name, config.datasets[name], paths, sources).card
+        except DatasetError as error:
+            problems.append(f"{error} (all {n_cells:,} cells of {name!r} would be skipped)")
+        else:
+            lines += [f"{name}: {n_cells:,} cells", *_described(card, max(block.n_clusters for block in own))]
+    if problems:
+        raise CommandError(
+            "\n".join([f"{count(len(problems), 'problem')}:", *(f"  - {p}" for p in problems)])
+        )
+    return lines
+
+
+def _described(card: dict[str, Any], n_clusters: int) -> list[str]:
+    columns, groups = card["columns"], card["groups"]
+    shown = ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "")
+    return [
+        f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(columns)} features: {shown}",
+        *(f"  {note}" for note in card.get("notes", ())),
+        "  groups: " + ", ".join(f"{group['name']} ({group['size']:,})" for group in groups[:20]),
+        *(
+            f"  the group {group['name']} has fewer rows than there are clusters, {n_clusters}"
+            for group in groups
+            if group["size"] < n_clusters
+        ),
+    ]
+
+
+def _why_fitted(config: Config, blocks: Iterable[Block]) -> list[str]:
+    """A line for each reason why the next run would fit cells of a data set and method."""
+    earlier, found = defaultdict(list), Counter[tuple[str, str, str]]()
+    for record in earlier_records(Path(config.results)):
+        earlier[record["dataset"], record["method"]].append(record)
+    for block in blocks:
+        at = (block.dataset, block.method)
+        for reason, number in why_fitted(config, block, earlier[at]).items():
+            found[*at, reason] += number
+    return [f"{dataset}, {method}, {n} to fit: {why}" for (dataset, method, why), n in found.items()]
+
+
+def _progress(config: Config, blocks: Iterable[Block], cores: int) -> list[str]:
     found: dict[tuple[str, str], Progress] = {}
-    for block in plan_blocks(config):
+    for block in blocks:
         at = (block.dataset, block.method)
         found[at] = found.get(at, Progress()) + block_progress(config, block)
     lines = []

@@ -1,4 +1,4 @@
-"""`fairclust check`: a configuration and its data sets before any run."""
+"""`fairclust status` before any run: the configuration and its data sets."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def check(capsys, **datasets):
         for name, given in datasets.items()
     }
     Path("my.yaml").write_text(yaml.safe_dump({"run": {"datasets": list(sets)}, "datasets": sets}))
-    status = main(["check", "my.yaml"])
+    status = main(["status", "--configfile", "my.yaml"])
     said = capsys.readouterr()
     return status, said.out, said.err
 
@@ -43,7 +43,7 @@ def test_a_sound_data_set_is_described(folder, capsys):
         "60 of 60 rows, 1 features: age",
         "number: left out: ",
         "f (29), m (29), x (2)",
-        "nothing would",
+        "all: 0 of 2 cells done",
     ):
         assert words in out
     assert "the group x has fewer rows than there are clusters, 3" in out
@@ -99,7 +99,7 @@ def test_every_malformed_column_of_a_papers_values_is_named(folder, capsys):
         "run": {"papers": ["doe"], "seeds": 2},
     }
     Path("config/config.yaml").write_text(yaml.safe_dump(shipped))
-    assert main(["check"]) == 2
+    assert main(["status"]) == 2
     err = capsys.readouterr().err
     assert "3 problems:" in err, err
     for words in (

@@ -1,4 +1,4 @@
-"""`fairclust status` and `explain` in the folder of a run."""
+"""`fairclust status` in the folder of a run."""
 
 import json
 import os
@@ -55,6 +55,7 @@ def finished(tmp_path_factory):
     save_prepared(PreparedDataset(X, groups, *names, card), tmp_path / "results/data/prepared/a")
     remember_code(tmp_path / "results", CLASS)
     results = tmp_path / "results"
+    lock(results).close()
     limits = {"cell_seconds": 30, "cell_memory_mb": 4000}
     setup = Setup(results / "data/prepared/a", None, results, [], limits, {}, 1)
     for seeds in (3, 2):
@@ -102,30 +103,28 @@ def test_status_reads_no_labels(folder, capsys, monkeypatch):
     assert lines[3].startswith("time left on 2 cores: about ")
 
 
-def test_explain_says_why_cells_would_be_fitted(folder, capsys, monkeypatch):
-    assert run(capsys, "explain", "cell")[1] == ["no cell would be fitted again"]
+def why(capsys, *arguments):
+    return [line for line in run(capsys, "status", "--explain", *arguments)[1] if " to fit: " in line]
+
+
+def test_status_explains_why_cells_would_be_fitted(folder, capsys, monkeypatch):
+    assert why(capsys) == []
     write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
-    more = ("--configfile", "more.yaml")
-    assert run(capsys, "explain", "cell", "a/two", *more)[1] == [
-        "a/two, 2 cells: no run has fitted this setting"
+    assert why(capsys, "--configfile", "more.yaml") == [
+        "a, one, 2 to fit: no run has fitted this setting",
+        "a, two, 2 to fit: no run has fitted this setting",
     ]
-    status, _, err = run(capsys, "explain", "cell", "b", *more)
-    assert status == 2 and "'b': name DATASET or DATASET/METHOD" in err
     (known,) = (folder / "results/logs/code").iterdir()
     code = json.loads(known.read_text())
     code["fairclust.base:at_least"] = "other"
     known.write_text(json.dumps(code))
     monkeypatch.setattr("fairclust.pipeline.progress.class_fingerprint", lambda path: "new")
-    assert run(capsys, "explain", "cell")[1] == [
-        "a/one, 2 cells: the code of the method has changed: fairclust.base:at_least"
-    ]
+    assert why(capsys) == ["a, one, 2 to fit: the code of the method has changed: fairclust.base:at_least"]
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     card = folder / "results/data/prepared/a/card.json"
     card.write_text(card.read_text().replace('"data_hash": "', '"data_hash": "other'))
-    assert run(capsys, "explain", "cell", "a")[1] == [
-        "a/one, 2 cells: the data set or its graph has changed, or is not prepared"
-    ]
+    assert why(capsys) == ["a, one, 2 to fit: the data set or its graph has changed, or is not prepared"]
 
 
 def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
@@ -171,41 +170,12 @@ def test_prune_keeps_what_the_scores_state(folder, capsys):
     assert set(folder.rglob("*")) == before
 
 
-def test_explain_names_the_file_of_every_value(folder, capsys):
-    write("catalogue/methods.yaml", {"methods": {"three": {"class": CLASS, "label": "Three"}}})
-    write("config/config.yaml", {**config(), "catalogues": ["catalogue"]})
-    write("my.yaml", {"run": {"seeds": 7}, "methods": {"three": {"label": "Mine"}}})
-    lines = run(capsys, "explain", "--configfile", "my.yaml")[1]
-    assert "run.seeds: 7  [my.yaml]" in lines
-    assert "run.datasets: ['a']  [config/config.yaml]" in lines
-    assert "methods.three.label: Mine  [my.yaml]" in lines
-    assert f"methods.three.class: {CLASS}  [catalogue/methods.yaml]" in lines
-    assert run(capsys, "explain", "methods.three", "--configfile", "my.yaml")[1] == [
-        line for line in lines if line.startswith("methods.three")
-    ]
-    assert run(capsys, "explain", "nothing")[1] == ["no file states a key that begins with 'nothing'"]
-
-
-def test_explain_names_shipped_keys_that_are_not_used(folder, capsys):
-    paper = {
-        "short_name": "Doe",
-        "citation": "Doe",
-        "year": 2030,
-        "experiments": [{"datasets": ["a"], "methods": ["two"]}],
-    }
-    write("config/config.yaml", {**config(), "run": {"papers": ["doe"]}, "papers": {"doe": paper}})
-    write("my.yaml", {"run": {"datasets": ["a"], "methods": ["one"]}})
-    lines = run(capsys, "explain", "run", "--configfile", "my.yaml")[1]
-    assert "run.papers: ['doe']  [config/config.yaml] (not used: your file names run.datasets)" in lines
-
-
-@pytest.mark.parametrize("command", ["status", "explain"])
-def test_a_wrong_configuration_is_reported_without_a_traceback(tmp_path, capsys, monkeypatch, command):
+def test_a_wrong_configuration_is_reported_without_a_traceback(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    status, _, err = run(capsys, command)
+    status, _, err = run(capsys, "status")
     assert status == 2
     assert "there is no config/config.yaml: run this in the folder that holds `config` and `workflow`" in err
     write("config/config.yaml", config(methods=["three"]))
-    status, _, err = run(capsys, command)
+    status, _, err = run(capsys, "status")
     assert status == 2
     assert "run.methods: there is no 'three'" in err
