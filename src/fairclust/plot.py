@@ -154,7 +154,7 @@ class FrontDisplay:
             (self.lines_[str(method)],) = self.ax_.plot(
                 of[x], of[y], color=colour, marker=mark, linewidth=0.8, label=in_figure(str(method))
             )
-        self.ax_.set(xlabel=axis_label(x), ylabel=axis_label(y))
+        self.ax_.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
         self.ax_.legend()
         return self
 
@@ -282,7 +282,7 @@ def in_figure(text: str) -> str:
     return f" {plain}" if plain[:1] in ("", "_") else plain
 
 
-def axis_label(name: str) -> str:
+def _axis_label(name: str) -> str:
     """Axis label for a column of `FrontDisplay.points`: its name, and whether higher or lower is better."""
     if name in METRICS:
         return f"{METRICS[name].label} ({METRICS[name].direction} is better)"

@@ -205,15 +205,6 @@ def test_text_that_a_spreadsheet_would_run_is_quoted_on_request(folder, capsys):
     assert pd.read_csv(io.StringIO(text))["'=name"].tolist() == quoted
 
 
-def test_the_page_of_a_front_holds_names_as_text(folder, capsys):
-    name = "<!--<script>\"'&'.csv"
-    (folder / "table.csv").rename(folder / name)
-    assert run(capsys, "front", name, *FRONT)[0] == 0
-    page = (folder / "front.html").read_text(encoding="utf-8")
-    assert page.count("<script") == 1 and "<!--" not in page
-    assert json.loads(page.partition("const data = ")[2].partition(";\n")[0])["title"] == name
-
-
 def test_long_names_are_cut_in_what_is_printed(folder, capsys):
     frame = pd.read_csv("table.csv")
     frame["sex"] = frame["sex"].replace("f", "f" * 900)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import textwrap
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,10 @@ from fairclust.cli.labels import write_csv
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned, count
-from fairclust.looks import COLOURS, SHAPES, look
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs
-from fairclust.plot import MEASURED, FrontDisplay, axis_label
+from fairclust.plot import MEASURED, FrontDisplay
 
 _SHOWN = ("sse", "balance", "delta")
 # The silhouette is computed on a sample of this many rows. It agrees with that of all rows to two digits, and takes a
@@ -39,7 +36,7 @@ _ALIKE = 1e-4
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit every setting and write the results as CSV, page and picture.
+    """Fit every setting and write the results as CSV and picture.
 
     Returns notes, a table of the results, and the names of the files. CommandError if the table cannot be read, an
     option names a column or method that does not exist, or no setting could be fitted.
@@ -49,7 +46,7 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"--out: {args.out} is a folder. Fix: name a stem in it, such as {args.out / 'front'}"
         )
-    endings = ("csv", "html", "png") if importlib.util.find_spec("matplotlib") else ("csv", "html")
+    endings = ("csv", "png") if importlib.util.find_spec("matplotlib") else ("csv",)
     paths = {ending: Path(f"{args.out}.{ending}") for ending in endings}
     check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, raw_table.read_files(args))
     grid = Grid(args)
@@ -85,7 +82,7 @@ def run(args: argparse.Namespace) -> list[str]:
         *_table(points, over_k),
         "",
         *said,
-        *_write(points, paths, Path(args.table).name, over_k, said),
+        *_write(points, paths, over_k, said),
     ]
 
 
@@ -188,28 +185,9 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
     return aligned(rows, left=(0, 1))
 
 
-def _write(
-    points: pd.DataFrame, paths: dict[str, Path], title: str, over_k: bool, said: list[str]
-) -> list[str]:
-    """Write the CSV, the page, and the picture if there is a path for it; return a line that names the files."""
+def _write(points: pd.DataFrame, paths: dict[str, Path], over_k: bool, said: list[str]) -> list[str]:
+    """Write the CSV, and the picture if there is a path for it; return a line that names the files."""
     write_csv(paths["csv"], points)
-    looks = {name: look(name) for name in points.method.unique()}
-    data = {
-        "title": title,
-        "said": said,
-        "points": json.loads(points.to_json(orient="records")),
-        "looks": {name: [COLOURS[colour], SHAPES[shape]] for name, (colour, shape) in looks.items()},
-        "axes": {
-            name: axis_label(name)
-            for name in (*MEASURED, "silhouette", "n_clusters", *(["stability"] if over_k else []))
-        },
-        "x": "n_clusters" if over_k else "sse",
-    }
-    page = files("fairclust.cli").joinpath("front.html").read_text(encoding="utf-8")
-    # Names may hold `</script>` or `<!--`, which would end the script of the page or swallow its end.
-    text = json.dumps(data).replace("<", "\\u003c")
-    with atomic_write(paths["html"]) as file:
-        file.write(page.replace("/* data */ null", text).encode())
     if "png" in paths:
         with atomic_write(paths["png"]) as file:
             _draw(points, over_k, said).savefig(file, format="png", dpi=150)

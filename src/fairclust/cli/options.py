@@ -146,7 +146,7 @@ def add_front(commands: argparse._SubParsersAction) -> None:
         type=Path,
         default=Path("front"),
         metavar="STEM",
-        help="write STEM.csv and STEM.html, and with matplotlib STEM.png (default: %(default)s)",
+        help="write STEM.csv, and with matplotlib STEM.png (default: %(default)s)",
     )
 
 
