@@ -100,7 +100,7 @@ class ChunkedPoints:
         self.row_min_sum = 0.0
         self.n_passes = 1
         self._at: np.ndarray | None = None
-        # Lists of clusters, and what the last pass over all clusters told of them; see `fairclust.solvers.points.Lists`.
+        # Lists of clusters, and what the last pass over all clusters told of them (`fairclust.solvers.points.Lists`).
         self._kept = Kept() if self._listed and self.n_samples <= _KEPT_ROWS else None
         self.at, self.reach, self._n_short = np.zeros(shape), np.inf, 0
         self._n_listings, self.fit_centers = 0, False

@@ -10,8 +10,8 @@ against these problems was longer.
 
 from __future__ import annotations
 
-import logging
 import json
+import logging
 import re
 import time
 import zipfile

@@ -426,7 +426,7 @@ class ListedPoints:
         return many_short(self.n_short, self.n_samples)
 
     def kept_lists(self) -> np.ndarray:
-        """The lists in the smallest integer type, from which `take_lists` restores them in other points of these rows."""
+        """The lists in the smallest integer type, for `take_lists` of other points of these rows."""
         return self._clusters.astype(np.min_scalar_type(self.n_clusters))
 
     def take_lists(self, kept: np.ndarray) -> None:

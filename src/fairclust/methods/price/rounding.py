@@ -25,8 +25,8 @@ from fairclust.solvers.points import Points
 # because there are points at every boundary. Without it, 9 of 67 mixed problems of 20 to 260 points violated their
 # bounds by up to 0.5 points more.
 _FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
-# With this many clusters, at most so many points of a cluster are tried before all that may have to move, and so many of
-# the cheapest clusters of each before all. In 300 clusters of 18,000 points, the flows of all took a third of a fit.
+# With this many clusters, at most so many points of a cluster are tried before all that may have to move, and so many
+# of the cheapest clusters of each before all. In 300 clusters of 18,000 points, the flows of all took a third of a fit.
 _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
 # With more helpers in all clusters than this, mixed-integer programs take minutes. With fewer helpers, single moves
 # instead of programs ended .19 to .4 points nearer to the bounds for six tables of more than 300 cells, but the labels
