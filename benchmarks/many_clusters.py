@@ -37,6 +37,8 @@ except ImportError:
 # Sizes within 5 % of the mean size.
 NEARLY_EQUAL = {"size_min": 0.95, "size_max": 1.05}
 N_EMBEDDING_CLUSTERS = 1000
+# Steps with prices on each sample of the rows in files, and on all of them.
+FILE_STEPS = 15
 
 
 class Counted(PriceFairKMeans):
@@ -139,17 +141,17 @@ def from_files(name: str, rows: int = 1_000_000) -> dict[str, dict[str, float]]:
                 near = means[rng.zipf(1.3, len(block)) % 4000] + 0.5 * rng.normal(size=(len(block), 16))
                 block[:] = near @ spread + 0.1 * rng.normal(size=block.shape)
             X.flush()
-            np.save(f"{folder}/groups.npy", np.zeros(rows, np.int8))
-            model = PriceFairKMeans(2560, n_init=1, size_min=0.9, size_max=1.1, random_state=SEED)
-            chunks = open_chunks(f"{folder}/X.npy", f"{folder}/groups.npy")
+            sizes = {"size_min": 0.9, "size_max": 1.1}
+            model = PriceFairKMeans(2560, n_init=1, max_iter=FILE_STEPS, random_state=SEED, **sizes)
+            chunks = open_chunks(f"{folder}/X.npy")
             seconds, _ = seconds_of(lambda model=model, chunks=chunks: model.fit(chunks))
-            sizes = np.bincount(model.labels_, minlength=2560)
+            found_sizes = np.bincount(model.labels_, minlength=2560)
         found[f"{rows:,} x 256 in {dtype}, K = 2,560, sizes within 10 %"] = {
             "cpu_seconds": seconds,
             "passes": model.n_passes_,
             "gap": model.gap_,
-            "smallest": sizes.min(),
-            "largest": sizes.max(),
+            "smallest": found_sizes.min(),
+            "largest": found_sizes.max(),
             "process_peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         }
     return found
