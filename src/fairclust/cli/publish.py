@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from fairclust.cli import CommandError
 from fairclust.cli.configuration import load
 from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.outputs import atomic_write, check_outputs, replace_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.scores import read_arrow, write_arrow
 from fairclust.pipeline.summary import describe, job_seconds
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
 
@@ -86,9 +88,9 @@ def run(args: argparse.Namespace) -> list[str]:
 
     def write(folder: Path) -> None:
         for path in files:
-            _copy(path, folder / path.relative_to(results))
+            copy_redacted(path, folder / path.relative_to(results))
         (folder / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
-        _copy(snakefile, folder / WORKFLOW)
+        copy_redacted(snakefile, folder / WORKFLOW)
         crate = redact_config(run_crate(folder, origin, inputs))
         (folder / CRATE).write_text(json.dumps(crate, indent=1) + "\n")
 
@@ -116,8 +118,8 @@ def _check_folder(out: Path, results: Path, pages: Sequence[Path]) -> None:
             )
 
 
-def _copy(path: Path, to: Path) -> None:
-    """Copy a file, a text without private names, and a PNG with few colours, which is a third of the size."""
+def copy_redacted(path: Path, to: Path) -> None:
+    """Copy a file: texts and scores without paths of this machine, and a PNG with few colours, a third of the size."""
     to.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in (".md", ".csv", ""):
         text = path.read_text(encoding="utf-8")
@@ -127,6 +129,13 @@ def _copy(path: Path, to: Path) -> None:
 
         with Image.open(path) as picture:
             picture.convert("RGB").quantize(_COLOURS).save(to, optimize=True)
+    elif path.suffix == ".parquet":
+        table = read_arrow(path)
+        for i, column in enumerate(table.schema):
+            if column.type == pa.string():
+                texts = [text and redact_text(text) for text in table[i].to_pylist()]
+                table = table.set_column(i, column, pa.array(texts, pa.string()))
+        write_arrow(to, table)
     else:
         shutil.copyfile(path, to)
 

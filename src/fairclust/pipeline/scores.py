@@ -129,15 +129,26 @@ def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
         ) from None
 
 
-def read_table(path: Path) -> pd.DataFrame:
+def read_arrow(path: Path) -> pa.Table:
     """A table of the results, written as Parquet; DamagedFile if the file is damaged."""
     try:
         # Not by path: pyarrow would map the file, and replacing a file while it is mapped would crash.
-        return pq.read_table(io.BytesIO(path.read_bytes()), page_checksum_verification=True).to_pandas()
+        return pq.read_table(io.BytesIO(path.read_bytes()), page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
         raise DamagedFile(
             f"{path} is damaged ({error}). Fix: delete it and run again; finished fits are kept"
         ) from None
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """The `read_arrow` as a data frame."""
+    return read_arrow(path).to_pandas()
+
+
+def write_arrow(path: Path, table: pa.Table) -> None:
+    """Write a table as Parquet, in which damage is found."""
+    with atomic_write(path) as file:
+        pq.write_table(table, file, write_page_checksum=True, compression="zstd")
 
 
 def scores(job: Job) -> None:
@@ -197,8 +208,7 @@ def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs
 def _write_table(stem: Path, frame: pd.DataFrame) -> None:
     """Write a table as Parquet and as CSV."""
     table = pa.Table.from_pandas(frame, schema=_schema(frame.columns), preserve_index=False)
-    with atomic_write(stem.with_suffix(".parquet")) as file:
-        pq.write_table(table, file, write_page_checksum=True, compression="zstd")
+    write_arrow(stem.with_suffix(".parquet"), table)
     with atomic_write(stem.with_suffix(".csv")) as file:
         frame.to_csv(file, index=False)
 
