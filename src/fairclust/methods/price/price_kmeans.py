@@ -191,8 +191,9 @@ class PriceFairKMeans(PrototypeClusterer):
     -----
     Rows may be in files, see `fairclust.open_chunks`. Otherwise the points and their distances to the centres are in
     memory, in single precision: ``4 N (d + K)`` bytes, and while the search splits clusters ``4 N (K + max(5, K / 5))``
-    more, with up to 10 clusters another ``4 N (K + 1)``. With at least 200 clusters and at least 50 rows for each cell of the group-by-cluster table, unless rows are
-    sparse or have weights, only the 24 cheapest clusters of each row are kept. The lower bound is about all clusters.
+    more, with up to 10 clusters another ``4 N (K + 1)``. With at least 200 clusters and at least 50 rows for each cell
+    of the group-by-cluster table, unless rows are sparse or have weights, only the 24 cheapest clusters of each row are
+    kept. The lower bound is about all clusters.
 
     If whole points cannot meet the bounds, as with ``tolerance=0``, the labels violate them by about a point. This
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
