@@ -271,23 +271,6 @@ def test_rows_with_a_printed_setting_have_five_starts(config, blocks):
                 assert len(found) >= 5, (name, row.dataset, row.method, row.lam)
 
 
-# Settings that the papers' tables and figures need
-
-
-# Reasons
-
-
-def test_evidence_is_a_command_whose_program_exists(config):
-    for paper, name, table in products(config, "tables"):
-        for reason in table.reasons:
-            if reason.evidence is None:
-                continue
-            program, *arguments = reason.evidence.split()
-            assert program in ("python", "fairclust", "snakemake"), (paper, name, reason.evidence)
-            for argument in arguments[:1]:
-                assert not argument.endswith(".py") or (ROOT / argument).is_file(), reason.evidence
-
-
 # The run
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from fairclust import open_chunks
 from fairclust.kernels import listed
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints
@@ -155,23 +154,3 @@ def test_a_search_goes_on_from_lists(monkeypatch):
     found = model.fit(X).cost_
     assert found < model.set_params(search=False).fit(X).cost_
     assert model.violation_ == 0
-
-
-@pytest.mark.parametrize("bounds", [{"size_min": 0.8, "size_max": 1.2}, {"tolerance": 0.2}], ids=str)
-def test_fits_of_rows_in_chunks_have_lists_too(monkeypatch, tmp_path, bounds):
-    monkeypatch.setattr(listed, "_PER_CELL", 1)
-    monkeypatch.setattr(listed, "_MANY_CLUSTERS", 64)
-    rng = np.random.default_rng(1)
-    X, groups = rng.normal(size=(4000, 4)).astype(np.float32), rng.integers(0, 2, 4000)
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "groups.npy", groups)
-    model = PriceFairKMeans(64, n_init=1, tol=1e-3, random_state=0, **bounds)
-    in_memory = model.fit(X, sensitive_features=groups).cost_
-    rows = open_chunks(tmp_path / "X.npy", tmp_path / "groups.npy", chunk_rows=1500, sample_rows=3000)
-    model.fit(rows)
-    assert model.cost_ == pytest.approx(in_memory, rel=0.02)
-    assert model.violation_ <= 1 and model.gap_ < 0.05
-    counts = np.zeros((2, 64))
-    np.add.at(counts, (groups, model.labels_), 1)
-    if "size_max" in bounds:
-        assert counts.sum(axis=0).max() <= np.ceil(1.2 * 4000 / 64)

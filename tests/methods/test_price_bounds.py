@@ -152,15 +152,6 @@ def test_budget(people):
         PriceFairKMeans(4, max_cost=1.0, max_cost_increase=0.1).fit(X, sensitive_features=columns)
 
 
-@pytest.mark.parametrize(
-    "params",
-    [{"size_min": -1}, {"bins": 1}, {"max_cost": -1.0}, {"crossed": "yes"}, {"mean_tolerance": 0.1}],
-)
-def test_bad_parameters(params):
-    with pytest.raises(ValueError, match=next(iter(params))):
-        PriceFairKMeans(2, **params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)
-
-
 def test_weights_and_sparse_rows_do_not_go_together():
     X = np.random.default_rng(0).normal(size=(40, 3))
     model = PriceFairKMeans(2, n_init=1, random_state=0)

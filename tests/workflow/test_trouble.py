@@ -23,7 +23,7 @@ def table_of(source, **more):
 
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory):
-    """Make a run in which data and a module are missing, repeat it at once, and run again when they are there."""
+    """Make a run in which data and a module are missing, repeat it strictly, and run again when they are there."""
     project = Project(tmp_path_factory.mktemp("project"))
     project.config["report"] = {**QUIET, "overview": True}
     far = {"file": "far.csv", "urls": ["https://127.0.0.1:9/far.csv"], "licence": "none"}
@@ -59,7 +59,9 @@ def troubled(tmp_path_factory):
         )
 
     seen.first = look(project.run())
-    seen.second = look(project.run())
+    project.config["strict"] = True
+    seen.second = look(project.run(code=1))
+    project.config["strict"] = False
     project.write("mirror/far.csv", TABLE)
     project.write("late.csv", TABLE)
     project.write("not_there_yet.py", "")
@@ -90,6 +92,7 @@ def test_an_error_is_a_row_and_is_tried_again_by_the_same_command(troubled):
     assert "prepare_dataset" not in jobs_of(second.output)
     again = second.cells[~second.cells.finished.isin(first.cells.finished) & second.cells.finished.notna()]
     assert again[["dataset", "method"]].values.tolist() == [["blobs", "needy"]]
+    assert "strict: true, and not every cell is ok" in second.output
 
 
 def test_data_that_become_available_are_used_by_the_same_command(troubled):
@@ -119,13 +122,6 @@ def test_the_target_download_fails_with_the_reason_and_tries_again(tmp_path):
     project.write("mirror/far.csv", TABLE)
     project.run("download", "--config", "mirror=mirror")
     assert (project.results / "data/raw/far/far.csv").read_text() == TABLE
-
-
-def test_a_method_that_asks_for_the_graph_gets_it(troubled):
-    rows = troubled.third.rows
-    assert pd.notna(rows.loc[("blobs", "cutter")].ncut)
-    assert pd.isna(rows.loc[("blobs", "random")].ncut)
-    assert rows.loc[("bad", "cutter")].status == "skipped"
 
 
 @pytest.fixture(scope="module")
@@ -167,22 +163,6 @@ def test_lost_cells_are_tried_again_by_the_same_command(deadly):
     project.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=1))
     project.run()
     assert set(project.cells().status) == {"ok"}
-
-
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory):
-    project = Project(tmp_path_factory.mktemp("project"))
-    project.config["report"] = QUIET
-    project.config["strict"] = True
-    project.config["datasets"]["late"] = table_of({"path": "late.csv"})
-    project.config["run"] |= {"datasets": ["blobs", "late"], "methods": ["random"], "seeds": 1}
-    return project.run(code=1), project
-
-
-def test_strict_ends_with_exit_status_1_if_a_cell_is_skipped(strict):
-    output, project = strict
-    assert "strict: true, and not every cell is ok" in output
-    assert set(project.cells().status) == {"ok", "skipped"}
 
 
 def test_a_run_without_any_fit_ends_with_exit_status_1(tmp_path):
