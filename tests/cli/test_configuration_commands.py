@@ -5,12 +5,13 @@ import os
 import shutil
 from pathlib import Path
 
+import commands
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from commands import refused, told
 
-from fairclust.cli import main
 from fairclust.cli.results import count
 from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
 from fairclust.pipeline.blocks import Request, plan_blocks, plan_jobs
@@ -77,9 +78,8 @@ def folder(finished, tmp_path, monkeypatch):
 
 
 def run(capsys, *arguments):
-    status = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return status, out.splitlines(), err
+    """Return the lines that the command prints."""
+    return told(commands.run(capsys, *arguments)).splitlines()
 
 
 def test_status_reads_no_labels(folder, capsys, monkeypatch):
@@ -88,12 +88,12 @@ def test_status_reads_no_labels(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("fairclust.pipeline.cell_store.read_labels", no_labels)
     monkeypatch.setattr("fairclust.pipeline.fit_block.read_labels", no_labels)
-    assert run(capsys, "status")[1][:2] == [
+    assert run(capsys, "status")[:2] == [
         "all: 2 of 2 cells done",
         "results/cells: 1 cells that are not asked for",
     ]
     write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
-    lines = run(capsys, "status", "--configfile", "more.yaml", "--cores", 2)[1]
+    lines = run(capsys, "status", "--configfile", "more.yaml", "--cores", 2)
     assert lines[:3] == [
         "a, one: 3 of 5 cells done, 2 to go",
         "a, two: 3 of 5 cells done, 2 to go",
@@ -103,27 +103,27 @@ def test_status_reads_no_labels(folder, capsys, monkeypatch):
 
 
 def test_explain_says_why_cells_would_be_fitted(folder, capsys, monkeypatch):
-    assert run(capsys, "explain", "cell")[1] == ["no cell would be fitted again"]
+    assert run(capsys, "explain", "cell") == ["no cell would be fitted again"]
     write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
     more = ("--configfile", "more.yaml")
-    assert run(capsys, "explain", "cell", "a/two", *more)[1] == [
+    assert run(capsys, "explain", "cell", "a/two", *more) == [
         "a/two, 2 cells: no run has fitted this setting"
     ]
-    status, _, err = run(capsys, "explain", "cell", "b", *more)
-    assert status == 2 and "'b': name DATASET or DATASET/METHOD" in err
+    err = refused(commands.run(capsys, "explain", "cell", "b", *more))
+    assert "'b': name DATASET or DATASET/METHOD" in err
     (known,) = (folder / "results/logs/code").iterdir()
     code = json.loads(known.read_text())
     code["fairclust.base:at_least"] = "other"
     known.write_text(json.dumps(code))
     monkeypatch.setattr("fairclust.pipeline.progress.class_fingerprint", lambda path: "new")
-    assert run(capsys, "explain", "cell")[1] == [
+    assert run(capsys, "explain", "cell") == [
         "a/one, 2 cells: the code of the method has changed: fairclust.base:at_least"
     ]
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     card = folder / "results/data/prepared/a/card.json"
     card.write_text(card.read_text().replace('"data_hash": "', '"data_hash": "other'))
-    assert run(capsys, "explain", "cell", "a")[1] == [
+    assert run(capsys, "explain", "cell", "a") == [
         "a/one, 2 cells: the data set or its graph has changed, or is not prepared"
     ]
 
@@ -131,14 +131,14 @@ def test_explain_says_why_cells_would_be_fitted(folder, capsys, monkeypatch):
 def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("config/config.yaml", config())
-    assert run(capsys, "status")[1] == [
+    assert run(capsys, "status") == [
         "a, one: 0 of 2 cells done, 2 to go",
         "all: 0 of 2 cells done, 2 to go",
         f"time left on {count(os.cpu_count(), 'core')}: unknown, because no fit has ended yet",
     ]
     with lock(Path("results"), 16):
-        assert run(capsys, "status")[1][-1].startswith("time left on 16 cores: ")
-    assert run(capsys, "status", "--cores", 3)[1][-1].startswith("time left on 3 cores: ")
+        assert run(capsys, "status")[-1].startswith("time left on 16 cores: ")
+    assert run(capsys, "status", "--cores", 3)[-1].startswith("time left on 3 cores: ")
 
 
 def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsys):
@@ -146,10 +146,10 @@ def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsy
     old = results / "fits/a/two-k9.cells"
     write_output(old, [])
     before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
-    _, *would = run(capsys, "status")[1]
+    _, *would = run(capsys, "status")
     assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
     assert would[-1].endswith(" MB would be removed by --prune")
-    lines = run(capsys, "status", "--prune")[1]
+    lines = run(capsys, "status", "--prune")
     assert lines[:-1] == would[:-1]
     assert lines[:-1] == [
         "results/fits/a/two-k9.cells: belongs to no job of the configuration",
@@ -157,8 +157,8 @@ def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsy
     ]
     left = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
     assert before.items() > left.items() and len(before) == len(left) + 2
-    assert run(capsys, "status", "--prune")[1] == ["0.0 MB removed"]
-    assert run(capsys, "status")[1] == ["all: 2 of 2 cells done"]
+    assert run(capsys, "status", "--prune") == ["0.0 MB removed"]
+    assert run(capsys, "status") == ["all: 2 of 2 cells done"]
 
 
 def test_prune_keeps_what_the_scores_state(folder, capsys):
@@ -166,8 +166,7 @@ def test_prune_keeps_what_the_scores_state(folder, capsys):
     scores.parent.mkdir()
     pd.DataFrame({"key": ["a cell of an earlier configuration"]}).to_parquet(scores)
     before = set(folder.rglob("*"))
-    status, _, err = run(capsys, "status", "--prune")
-    assert status == 2 and "Fix: run the configuration" in err
+    assert "Fix: run the configuration" in refused(commands.run(capsys, "status", "--prune"))
     assert set(folder.rglob("*")) == before
 
 
@@ -175,15 +174,15 @@ def test_explain_names_the_file_of_every_value(folder, capsys):
     write("catalogue/methods.yaml", {"methods": {"three": {"class": CLASS, "label": "Three"}}})
     write("config/config.yaml", {**config(), "catalogues": ["catalogue"]})
     write("my.yaml", {"run": {"seeds": 7}, "methods": {"three": {"label": "Mine"}}})
-    lines = run(capsys, "explain", "--configfile", "my.yaml")[1]
+    lines = run(capsys, "explain", "--configfile", "my.yaml")
     assert "run.seeds: 7  [my.yaml]" in lines
     assert "run.datasets: ['a']  [config/config.yaml]" in lines
     assert "methods.three.label: Mine  [my.yaml]" in lines
     assert f"methods.three.class: {CLASS}  [catalogue/methods.yaml]" in lines
-    assert run(capsys, "explain", "methods.three", "--configfile", "my.yaml")[1] == [
+    assert run(capsys, "explain", "methods.three", "--configfile", "my.yaml") == [
         line for line in lines if line.startswith("methods.three")
     ]
-    assert run(capsys, "explain", "nothing")[1] == ["no file states a key that begins with 'nothing'"]
+    assert run(capsys, "explain", "nothing") == ["no file states a key that begins with 'nothing'"]
 
 
 def test_explain_names_shipped_keys_that_are_not_used(folder, capsys):
@@ -195,17 +194,16 @@ def test_explain_names_shipped_keys_that_are_not_used(folder, capsys):
     }
     write("config/config.yaml", {**config(), "run": {"papers": ["doe"]}, "papers": {"doe": paper}})
     write("my.yaml", {"run": {"datasets": ["a"], "methods": ["one"]}})
-    lines = run(capsys, "explain", "run", "--configfile", "my.yaml")[1]
+    lines = run(capsys, "explain", "run", "--configfile", "my.yaml")
     assert "run.papers: ['doe']  [config/config.yaml] (not used: your file names run.datasets)" in lines
 
 
 @pytest.mark.parametrize("command", ["status", "explain"])
 def test_a_wrong_configuration_is_reported_without_a_traceback(tmp_path, capsys, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    status, _, err = run(capsys, command)
-    assert status == 2
-    assert "there is no config/config.yaml: run this in the folder that holds `config` and `workflow`" in err
+    assert (
+        "there is no config/config.yaml: run this in the folder that holds `config` and `workflow`"
+        in refused(commands.run(capsys, command))
+    )
     write("config/config.yaml", config(methods=["three"]))
-    status, _, err = run(capsys, command)
-    assert status == 2
-    assert "run.methods: there is no 'three'" in err
+    assert "run.methods: there is no 'three'" in refused(commands.run(capsys, command))
