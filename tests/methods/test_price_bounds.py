@@ -3,20 +3,17 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
 from fairclust import NotSupported, PriceFairKMeans, PriceFairKMedians, fair_assignment
 from fairclust.metrics import contingency, fairness_ratio
+from toys import two_columns
 
 
 @pytest.fixture
-def people(grouped_blobs):
-    X, race = grouped_blobs(n_samples=1200, n_groups=3)
-    rng = np.random.default_rng(0)
-    sex = np.where(X[:, 0] + rng.normal(size=len(X)) > np.median(X[:, 0]), "m", "f")
-    return X, pd.DataFrame({"sex": sex, "race": np.array(["a", "b", "c"])[race]})
+def people():
+    return two_columns(1200)
 
 
 def ratio(labels, column, n_clusters=4):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from working_folder import METHOD, QUIET, TABLE, Project, jobs_of
+from working_folder import FAR, METHOD, QUIET, TABLE, Project, jobs_of, table_of
 
 # After the kill it waits to be ended with its parent, because it could finish its cell before.
 DEADLY = """\
@@ -17,17 +17,12 @@ DEADLY = """\
 """
 
 
-def table_of(source, **more):
-    return {"title": str(source), "source": source, "sensitive": {"column": "sex"}, "n_clusters": 2, **more}
-
-
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory):
     """Make a run in which data and a module are missing, repeat it strictly, and run again when they are there."""
     project = Project(tmp_path_factory.mktemp("project"))
     project.config["report"] = {**QUIET, "overview": True}
-    far = {"file": "far.csv", "urls": ["https://127.0.0.1:9/far.csv"], "licence": "none"}
-    project.config["sources"] = {"far": {**far, "sha256": hashlib.sha256(TABLE.encode()).hexdigest()}}
+    project.config["sources"] = {"far": {**FAR, "sha256": hashlib.sha256(TABLE.encode()).hexdigest()}}
     project.write("own.csv", TABLE)
     project.config["datasets"] |= {
         "far": table_of("far"),
@@ -62,7 +57,7 @@ def troubled(tmp_path_factory):
     project.config["strict"] = True
     seen.second = look(project.run(code=1))
     project.config["strict"] = False
-    project.write("mirror/far.csv", TABLE)
+    project.write("mirror/far/far.csv", TABLE)
     project.write("late.csv", TABLE)
     project.write("not_there_yet.py", "")
     seen.third = look(project.run("--config", "mirror=mirror"))
@@ -110,18 +105,20 @@ def test_data_that_become_available_are_used_by_the_same_command(troubled):
 
 def test_the_target_download_fails_with_the_reason_and_tries_again(tmp_path):
     project = Project(tmp_path)
-    far = {"file": "far.csv", "urls": ["https://127.0.0.1:9/far.csv"], "licence": "none", "sha256": "unknown"}
     project.config["datasets"]["far"] = table_of("far")
-    project.config["sources"] = {"far": far}
+    project.config["sources"] = {"far": FAR}
     project.config["run"]["datasets"] = ["far"]
     for _ in range(2):
         output = project.run("download", "--config", "mirror=mirror", code=1)
         assert jobs_of(output)["download_source"] == 1
         assert "1 of 1 sources could not be downloaded; the same command tries again" in output
-        assert "source 'far': 'far.csv' could not be fetched" in output and "Fix: check the network" in output
-    project.write("mirror/far.csv", TABLE)
+        assert (
+            "source 'far': 'far/far.csv' could not be fetched" in output
+            and "Fix: check the network" in output
+        )
+    project.write("mirror/far/far.csv", TABLE)
     project.run("download", "--config", "mirror=mirror")
-    assert (project.results / "data/raw/far/far.csv").read_text() == TABLE
+    assert (project.results / "data/raw/far/far/far.csv").read_text() == TABLE
 
 
 @pytest.fixture(scope="module")
