@@ -571,7 +571,7 @@ def test_predict_skips_unknown_groups_on_request_and_takes_numbers_as_names(peop
     given = ("--sensitive", "sex", "--n-clusters", 2, "--method", "kmeans", "--save", model)
     assert run(capsys, "fit", people, *given)[0] == 0
     text = told(run(capsys, "predict", model, new))
-    assert len(text.splitlines()) == 61, err
+    assert len(text.splitlines()) == 61
 
 
 # Tables in several files, and in chunks
