@@ -171,7 +171,6 @@ class Project:
             process.start()
             process.join()
             output = file.read()
-        self.exitcode = process.exitcode
         assert code is None or process.exitcode == code, output
         return output
 
