@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from fairclust.datasets import prepare_dataset
-from fairclust.pipeline.config import shipped_config
+from fairclust.pipeline.config import read_yaml, shipped_config
 from fairclust.pipeline.rule_inputs import RuleInputs
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +44,13 @@ def mirror():
     if not (folder / "SHA256SUMS").is_file():
         pytest.skip(f"no data mirror at {folder} (set FAIRCLUST_MIRROR)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def shipped():
+    """Return the shipped configuration before its catalogues are read."""
+    found = read_yaml(ROOT / "config/config.yaml")
+    return {**found, "catalogues": [str(ROOT / place) for place in found["catalogues"]]}
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from fairclust.cli import CommandError
 from fairclust.cli.publish import filled
 from fairclust.pipeline import papers
-from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config, read_yaml
+from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config
 from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.rule_inputs import RuleInputs
 from toys import write_people
@@ -31,12 +31,6 @@ def blocks(page, language):
 
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
-
-
-@pytest.fixture(scope="module")
-def shipped():
-    raw = read_yaml(ROOT / "config/config.yaml")
-    return {**raw, "catalogues": [str(ROOT / place) for place in raw["catalogues"]]}
 
 
 @pytest.fixture

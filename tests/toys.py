@@ -26,6 +26,14 @@ def make_grouped_blobs(n_samples=600, n_features=3, n_clusters=4, n_groups=2, se
     return (X - X.mean(axis=0)) / X.std(axis=0), codes
 
 
+def two_columns(n_samples):
+    """Draw points, and two sensitive columns that depend on them."""
+    X, race = make_grouped_blobs(n_samples=n_samples, n_groups=3)
+    rng = np.random.default_rng(0)
+    sex = np.where(X[:, 0] + rng.normal(size=len(X)) > np.median(X[:, 0]), "m", "f")
+    return X, pd.DataFrame({"sex": sex, "race": np.array(["a", "b", "c"])[race]})
+
+
 def forget_code():
     """Forget where modules are, because tests have packages of one name in several folders."""
     for cached in vars(fingerprint).values():

@@ -61,8 +61,15 @@ CUTTER = (
 
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
 """A small table of a user."""
+FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
+"""A source that no network has."""
 QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
 """Switches the report off, for tests of fits."""
+
+
+def table_of(source, **more):
+    """Return the entry of a data set with the column of groups `sex`."""
+    return {"title": str(source), "source": source, "sensitive": {"column": "sex"}, "n_clusters": 2} | more
 
 
 # Importing Snakemake and starting the import server take seconds, so all runs of a test process share both.

@@ -5,16 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from commands import run
-
-
-@pytest.fixture
-def people(tmp_path, grouped_blobs):
-    X, codes = grouped_blobs()
-    frame = pd.DataFrame({"age": X[:, 0], "income": X[:, 1], "name": "x", "sex": np.array(["f", "m"])[codes]})
-    path = tmp_path / "people.csv"
-    frame.to_csv(path, index=False)
-    return path
+from commands import refused, run, told
 
 
 def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
@@ -38,8 +29,7 @@ def test_cosine_is_set_fitted_saved_and_reported(tmp_path, capsys):
     table, model, found = (tmp_path / name for name in ("table.csv", "model.fairclust", "labels.csv"))
     frame.to_csv(table, index=False)
     options = ["--sensitive", "sex", "--n-clusters", 3, "--scale", "none", "--set", "metric=cosine"]
-    status, text, err = run(capsys, "fit", table, *options, "--save", model, "--out", found, "--equal-sizes")
-    assert status == 0, err
+    text = told(run(capsys, "fit", table, *options, "--save", model, "--out", found, "--equal-sizes"))
     assert "features: a, b, c (rows of unit length)" in text
     labels = pd.read_csv(found).cluster
     assert np.bincount(labels).tolist() == [100, 100, 100]
@@ -53,8 +43,7 @@ def test_cosine_is_set_fitted_saved_and_reported(tmp_path, capsys):
     assert (pd.read_csv(tmp_path / "again.csv").cluster == labels).mean() > 0.97
     frame.loc[4, ["a", "b", "c"]] = 0.0
     frame.to_csv(table, index=False)
-    status, _, err = run(capsys, "fit", table, *options)
-    assert status == 2 and "X has only zeros in row 4" in err
+    assert "X has only zeros in row 4" in refused(run(capsys, "fit", table, *options))
 
 
 @pytest.mark.parametrize(
@@ -85,10 +74,8 @@ def test_cosine_is_set_fitted_saved_and_reported(tmp_path, capsys):
 def test_errors_of_fit(people, capsys, monkeypatch, change, message):
     monkeypatch.chdir(people.parent)
     options = {"--sensitive": "sex", "--method": "vfc", "--n-clusters": "3"} | change
-    status, _, err = run(capsys, "fit", people, *(part for item in options.items() for part in item))
-    assert status == 2
+    err = refused(run(capsys, "fit", people, *(part for item in options.items() for part in item)))
     assert message in err
-    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(
@@ -107,10 +94,7 @@ def test_bad_files(tmp_path, capsys, content, message):
     path = tmp_path / "bad.csv"
     path.write_bytes(content)
     options = ["--sensitive", "sex", "--method", "vfc", "--n-clusters", 2]
-    status, _, err = run(capsys, "fit", path, *options)
-    assert status == 2
-    assert message in err
-    assert "Traceback" not in err
+    assert message in refused(run(capsys, "fit", path, *options))
 
 
 @pytest.mark.parametrize(
@@ -140,8 +124,7 @@ def test_columns_that_look_odd_are_named(people, tmp_path, capsys):
     frame = pd.read_csv(people)
     frame = frame.assign(number=range(len(frame)), paid=[f"{1000 + i // 2:,}" for i in range(len(frame))])
     frame.to_csv(tmp_path / "odd.csv")
-    status, text, _ = run(capsys, "fit", tmp_path / "odd.csv", "--sensitive", "sex", "--n-clusters", 3)
-    assert status == 0
+    text = told(run(capsys, "fit", tmp_path / "odd.csv", "--sensitive", "sex", "--n-clusters", 3))
     assert "left out: Unnamed: 0 (it has no name); " in text
     assert "number (it counts the rows)" in text
     assert "paid: '1,000' is read as 1000" in text
@@ -182,8 +165,7 @@ SEX = "asked: sex: "
     ],
 )
 def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, asked, got):
-    status, text, err = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3, *options)
-    assert status == 0, err
+    text = told(run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3, *options))
     lines = text.splitlines()
     assert lines[1].startswith(asked)
     answer = lines[2] if lines[2].startswith("got") else lines[3]
@@ -255,8 +237,7 @@ def test_a_wrong_option_is_the_first_thing_that_is_said(people, capsys, options,
 
 
 def test_missing_file(tmp_path, capsys):
-    status, _, err = run(capsys, "fit", tmp_path / "no.csv", "--sensitive", "s", "--n-clusters", 2)
-    assert status == 2
+    err = refused(run(capsys, "fit", tmp_path / "no.csv", "--sensitive", "s", "--n-clusters", 2))
     assert "no file" in err or "no method" in err
 
 

@@ -5,12 +5,13 @@ import os
 import shutil
 from pathlib import Path
 
+import commands
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from commands import refused, told
 
-from fairclust.cli import main
 from fairclust.cli.results import count
 from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
 from fairclust.pipeline.blocks import Request, plan_blocks, plan_jobs
@@ -78,9 +79,8 @@ def folder(finished, tmp_path, monkeypatch):
 
 
 def run(capsys, *arguments):
-    status = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return status, out.splitlines(), err
+    """Return the lines that the command prints."""
+    return told(commands.run(capsys, *arguments)).splitlines()
 
 
 def test_status_reads_no_labels(folder, capsys, monkeypatch):
@@ -89,12 +89,12 @@ def test_status_reads_no_labels(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("fairclust.pipeline.cell_store.read_labels", no_labels)
     monkeypatch.setattr("fairclust.pipeline.fit_block.read_labels", no_labels)
-    assert run(capsys, "status")[1][:2] == [
+    assert run(capsys, "status")[:2] == [
         "all: 2 of 2 cells done",
         "results/cells: 1 cells that are not asked for",
     ]
     write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
-    lines = run(capsys, "status", "--configfile", "more.yaml", "--cores", 2)[1]
+    lines = run(capsys, "status", "--configfile", "more.yaml", "--cores", 2)
     assert lines[:3] == [
         "a, one: 3 of 5 cells done, 2 to go",
         "a, two: 3 of 5 cells done, 2 to go",
@@ -104,7 +104,7 @@ def test_status_reads_no_labels(folder, capsys, monkeypatch):
 
 
 def why(capsys, *arguments):
-    return [line for line in run(capsys, "status", "--explain", *arguments)[1] if " to fit: " in line]
+    return [line for line in run(capsys, "status", "--explain", *arguments) if " to fit: " in line]
 
 
 def test_status_explains_why_cells_would_be_fitted(folder, capsys, monkeypatch):
@@ -130,14 +130,14 @@ def test_status_explains_why_cells_would_be_fitted(folder, capsys, monkeypatch):
 def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("config/config.yaml", config())
-    assert run(capsys, "status")[1] == [
+    assert run(capsys, "status") == [
         "a, one: 0 of 2 cells done, 2 to go",
         "all: 0 of 2 cells done, 2 to go",
         f"time left on {count(os.cpu_count(), 'core')}: unknown, because no fit has ended yet",
     ]
     with lock(Path("results"), 16):
-        assert run(capsys, "status")[1][-1].startswith("time left on 16 cores: ")
-    assert run(capsys, "status", "--cores", 3)[1][-1].startswith("time left on 3 cores: ")
+        assert run(capsys, "status")[-1].startswith("time left on 16 cores: ")
+    assert run(capsys, "status", "--cores", 3)[-1].startswith("time left on 3 cores: ")
 
 
 def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsys):
@@ -145,10 +145,10 @@ def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsy
     old = results / "fits/a/two-k9.cells"
     write_output(old, [])
     before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
-    _, *would = run(capsys, "status")[1]
+    _, *would = run(capsys, "status")
     assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
     assert would[-1].endswith(" MB would be removed by --prune")
-    lines = run(capsys, "status", "--prune")[1]
+    lines = run(capsys, "status", "--prune")
     assert lines[:-1] == would[:-1]
     assert lines[:-1] == [
         "results/fits/a/two-k9.cells: belongs to no job of the configuration",
@@ -156,8 +156,8 @@ def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsy
     ]
     left = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
     assert before.items() > left.items() and len(before) == len(left) + 2
-    assert run(capsys, "status", "--prune")[1] == ["0.0 MB removed"]
-    assert run(capsys, "status")[1] == ["all: 2 of 2 cells done"]
+    assert run(capsys, "status", "--prune") == ["0.0 MB removed"]
+    assert run(capsys, "status") == ["all: 2 of 2 cells done"]
 
 
 def test_prune_keeps_what_the_scores_state(folder, capsys):
@@ -165,17 +165,13 @@ def test_prune_keeps_what_the_scores_state(folder, capsys):
     scores.parent.mkdir()
     pd.DataFrame({"key": ["a cell of an earlier configuration"]}).to_parquet(scores)
     before = set(folder.rglob("*"))
-    status, _, err = run(capsys, "status", "--prune")
-    assert status == 2 and "Fix: run the configuration" in err
+    assert "Fix: run the configuration" in refused(commands.run(capsys, "status", "--prune"))
     assert set(folder.rglob("*")) == before
 
 
 def test_a_wrong_configuration_is_reported_without_a_traceback(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    status, _, err = run(capsys, "status")
-    assert status == 2
-    assert "there is no config/config.yaml: run this in the folder that holds `config` and `workflow`" in err
+    message = "there is no config/config.yaml: run this in the folder that holds `config` and `workflow`"
+    assert message in refused(commands.run(capsys, "status"))
     write("config/config.yaml", config(methods=["three"]))
-    status, _, err = run(capsys, "status")
-    assert status == 2
-    assert "run.methods: there is no 'three'" in err
+    assert "run.methods: there is no 'three'" in refused(commands.run(capsys, "status"))

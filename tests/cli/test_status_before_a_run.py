@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from commands import refused
 
 from fairclust.cli import main
 
@@ -74,8 +75,8 @@ def test_a_folder_of_other_files_cannot_hold_results(folder, capsys):
     Path("mine").mkdir()
     Path("mine/notes.txt").touch()
     Path("config/config.yaml").write_text(Path("config/config.yaml").read_text() + "results: mine\n")
-    status, _, err = check(capsys, people={"sensitive": {"column": "sex"}})
-    assert status == 2 and "'mine' cannot be the folder of results" in err
+    err = refused(check(capsys, people={"sensitive": {"column": "sex"}}))
+    assert "'mine' cannot be the folder of results" in err
 
 
 def test_every_malformed_column_of_a_papers_values_is_named(folder, capsys):

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from fairclust.datasets import DatasetError, DatasetSpec, Generated, prepare_dataset, save_prepared
@@ -160,15 +159,3 @@ def test_block_model_has_its_probabilities():
 def test_impossible_block_models_are_refused(params, message):
     with pytest.raises(ValueError, match=message):
         make_msbm(**params)
-
-
-def test_graph_of_a_generator_must_fit():
-    from fairclust.datasets import generate
-
-    W = sp.csr_array((3, 3))
-    generate.bad_graph = lambda: (np.empty((2, 0)), np.array([0, 1]), (), ("a", "b"), W)
-    try:
-        with pytest.raises(DatasetError, match=r"a graph of shape \(3, 3\)"):
-            generate.run_generator("d", "fairclust.datasets.generate.bad_graph", {})
-    finally:
-        del generate.bad_graph

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
 
@@ -139,13 +140,14 @@ GOOD = (np.zeros((3, 2)), np.array([0, 1, 0]), ("a", "b"), ("g", "h"))
         (1, np.array([0, 0, 0]), "group 'h' is empty"),
         (2, ("a",), "with 1 feature names"),
         (3, ("g", "h", "i"), "group 'i' is empty"),
+        (4, sp.csr_array((2, 2)), r"a graph of shape \(2, 2\)"),
     ],
 )
 def test_generator_that_returns_nonsense(tmp_path, monkeypatch, position, value, message):
     import toy_generator
 
     result = list(GOOD)
-    result[position] = value
+    result[position : position + 1] = [value]
     monkeypatch.setattr(toy_generator, "make", lambda: tuple(result))
     with pytest.raises(DatasetError, match=message):
         generated("toy_generator.make")

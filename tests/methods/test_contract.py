@@ -128,13 +128,6 @@ def labels_of(model, X, codes):
         pytest.skip(str(reason))
 
 
-@pytest.mark.parametrize("n_groups", [2, 3])
-def test_same_random_state_same_labels(model, grouped_blobs, n_groups):
-    X, codes = grouped_blobs(n_groups=n_groups)
-    first = labels_of(clone(model), X, codes)
-    np.testing.assert_array_equal(clone(model).fit_predict(X, sensitive_features=codes), first)
-
-
 @pytest.mark.parametrize(
     "kind",
     [
@@ -218,6 +211,7 @@ def test_a_number_far_from_the_others_is_clustered_or_named(model, grouped_blobs
             np.arange(40) % 3,
         ),
         ("duplicates", np.repeat(np.arange(4.0), 10)[:, None], np.arange(40) % 2),
+        ("all points equal", np.ones((12, 2)), np.arange(12) % 2),
         ("float32", np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32), np.arange(40) % 2),
     ],
 )
@@ -226,12 +220,6 @@ def test_odd_data(model, name, X, groups):
     labels = labels_of(model, X, groups)
     assert labels.min() >= 0
     assert labels.max() < 3
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_all_points_equal(model):
-    labels = model.fit_predict(np.ones((12, 2)), sensitive_features=np.arange(12) % 2)
-    assert labels.shape == (12,)
 
 
 @pytest.mark.parametrize(
@@ -246,21 +234,21 @@ def test_all_points_equal(model):
         (methods.FairAlignmentKMeans, {"block_size": 0}),
         (methods.FairAlignmentKMeans, {"transport_weight": -1.0}),
         (methods.FairMixture, {"n_clusters": 101, "sample_size": 10}),
+        (methods.PriceFairKMeans, {"tolerance": 1.0}),
+        (methods.PriceFairKMeans, {"tolerance": -0.1}),
+        (methods.PriceFairKMeans, {"min_balance": 1.5}),
+        (methods.PriceFairKMeans, {"max_gap": -1}),
+        (methods.PriceFairKMeans, {"size_min": -1}),
+        (methods.PriceFairKMeans, {"bins": 1}),
+        (methods.PriceFairKMeans, {"max_cost": -1.0}),
+        (methods.PriceFairKMeans, {"crossed": "yes"}),
+        (methods.PriceFairKMeans, {"mean_tolerance": 0.1}),
     ],
 )
 def test_parameters_out_of_range_are_named(cls, params, grouped_blobs):
     X, codes = grouped_blobs()
     with pytest.raises(ValueError, match=list(params)[-1]):
         cls(**params).fit(X, sensitive_features=codes)
-
-
-def test_predict_with_a_group_not_seen(grouped_blobs):
-    X, codes = grouped_blobs()
-    model = methods.VariationalFairKMeans(3, lam=5, random_state=0).fit(X, sensitive_features=codes)
-    with pytest.raises(
-        ValueError, match=r"groups not seen in fit: 2; known: \[0, 1\]|groups not seen in fit: 2"
-    ):
-        model.predict(X[:2], [0, 2])
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -1,4 +1,4 @@
-"""`metric="cosine"`: rows and centres of unit length, in fits, predictions, saved models and certificates."""
+"""`metric="cosine"`: rows and centres of unit length, in fits, predictions and certificates."""
 
 import warnings
 
@@ -10,7 +10,6 @@ from sklearn.preprocessing import normalize
 
 from fairclust.base import NotSupported
 from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians
-from fairclust.stored import Stored
 
 
 def rays(n=600, seed=0, spread=0.2, dtype=float):
@@ -104,17 +103,6 @@ def test_sparse_rows_give_the_labels_of_dense_ones(model):
     sparse = model.fit(sp.csr_array(X), sensitive_features=codes)
     assert (sparse.labels_ == labels).mean() > 0.99
     np.testing.assert_allclose(sparse.cluster_centers_, centers, atol=1e-2)
-
-
-@pytest.mark.parametrize("model", MODELS, ids=["plain", "prices"])
-def test_a_saved_model_predicts_the_same(model):
-    X, codes, _ = rays()
-    model.fit(X, sensitive_features=codes)
-    loaded = type(model)()
-    loaded._take_stored(Stored(model._stored()), 6)
-    new, groups, _ = rays(seed=3)
-    np.testing.assert_array_equal(loaded.predict(new, groups), model.predict(new, groups))
-    np.testing.assert_array_equal(loaded.predict(100 * new, groups), model.predict(new, groups))
 
 
 @pytest.mark.parametrize("model", MODELS, ids=["plain", "prices"])

@@ -3,20 +3,17 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
 from fairclust import NotSupported, PriceFairKMeans, PriceFairKMedians, fair_assignment
 from fairclust.metrics import contingency, fairness_ratio
+from toys import two_columns
 
 
 @pytest.fixture
-def people(grouped_blobs):
-    X, race = grouped_blobs(n_samples=1200, n_groups=3)
-    rng = np.random.default_rng(0)
-    sex = np.where(X[:, 0] + rng.normal(size=len(X)) > np.median(X[:, 0]), "m", "f")
-    return X, pd.DataFrame({"sex": sex, "race": np.array(["a", "b", "c"])[race]})
+def people():
+    return two_columns(1200)
 
 
 def ratio(labels, column, n_clusters=4):
@@ -150,15 +147,6 @@ def test_budget(people):
     assert not hasattr(again, "tolerance_") and not hasattr(again, "tolerance_bound_")
     with pytest.raises(ValueError, match="not both"):
         PriceFairKMeans(4, max_cost=1.0, max_cost_increase=0.1).fit(X, sensitive_features=columns)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [{"size_min": -1}, {"bins": 1}, {"max_cost": -1.0}, {"crossed": "yes"}, {"mean_tolerance": 0.1}],
-)
-def test_bad_parameters(params):
-    with pytest.raises(ValueError, match=next(iter(params))):
-        PriceFairKMeans(2, **params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)
 
 
 def test_weights_and_sparse_rows_do_not_go_together():

@@ -85,64 +85,6 @@ def test_the_default_start_is_a_plain_clustering(grouped_blobs):
     assert picks.history_[-1]["objective"] == pytest.approx(first)
 
 
-def test_more_starts_are_never_worse(grouped_blobs):
-    X, codes = grouped_blobs(n_clusters=6)
-    one, five = (
-        PriceFairKMeans(6, n_init=n, random_state=3).fit(X, sensitive_features=codes) for n in (1, 5)
-    )
-    assert five.history_[-1]["objective"] <= one.history_[-1]["objective"]
-
-
-def test_predict_uses_distance_plus_price(grouped_blobs):
-    X, codes = grouped_blobs(n_groups=3)
-    model = PriceFairKMeans(4, random_state=0, precision="double").fit(
-        X[:500], sensitive_features=codes[:500]
-    )
-    reduced = ((X[500:, None] - model.cluster_centers_) ** 2).sum(axis=2) + model.offset_[codes[500:]]
-    np.testing.assert_array_equal(model.predict(X[500:], codes[500:]), reduced.argmin(axis=1))
-    differing = (model.predict(X[:500], codes[:500]) != model.labels_[:500]).sum()
-    assert differing == model.n_rounded_ < 30
-    with pytest.raises(ValueError, match="groups not seen in fit: 7"):
-        model.predict(X[:2], [0, 7])
-
-
-def test_mapped_rows_in_single_precision(tmp_path, grouped_blobs):
-    X, codes = grouped_blobs()
-    np.save(tmp_path / "X.npy", X.astype(np.float32))
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    one, other = (
-        PriceFairKMeans(4, n_init=1, random_state=0).fit_predict(rows, sensitive_features=codes)
-        for rows in (mapped, X.astype(np.float32))
-    )
-    np.testing.assert_array_equal(one, other)
-
-
-@BOTH
-def test_bounds_that_cannot_be_met(cls, grouped_blobs):
-    X, codes = grouped_blobs()
-    own = np.bincount(codes).min() / np.bincount(codes).max()
-    with pytest.raises(ValueError, match=f"the data's own balance, {own:.6g}"):
-        cls(4, min_balance=0.99).fit(X, sensitive_features=codes)
-    with pytest.raises(ValueError, match="the smallest tolerance for this target"):
-        cls(4, target=[0.01, 0.99]).fit(X, sensitive_features=codes)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [{"tolerance": 1.0}, {"tolerance": -0.1}, {"min_balance": 1.5}, {"max_gap": -1}, {"n_init": 0}],
-)
-def test_bad_parameters(params):
-    with pytest.raises(ValueError, match=next(iter(params))):
-        PriceFairKMeans(2, **params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)
-
-
-def test_medoids_are_rows(grouped_blobs):
-    X, codes = grouped_blobs()
-    model = PriceFairKMedians(4, random_state=0).fit(X, sensitive_features=codes)
-    np.testing.assert_array_equal(X[model.medoid_indices_], model.cluster_centers_)
-    assert model.medoid_gap_ == 0
-
-
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_a_far_point_costs_a_part_of_a_point_instead(precision):
     rng = np.random.default_rng(0)
@@ -192,14 +134,6 @@ def test_the_cost_is_true_if_one_number_is_far_away(cls, far):
     cost = getattr(model, "inertia_" if cls is KMeans else "cost_")
     assert cost == pytest.approx(float((squares if cls._power == 2 else np.sqrt(squares)).sum()), rel=1e-6)
     np.testing.assert_array_equal(model.predict(X, codes), model.labels_)
-
-
-@pytest.mark.parametrize("far", [1e145, -1e200])
-def test_a_number_whose_square_overflows_is_named(far):
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    X[17, 1] = far
-    with pytest.raises(ValueError, match=r"X holds .* in row 17, column 1, which is too far"):
-        PriceFairKMeans(2).fit(X, sensitive_features=np.arange(300) % 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

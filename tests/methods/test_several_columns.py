@@ -1,7 +1,6 @@
 """Methods that add a penalty for each sensitive column, and methods that take only one column."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairclust import (
@@ -17,16 +16,14 @@ from fairclust import (
 from fairclust.methods.mixture.group_gap import smooth_penalty, sum_of_columns
 from fairclust.methods.variational.penalty import _penalty_hessian, padded_fairness, penalty_slope
 from fairclust.metrics import contingency, delta, sse
+from toys import two_columns
 
 K = 3
 
 
 @pytest.fixture
-def people(grouped_blobs):
-    X, race = grouped_blobs(n_samples=600, n_groups=3)
-    rng = np.random.default_rng(0)
-    sex = np.where(X[:, 0] + rng.normal(size=len(X)) > np.median(X[:, 0]), "m", "f")
-    return X, pd.DataFrame({"sex": sex, "race": np.array(["a", "b", "c"])[race]})
+def people():
+    return two_columns(600)
 
 
 def tables(labels, columns):

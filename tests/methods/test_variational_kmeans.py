@@ -67,12 +67,13 @@ def test_lam_zero_is_lloyd(grouped_blobs):
     np.testing.assert_array_equal(model.labels_, lloyd.labels_)
 
 
-def test_a_target_other_than_the_shares_of_the_data(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=2000, seed=2)
-    by_name = VariationalFairKMeans(3, lam=500, init=X[:3], target={"1": 0.4, "0": 0.6})
-    by_order = VariationalFairKMeans(3, lam=500, init=X[:3], target=[0.6, 0.4])
-    own = VariationalFairKMeans(3, lam=500, init=X[:3])
-    labels = [m.fit(X, sensitive_features=codes).labels_ for m in (by_name, by_order, own)]
+@pytest.mark.parametrize("cls, lam", [(VariationalFairKMeans, 500), (methods.VariationalFairNCut, 1)])
+def test_a_target_other_than_the_shares_of_the_data(grouped_blobs, cls, lam):
+    X, codes = grouped_blobs(n_samples=800, seed=2)
+    labels = [
+        cls(3, lam=lam, target=target, random_state=0).fit(X, sensitive_features=codes).labels_
+        for target in ({"1": 0.4, "0": 0.6}, [0.6, 0.4], None)
+    ]
     np.testing.assert_array_equal(labels[0], labels[1])
     assert (labels[0] != labels[2]).any()
 

@@ -171,16 +171,6 @@ def test_fair_starts_find_the_fair_cut_of_four_blobs():
     assert model.history_[-1]["clustering"] == 0
 
 
-def test_a_target_other_than_the_shares_of_the_data(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=800, seed=2)
-    fits = [
-        VariationalFairNCut(3, lam=1, target=target, random_state=0).fit(X, sensitive_features=codes)
-        for target in (None, {"1": 0.4, "0": 0.6}, [0.6, 0.4])
-    ]
-    np.testing.assert_array_equal(fits[1].labels_, fits[2].labels_)
-    assert (fits[0].labels_ != fits[1].labels_).any()
-
-
 def test_an_affinity_that_is_not_symmetric():
     with pytest.raises(ValueError, match="not symmetric"):
         VariationalFairNCut(2, affinity="precomputed").fit(

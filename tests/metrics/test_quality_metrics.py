@@ -60,11 +60,18 @@ def test_dunn_index_of_one_cluster_and_of_equal_points_is_undefined():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 6), st.integers(0, 10_000))
-def test_against_plain_numpy(n, d, n_clusters, seed):
+@given(
+    st.integers(1, 400),
+    st.integers(1, 8),
+    st.integers(1, 6),
+    st.sampled_from([0.0, 1.0, 30.0]),
+    st.integers(0, 10_000),
+)
+def test_against_plain_numpy(n, d, n_clusters, apart, seed):
+    """Clusters overlap, touch or are far apart."""
     rng = np.random.default_rng(seed)
-    points = rng.normal(size=(n, d))
     labels = rng.integers(0, n_clusters, n)
+    points = rng.normal(size=(n, d)) + apart * rng.normal(size=(n_clusters, d))[labels]
     means = {k: points[labels == k].mean(axis=0) for k in set(labels.tolist())}
     expected = sum(((points[i] - means[int(labels[i])]) ** 2).sum() for i in range(n))
     assert_allclose(sse(points, labels), expected, rtol=1e-11, atol=1e-12)
@@ -75,6 +82,8 @@ def test_against_plain_numpy(n, d, n_clusters, seed):
         with np.errstate(divide="ignore"):
             expected = apart[~same].min() / apart[same].max()
         assert_allclose(dunn_index(points, labels), expected, rtol=1e-12)
+        # An offset of 1e8 leaves 8 digits, so differences must be squared, and no squares expanded.
+        assert_allclose(dunn_index(1e8 + points, labels), expected, rtol=1e-4)
     names = rng.permutation(n_clusters)
     assert_allclose(sse(points, names[labels]), sse(points, labels), rtol=1e-12, atol=1e-14)
 

@@ -1,7 +1,5 @@
 """Files of cells and outputs of fit jobs: whatever happens to a file, reading gives the written content or an error."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -97,14 +95,12 @@ def test_files_that_do_not_exist(tmp_path):
 
 
 def test_an_interrupted_write_leaves_the_earlier_file(cell, monkeypatch):
-    class Unwritable(dict):
-        pass
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
 
     before = cell.read_bytes()
-    with pytest.raises(TypeError):
-        write_cell(cell, {"x": object()}, LABELS)
-    monkeypatch.setattr(json, "dumps", lambda *_: "{}")
-    with pytest.raises(AttributeError):
-        write_cell(cell, Unwritable(), [1, 2])
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_cell(cell, {**RECORD, "x": 2.0}, LABELS)
     assert cell.read_bytes() == before
     assert [path.name for path in cell.parent.iterdir()] == [cell.name]

@@ -1,12 +1,9 @@
 import copy
 import os
-from contextlib import suppress
 from datetime import date
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from small import GENERATED, small_config, small_paper
 
 from fairclust.pipeline.config import ConfigError, load_config, read_yaml, resolve, with_user_layer
@@ -280,25 +277,6 @@ def test_empty_missing_and_undecodable_yaml(tmp_path):
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe4")
     with pytest.raises(ConfigError, match="cannot be read"):
         read_yaml(tmp_path / "latin.yaml")
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-SECTIONS = "run datasets methods papers catalogues also reuse sources limits jobs score report mirror"
-WITHIN = (
-    "run.datasets run.papers run.only run.seeds run.n_clusters datasets.a datasets.a.scale datasets.a.source "
-)
-WITHIN += "datasets.a.settings methods.m methods.m.grid methods.m.jobs papers.doe"
-
-
-@given(st.sampled_from([*SECTIONS.split(), *WITHIN.split()]), json_values)
-@settings(deadline=None, max_examples=60)
-def test_every_wrong_value_gives_a_config_error(key, value):
-    with suppress(ConfigError):
-        load_config(changed(key.split("."), value))
 
 
 def test_an_unknown_key_may_be_called_like_a_type():

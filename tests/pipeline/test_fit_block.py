@@ -67,14 +67,6 @@ def finished(rows):
     return [row["finished"] for row in rows]
 
 
-def test_widening_fits_only_new_cells(tmp_path, data):
-    first = run(tmp_path, data, block("ok", seeds=[0, 1]))
-    second = run(tmp_path, data, block("ok", seeds=[0, 1, 2]))
-    assert finished(second)[:2] == finished(first)
-    assert finished(second)[2] > max(finished(first))
-    assert second[:2] == first
-
-
 def test_narrowing_keeps_unused_cells_and_widening_uses_them_again(tmp_path, data):
     first = run(tmp_path, data, block("ok", "global"))
     assert run(tmp_path, data, block("global")) == first[1:]

@@ -139,17 +139,12 @@ def test_temporary_files_of_dead_processes_are_removed_and_no_others(tmp_path):
     mine.parent.mkdir()
     mine.write_text("")
     dead = {}
-    for ending in ("tmp", "part", "npz"):
-        dead[ending] = mine.with_name(
-            temporary_beside(mine, ending).name.replace(f".{os.getpid()}@", f".{gone.pid}@")
-        )
-        dead[ending].write_text("")
-    for ending in ("new", "old"):
-        dead[ending] = mine.with_name(
-            temporary_beside(mine, ending).name.replace(f".{os.getpid()}@", f".{gone.pid}@")
-        )
-        dead[ending].mkdir()
-        (dead[ending] / "X.npy").write_text("")
+    for ending in ("tmp", "part", "npz", "new", "old"):
+        name = temporary_beside(mine, ending).name.replace(f".{os.getpid()}@", f".{gone.pid}@")
+        dead[ending] = mine.with_name(name)
+        if ending in ("new", "old"):
+            dead[ending].mkdir()
+        (dead[ending] / "X.npy" if dead[ending].is_dir() else dead[ending]).write_text("")
     far = mine.with_name(mine.name.replace(f"@{platform.node()}.", "@another.machine."))
     old = far.with_name(far.name.replace("index", "page"))
     for path in (far, old):

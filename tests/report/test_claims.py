@@ -35,17 +35,25 @@ def verdict(check, data, **more):
     return first.verdict, first.numbers
 
 
+def judge(*args, **more):
+    """Return the verdict alone."""
+    return verdict(*args, **more)[0]
+
+
+TURNED = ["rival", "own"]
+
+
 def test_compare():
     data = material(starts("own", [90.0, 110.0]), starts("rival", [105.0, 107.0]))
     found, numbers = verdict("compare", data)
     assert found == "holds"
     assert "Own 100.0 ± 14.1, best 90.0" in numbers and "ratio 0.943, at most 1 asked" in numbers
-    assert verdict("compare", data, options={"factor": 0.9})[0] == "holds in part"  # only for its best start
-    assert verdict("compare", data, options={"factor": 0.9, "agg": "best"})[0] == "holds"
-    assert verdict("compare", data, options={"factor": 0.8})[0] == "does not hold"
-    assert verdict("compare", data, methods=["rival", "own"])[0] == "does not hold"
+    assert judge("compare", data, options={"factor": 0.9}) == "holds in part"  # only for its best start
+    assert judge("compare", data, options={"factor": 0.9, "agg": "best"}) == "holds"
+    assert judge("compare", data, options={"factor": 0.8}) == "does not hold"
+    assert judge("compare", data, methods=TURNED) == "does not hold"
     assert verdict("compare", data, methods=["own", "absent"]) == ("not tested", "absent is not in this run")
-    assert verdict("compare", data, metrics=["ncut"])[0] == "not tested"
+    assert judge("compare", data, metrics=["ncut"]) == "not tested"
 
 
 def test_a_claim_is_tested_at_the_k_with_most_of_its_methods():
@@ -56,13 +64,13 @@ def test_a_claim_is_tested_at_the_k_with_most_of_its_methods():
 
 def test_compare_metrics_that_should_be_high_and_negative_metrics():
     data = material(starts("own", [0.5, 0.5], "balance"), starts("rival", [0.4, 0.4], "balance"))
-    assert verdict("compare", data, metrics=["balance"])[0] == "holds"
-    assert verdict("compare", data, metrics=["balance"], options={"factor": 1.3})[0] == "does not hold"
-    assert verdict("compare", data, metrics=["balance"], options={"direction": "lower"})[0] == "does not hold"
+    assert judge("compare", data, metrics=["balance"]) == "holds"
+    assert judge("compare", data, metrics=["balance"], options={"factor": 1.3}) == "does not hold"
+    assert judge("compare", data, metrics=["balance"], options={"direction": "lower"}) == "does not hold"
     # For a negative value, ten per cent better means -11 and not -9.
     likely = material(starts("own", [-10.5] * 2, "nll"), starts("rival", [-10.0] * 2, "nll"))
-    assert verdict("compare", likely, metrics=["nll"], options={"factor": 0.9})[0] == "does not hold"
-    assert verdict("compare", likely, metrics=["nll"], options={"factor": 0.96})[0] == "holds"
+    assert judge("compare", likely, metrics=["nll"], options={"factor": 0.9}) == "does not hold"
+    assert judge("compare", likely, metrics=["nll"], options={"factor": 0.96}) == "holds"
 
 
 def test_compare_several_metrics_and_another_data_set():
@@ -71,8 +79,8 @@ def test_compare_several_metrics_and_another_data_set():
         starts("rival", [2.0] * 2, awd=0.1),
         starts("rival", [0.5], dataset="city"),
     )
-    assert verdict("compare", data, metrics=["sse", "awd"])[0] == "holds in part"
-    assert verdict("compare", data, options={"other_dataset": "city"})[0] == "does not hold"
+    assert judge("compare", data, metrics=["sse", "awd"]) == "holds in part"
+    assert judge("compare", data, options={"other_dataset": "city"}) == "does not hold"
 
 
 @pytest.fixture
@@ -97,16 +105,12 @@ def test_compare_at_equal_fairness(fronts):
         "at fairness error 0.0500 (best: Own 0.0400, Rival 0.0500), SSE of"
     )
     assert "Own 99.6" in numbers and "Rival 110.0" in numbers  # between the settings
-    assert verdict("compare", fronts, options=equal(level=0.05, factor=0.9))[0] == "does not hold"
-    assert (
-        verdict("compare", fronts, options=equal(level=0.05), methods=["rival", "own"])[0] == "does not hold"
-    )
+    assert judge("compare", fronts, options=equal(level=0.05, factor=0.9)) == "does not hold"
+    assert judge("compare", fronts, options=equal(level=0.05), methods=TURNED) == "does not hold"
     # Only one method is as fair, or none is.
-    assert verdict("compare", fronts, options=equal(level=0.045))[0] == "holds in part"
-    assert (
-        verdict("compare", fronts, options=equal(level=0.045), methods=["rival", "own"])[0] == "does not hold"
-    )
-    assert verdict("compare", fronts, options=equal(level=0.001))[0] == "not tested"
+    assert judge("compare", fronts, options=equal(level=0.045)) == "holds in part"
+    assert judge("compare", fronts, options=equal(level=0.045), methods=TURNED) == "does not hold"
+    assert judge("compare", fronts, options=equal(level=0.001)) == "not tested"
 
 
 def test_the_levels_that_both_methods_reach(fronts):
@@ -114,7 +118,7 @@ def test_the_levels_that_both_methods_reach(fronts):
     found, numbers = verdict("compare", fronts, options=equal("front"))
     assert found == "holds" and "at 9 levels of fairness error from 0.0500 to 0.5000" in numbers
     assert "ratio 0.889 to 0.905, at most 1 asked, true at 9" in numbers
-    assert verdict("compare", fronts, options=equal("front"), methods=["rival", "own"])[0] == "does not hold"
+    assert judge("compare", fronts, options=equal("front"), methods=TURNED) == "does not hold"
 
 
 def test_fronts_that_cross():
@@ -126,7 +130,7 @@ def test_fronts_that_cross():
     )
     found, numbers = verdict("compare", data, options=equal("front"))
     assert found == "holds in part" and "true at 3" in numbers
-    assert verdict("compare", data, options=equal("both"))[0] == "does not hold"
+    assert judge("compare", data, options=equal("both")) == "does not hold"
 
 
 def test_a_fairer_rival_is_no_dearer_rival():
@@ -138,11 +142,11 @@ def test_a_fairer_rival_is_no_dearer_rival():
     found, numbers = verdict("compare", data, options=equal("both"))
     assert found == "not tested" and "every setting of Rival is better, at least 0.0500" in numbers
     # If the fairer one is also cheaper, it does.
-    assert verdict("compare", data, options=equal("both"), methods=["rival", "own"])[0] == "not tested"
+    assert judge("compare", data, options=equal("both"), methods=TURNED) == "not tested"
     cheap = material(
         starts("own", [80.0] * 2, lam=1, fairness_error=0.5), starts("rival", [70.0] * 2, fairness_error=0.05)
     )
-    assert verdict("compare", cheap, options=equal("both"), methods=["rival", "own"])[0] == "holds"
+    assert judge("compare", cheap, options=equal("both"), methods=TURNED) == "holds"
 
 
 def test_compare_with_several_rivals_at_equal_cost():
@@ -156,12 +160,10 @@ def test_compare_with_several_rivals_at_equal_cost():
     options = {"equal": "sse", "level_from": "front"}
     asked = {"methods": ["own", "rival", "plain"], "metrics": ["fairness_ratio"], "options": options}
     low, high = front("rival", 0.1, 0.5), front("plain", 0.2, 0.9)
-    assert verdict("compare", material(front("own", 0.3, 0.95), low, high), **asked)[0] == "holds"
+    assert judge("compare", material(front("own", 0.3, 0.95), low, high), **asked) == "holds"
     # One rival is fairer at the same cost, although the first method is the fairest at a higher cost.
-    assert (
-        verdict("compare", material(front("own", 0.15, 0.6, 1.0), low, high), **asked)[0] == "holds in part"
-    )
-    assert verdict("compare", material(front("own", 0.0, 0.1, 1.0), low, high), **asked)[0] == "does not hold"
+    assert judge("compare", material(front("own", 0.15, 0.6, 1.0), low, high), **asked) == "holds in part"
+    assert judge("compare", material(front("own", 0.0, 0.1, 1.0), low, high), **asked) == "does not hold"
 
 
 def test_clusters_at_equal_fairness_are_those_of_the_cheapest_setting():
@@ -174,7 +176,7 @@ def test_clusters_at_equal_fairness_are_those_of_the_cheapest_setting():
     asked = {"metrics": ["smallest_cluster"], "options": options}
     found, numbers = verdict("compare", data, **asked)
     assert found == "does not hold" and "Smallest cluster of Own 30" in numbers
-    assert verdict("compare", data, methods=["rival", "own"], **asked)[0] == "holds"
+    assert judge("compare", data, methods=TURNED, **asked) == "holds"
 
 
 def test_starts_that_leave_clusters_empty_do_not_count():
@@ -182,8 +184,8 @@ def test_starts_that_leave_clusters_empty_do_not_count():
     whole = list(starts("own", [0.07] * 3, "delta", lam=1, n_nonempty=10))
     single = list(starts("own", [0.0] * 3, "delta", lam=2, n_nonempty=[1, 1, 10]))
     options = {"metrics": ["delta"], "methods": ["own"], "options": {"level": 0.06}}
-    assert verdict("cannot_reach", material(whole, single), **options)[0] == "holds"
-    assert verdict("reaches", material(whole, single), **options)[0] == "does not hold"
+    assert judge("cannot_reach", material(whole, single), **options) == "holds"
+    assert judge("reaches", material(whole, single), **options) == "does not hold"
     found, numbers = verdict("reaches", material(single), **options)
     assert found == "not tested" and numbers.startswith("Own leaves clusters empty")
 
@@ -202,7 +204,7 @@ def test_a_level_that_the_paper_reports(fronts, tmp_path):
     numbers = verdict("compare", told, options=equal("reported", table="u"))[1]
     assert numbers.startswith("at fairness error 0.510")
     silent = Material({"t": table()}, NOTHING, fronts.cells, fronts.steps, NAMES)
-    assert verdict("compare", silent, options=equal("reported", table="t"))[0] == "not tested"
+    assert judge("compare", silent, options=equal("reported", table="t")) == "not tested"
 
 
 def test_never_rises():
@@ -218,8 +220,8 @@ def test_never_rises():
         found == "does not hold" and numbers == "objective rises in 1 of 2 fits, by at most 0.05 of its value"
     )
     data = material(cells, steps=rises)
-    assert verdict("never_rises", data, methods=["own"], options={"tolerance": 0.06})[0] == "holds"
-    assert verdict("never_rises", material(cells), methods=["own"])[0] == "not tested"
+    assert judge("never_rises", data, methods=["own"], options={"tolerance": 0.06}) == "holds"
+    assert judge("never_rises", material(cells), methods=["own"]) == "not tested"
 
 
 def test_reaching_a_level():
@@ -231,7 +233,7 @@ def test_reaching_a_level():
 
     def both(method):
         return [
-            verdict(check, data, methods=method, metrics=["delta"], options={"level": 0.06})[0]
+            judge(check, data, methods=method, metrics=["delta"], options={"level": 0.06})
             for check in ("cannot_reach", "reaches")
         ]
 
@@ -242,7 +244,7 @@ def test_reaching_a_level():
     assert both(["rival", "plain"]) == ["does not hold", "holds in part"]
     high = material(starts("own", [0.4] * 2, "balance"))
     options = {"level": 0.39}
-    assert verdict("reaches", high, methods=["own"], metrics=["balance"], options=options)[0] == "holds"
+    assert judge("reaches", high, methods=["own"], metrics=["balance"], options=options) == "holds"
 
 
 def histories(*values):
@@ -263,7 +265,7 @@ def test_settling():
     def both(delta, sse, **options):
         data = histories(zip(delta, sse, strict=True))
         return [
-            verdict("settles", data, options={"columns": ["delta", "sse"], **more}, **told)[0]
+            judge("settles", data, options={"columns": ["delta", "sse"], **more}, **told)
             for more in (options, {"first": "delta", **options})
         ]
 
@@ -280,7 +282,7 @@ def test_settling():
         numbers == "change over the last quarter of the steps, as a share of the range, in 1 fits: delta 0.0%"
     )
     assert (
-        verdict("settles", material(starts("own", [1.0])), options={"columns": ["delta"]}, **told)[0]
+        judge("settles", material(starts("own", [1.0])), options={"columns": ["delta"]}, **told)
         == "not tested"
     )
 
@@ -290,8 +292,8 @@ def test_faster(tmp_path):
     found, numbers = verdict("faster", data, metrics=[], options={"factor": 15})
     assert found == "holds"
     assert numbers == "our implementations: Own takes 2 s, Rival 30 s: ratio 15, 15 asked"
-    assert verdict("faster", data, metrics=[], options={"factor": 20})[0] == "holds in part"
-    found, numbers = verdict("faster", data, metrics=[], methods=["rival", "own"])
+    assert judge("faster", data, metrics=[], options={"factor": 20}) == "holds in part"
+    found, numbers = verdict("faster", data, metrics=[], methods=TURNED)
     assert found == "does not hold" and numbers.endswith("the order reverses")
     # The times of programs and of the paper stand beside ours and do not change the verdict.
     programs = pd.DataFrame(
@@ -314,12 +316,12 @@ def test_faster(tmp_path):
 
 def test_spread_over_seeds():
     data = material(starts("own", [100.0, 104.0]), starts("rival", [100.0, 120.0]), starts("plain", [1.0]))
-    assert verdict("spread", data, methods=["own"])[0] == "holds"
-    assert verdict("spread", data, methods=["own", "rival"])[0] == "holds in part"
-    assert verdict("spread", data, methods=["rival"])[0] == "does not hold"
-    assert verdict("spread", data, options={"factor": 0.3})[0] == "holds"
-    assert verdict("spread", data, options={"factor": 0.1})[0] == "does not hold"
-    assert verdict("spread", data, methods=["plain"])[0] == "not tested"
+    assert judge("spread", data, methods=["own"]) == "holds"
+    assert judge("spread", data, methods=["own", "rival"]) == "holds in part"
+    assert judge("spread", data, methods=["rival"]) == "does not hold"
+    assert judge("spread", data, options={"factor": 0.3}) == "holds"
+    assert judge("spread", data, options={"factor": 0.1}) == "does not hold"
+    assert judge("spread", data, methods=["plain"]) == "not tested"
     # The deviations are pooled over the lambdas that both methods ran, and only those.
     pooled = material(
         starts("own", [100.0, 104.0], lam=1),
@@ -367,7 +369,7 @@ def test_falling_with_a_power_of_a_size(power, found):
     result, numbers = verdict("trend", data, options=options, **named)
     assert result == found and f"slope {-power:.2f}, -0.5 asked" in numbers
     # Sizes can also be a list in the order of the methods.
-    assert verdict("trend", data, options={**options, "sizes": [100, 400, 1600]}, **named)[0] == found
+    assert judge("trend", data, options={**options, "sizes": [100, 400, 1600]}, **named) == found
 
 
 def test_trend_over_settings():
@@ -380,14 +382,13 @@ def test_trend_over_settings():
     found, numbers = verdict("trend", by_lam(0.1, 0.2, 0.4), options=falls, **asked)
     assert found == "holds"
     assert numbers == "Balance of Own by delta: 0.4 at 0.1, 0.2 at 0.2, 0.1 at 0.3: tau = -1.00"
-    assert verdict("trend", by_lam(0.1, 0.4, 0.2), options=falls, **asked)[0] == "holds in part"
-    assert verdict("trend", by_lam(0.4, 0.2, 0.1), options=falls, **asked)[0] == "does not hold"
-    assert verdict("trend", by_lam(0.1, 0.1, 0.1), options=falls, **asked)[0] == "not tested"
+    assert judge("trend", by_lam(0.1, 0.4, 0.2), options=falls, **asked) == "holds in part"
+    assert judge("trend", by_lam(0.4, 0.2, 0.1), options=falls, **asked) == "does not hold"
+    assert judge("trend", by_lam(0.1, 0.1, 0.1), options=falls, **asked) == "not tested"
     assert (
-        verdict("trend", by_lam(0.1, 0.2, 0.4), options={"x": "lam", "direction": "rises"}, **asked)[0]
-        == "holds"
+        judge("trend", by_lam(0.1, 0.2, 0.4), options={"x": "lam", "direction": "rises"}, **asked) == "holds"
     )
-    assert verdict("trend", by_lam(0.1, 0.2, np.nan), options=falls, **asked)[0] == "not tested"
+    assert judge("trend", by_lam(0.1, 0.2, np.nan), options=falls, **asked) == "not tested"
 
 
 def test_a_gap_that_grows_with_k():
@@ -404,14 +405,12 @@ def test_a_gap_that_grows_with_k():
     asked = {"methods": ["own"], "n_clusters": [2, 5, 10], "options": options}
     found, numbers = verdict("trend", gaps(1, 2, 3), **asked)
     assert found == "holds" and numbers.startswith("Gap in SSE of Own by K: 1 at 2, 2 at 5, 3 at 10")
-    assert verdict("trend", gaps(1, 3, 2), **asked)[0] == "holds in part"
-    assert verdict("trend", gaps(3, 2, 1), **asked)[0] == "does not hold"
+    assert judge("trend", gaps(1, 3, 2), **asked) == "holds in part"
+    assert judge("trend", gaps(3, 2, 1), **asked) == "does not hold"
     # Without a gap the cost falls with K, and a K that was not asked for does not count.
     falls = {"x": "n_clusters", "direction": "falls", "lam": 9}
-    assert verdict("trend", gaps(1, 2, 3), methods=["own"], options=falls)[0] == "holds"
-    assert (
-        verdict("trend", gaps(1, 2, 3), methods=["own"], n_clusters=[2, 5], options=falls)[0] == "not tested"
-    )
+    assert judge("trend", gaps(1, 2, 3), methods=["own"], options=falls) == "holds"
+    assert judge("trend", gaps(1, 2, 3), methods=["own"], n_clusters=[2, 5], options=falls) == "not tested"
 
 
 def test_a_claim_holds_only_if_it_holds_everywhere():
@@ -421,16 +420,16 @@ def test_a_claim_holds_only_if_it_holds_everywhere():
     found, numbers = verdict("compare", material(some, other), **datasets)
     assert found == "holds in part" and "Town: SSE" in numbers and "City: SSE" in numbers
     # The claim does not hold on a data set that was not run.
-    assert verdict("compare", material(some), **datasets)[0] == "holds in part"
-    assert verdict("compare", material(other), **datasets)[0] == "does not hold"
-    assert verdict("compare", material(some, other), datasets=["moon"])[0] == "not tested"
+    assert judge("compare", material(some), **datasets) == "holds in part"
+    assert judge("compare", material(other), **datasets) == "does not hold"
+    assert judge("compare", material(some, other), datasets=["moon"]) == "not tested"
     by_k = [*some, *starts("own", [3.0], k=5), *starts("rival", [2.0], k=5)]
     found, numbers = verdict("compare", material(by_k))
     assert found == "holds in part" and "Town, K = 5: " in numbers
-    assert verdict("compare", material(by_k), n_clusters=[10])[0] == "holds"
+    assert judge("compare", material(by_k), n_clusters=[10]) == "holds"
     # Of the values of K that a claim names, only those count that its methods ran on the data set.
-    assert verdict("compare", material(some), n_clusters=[2, 10])[0] == "holds"
-    assert verdict("compare", material(some), n_clusters=[2])[0] == "not tested"
+    assert judge("compare", material(some), n_clusters=[2, 10]) == "holds"
+    assert judge("compare", material(some), n_clusters=[2]) == "not tested"
 
 
 def test_the_setting_that_represents_a_method(fronts):
@@ -438,7 +437,7 @@ def test_the_setting_that_represents_a_method(fronts):
     assert "Own 80.0" in verdict("compare", fronts)[1]
     assert "Own 100.0" in verdict("compare", fronts, options={"lam": 2})[1]
     assert "Own 100.0" in verdict("compare", fronts, options={"settings": {"own": {"lam": 2}}})[1]
-    assert verdict("compare", fronts, options={"lam": 3})[0] == "not tested"
+    assert judge("compare", fronts, options={"lam": 3}) == "not tested"
 
 
 @pytest.mark.parametrize(

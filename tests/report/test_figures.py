@@ -17,7 +17,7 @@ from fairclust.pipeline.reported import NO_VALUES
 from fairclust.report.figures import PLOTS, FigureData, make_figure
 from fairclust.report.material import Material
 
-METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM"}
+METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM", "spectral": "SC", "sfairsc": "s-FairSC"}
 NAMES = Names(datasets={"adult": "Adult", "ds577": "DS-577"}, methods=METHODS, order=METHODS)
 AXES = {
     "front": {"x": "sse", "y": ["balance", "delta"]},
@@ -228,3 +228,66 @@ def test_one_method_far_off_does_not_squeeze_the_others(cells):
     found = sheet("front", pd.concat([cells, frame(far)], ignore_index=True), n_clusters=[3])
     assert "settings of BFKM that cost more than the panel shows: 1, up to" in words(found)
     assert all(axes.get_xlim()[1] < 2_000 for axes in found.panels if axes.lines)
+
+
+@pytest.fixture
+def sizes():
+    """Cells of block models of two sizes and of a graph with two values of K."""
+    return frame(
+        cell(
+            dataset, method, k, seed=seed, objective=1.0 + seed, n_rows=int(dataset.partition("_")[2] or 99),
+            clustering_error=error + seed / 100, average_balance=0.1 * k,
+            counts=json.dumps({"a": [3 + seed] * k, "b": [1] * k, "c": [0] * k}),
+        )
+        for dataset, ks in (("msbm_1000", (5,)), ("msbm_2000", (5,)), ("lastfm", (2, 3)))
+        for method, error in (("spectral", 0.25), ("sfairsc", 0.02))
+        for k in ks
+        for seed in (0, 1)
+    )  # fmt: skip
+
+
+def test_one_figure_across_the_sizes_with_a_line_for_each_method(sizes):
+    models = sizes[sizes.dataset != "lastfm"]
+    asked = {"datasets": ["msbm_1000", "msbm_2000"], "y": ["clustering_error", "cpu_seconds"]}
+    found = sheet("by_size", models, **asked)
+    assert list(found.legend) == ["SC", "s-FairSC"]
+    error, seconds = found.panels
+    # Means over two seeds, with a band of their standard deviation.
+    np.testing.assert_allclose(error.lines[1].get_xydata(), [[1000, 0.025], [2000, 0.025]])
+    band = error.collections[1].get_paths()[0].vertices[:, 1]
+    assert band.max() - band.min() == pytest.approx(2 * np.std([0.02, 0.03], ddof=1))
+    assert error.get_ylim()[0] == 0
+    assert seconds.get_yscale() == "log"
+
+
+def test_a_metric_by_k(sizes):
+    found = sheet("metric_by_k", sizes, datasets=["lastfm"], y=["average_balance"])
+    np.testing.assert_allclose(found.panels[0].lines[0].get_xydata(), [[2, 0.2], [3, 0.3]])
+    assert "lines: means over 2 starts, with a standard deviation to each side" in found.notes
+
+
+def test_shares_are_those_of_the_best_start(sizes):
+    found = sheet("group_shares", sizes, datasets=["lastfm"])
+    assert len(found.panels) == 2
+    heights = [bar.get_height() for bar in found.panels[0].patches]
+    # Each of the three groups has three bars: one for the whole data and one for each of the two clusters.
+    np.testing.assert_allclose(heights, [0.75] * 3 + [0.25] * 3 + [0] * 3)
+    assert len({bar.get_x() for bar in found.panels[0].patches}) == 3
+
+
+def test_shares_without_a_table_are_those_of_the_largest_lambda(sizes):
+    rows = [
+        cell("lastfm", "sfairsc", 2, lam, objective=lam, counts=json.dumps(counts))
+        for lam, counts in ((1, {"a": [1, 1], "b": [9, 1]}), (9, {"a": [9, 1], "b": [1, 1]}))
+    ]
+    found = sheet("group_shares", frame(rows), datasets=["lastfm"])
+    assert [bar.get_height() for bar in found.panels[0].patches][1] == pytest.approx(0.9)
+    at_one = sheet("group_shares", frame(rows), datasets=["lastfm"], lam=5)
+    assert [bar.get_height() for bar in at_one.panels[0].patches][1] == pytest.approx(0.1)
+
+
+def test_of_several_settings_at_one_lambda_the_lowest_objective_is_drawn(sizes):
+    other = sizes.assign(params='{"x": 1.0}', average_balance=0.9, objective=99.0)
+    found = sheet("metric_by_k", pd.concat([sizes, other]), datasets=["lastfm"], y=["average_balance"])
+    np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [0.2, 0.3])
+    assert any("lowest objective" in note for note in found.notes)

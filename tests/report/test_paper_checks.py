@@ -80,8 +80,6 @@ DAMAGE = {
     ".table": lambda p: set_at(first(p["figures"]), "table", "99"),
     ".check": lambda p: set_at(first(p["claims"]), "check", "reches"),
     ".options": lambda p: set_at(first(p["claims"]), "options", {"levle": 1}),
-    "'factor' is": lambda p: set_at(first(p["claims"]), "options", {"factor": "two"}),
-    "there is no metric": lambda p: set_at(first(p["claims"]), "metrics", ["ssse"]),
     "cells_of": lambda p: set_at(p, "cells_of", ["fcm"]),
 }
 

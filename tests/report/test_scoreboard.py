@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from a_paper import NAMES, reported, table
-from frames import cell, frame
+from frames import frame, starts
 
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.claims import make_claims
@@ -29,18 +29,8 @@ def files(tmp_path):
         "2,town,10,,own,sse,,N/A",
         "2,town,,,data,n_nodes,7,",
     )
-    cells = frame(
-        [
-            *(
-                cell("town", "own", 10, 4, s, sse=100.0, balance=0.3, objective=1.0, n_rows=7)
-                for s in range(3)
-            ),
-            *(
-                cell("town", "rival", 10, 1, s, sse=150.0, balance=0.3, objective=1.0, n_rows=7)
-                for s in range(3)
-            ),
-        ]
-    )
+    own = starts("own", [100.0] * 3, lam=4, balance=0.3, n_rows=7)
+    cells = frame([*own, *starts("rival", [150.0] * 3, lam=1, balance=0.3, n_rows=7)])
     matched = table(match={"fairness": "balance", "order": "sse"})
     labels = pd.DataFrame(
         [

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from a_paper import reported
-from frames import cell, frame
+from frames import cell, frame, starts
 
 from fairclust.pipeline.papers import MatchSpec
 from fairclust.report.selection import Level, choose, choose_best, reported_level
@@ -10,25 +10,15 @@ BY_LAM = MatchSpec(fairness="fairness_error")
 BY_COST = MatchSpec(fairness="fairness_ratio", order="sse")
 
 
-def start(lam, seed, error, sse, **more):
-    return cell(
-        "town", "own", 10, lam, seed, **{"fairness_error": error, "sse": sse, "objective": sse, **more}
-    )
-
-
 @pytest.fixture
 def cells():
     return frame(
         [
-            start(0, 0, np.inf, 90.0),
-            start(0, 1, 0.5, 91.0),
+            *starts("own", [90.0, 91.0], lam=0, fairness_error=[np.inf, 0.5]),
             # The mean error at lambda 5 is .04, although one of its starts is far fairer.
-            start(5, 0, 0.079, 100.0),
-            start(5, 1, 0.001, 102.0),
-            start(8, 0, 0.02, 110.0),
-            start(8, 1, 0.01, 114.0),
-            start(9, 0, 0.01, 120.0),
-            start(9, 1, np.nan, np.nan, status="timeout", reason="too long\nmore"),
+            *starts("own", [100.0, 102.0], lam=5, fairness_error=[0.079, 0.001]),
+            *starts("own", [110.0, 114.0], lam=8, fairness_error=[0.02, 0.01]),
+            *starts("own", [120.0, np.nan], lam=9, fairness_error=[0.01, np.nan], status=["ok", "timeout"]),
         ]
     )
 
@@ -84,6 +74,8 @@ def test_levels_are_within_the_printed_digits(tmp_path):
 
 def test_a_level_at_its_edge_is_reached():
     # In floating point .02 + .005 is slightly less than .025.
-    at_edge = frame([start(1, 0, 0.025, 1.0)])
-    assert choose(at_edge, 0.02 + 0.005, BY_LAM).reached
-    assert not choose(frame([start(1, 0, 0.0251, 1.0)]), 0.025, BY_LAM).reached
+    for error, is_reached in ((0.025, True), (0.0251, False)):
+        assert (
+            choose(frame(starts("own", [1.0], fairness_error=error)), 0.02 + 0.005, BY_LAM).reached
+            == is_reached
+        )

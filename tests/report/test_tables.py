@@ -4,16 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from a_paper import NAMES, reported, table
-from frames import cell, frame, tradeoff
+from frames import frame, starts, tradeoff
 
 from fairclust.report.material import Material
 from fairclust.report.tables import make_overview, make_table, value_text
-
-
-def start(method, lam, seed, sse, error, dataset="town", **more):
-    return cell(
-        dataset, method, 10, lam, seed, sse=sse, objective=sse, fairness_error=error, n_nonempty=10, **more
-    )
 
 
 @pytest.fixture
@@ -34,13 +28,10 @@ def values(tmp_path):
 def cells():
     return frame(
         [
-            start("own", 4, 0, 100.0, 0.1),
-            start("own", 4, 1, 101.0, 0.1),
-            start("rival", None, 0, 210.0, 0.5),
-            start("rival", None, 1, 230.0, 0.5),
-            start("mine", 1, 0, 95.0, 0.1),
-            start("mine", 1, 1, 97.0, 0.1),
-            start("own", 4, 0, 10.0, 0.1, dataset="village"),
+            *starts("own", [100.0, 101.0], lam=4, fairness_error=0.1),
+            *starts("rival", [210.0, 230.0], fairness_error=0.5),
+            *starts("mine", [95.0, 97.0], lam=1, fairness_error=0.1),
+            *starts("own", [10.0], dataset="village", lam=4, fairness_error=0.1),
         ]
     )
 
@@ -105,7 +96,7 @@ def test_methods_side_by_side(values, cells, tmp_path):
 def test_two_lambdas_of_a_method_side_by_side(tmp_path):
     (tmp_path / "csv").mkdir()
     values = reported(tmp_path / "csv", "1,town,10,4,own,sse,100.0,", "1,town,10,8,own,sse,120.0,")
-    cells = frame([start("own", 4, 0, 100.0, 0.1), start("own", 8, 0, 120.0, 0.1)])
+    cells = frame([*starts("own", [100.0], lam=4), *starts("own", [120.0], lam=8)])
     text = made(tmp_path, {"layout": "datasets"}, values, cells)
     assert "100.0 (100.0; 0.0 %)" in text and "120.0 (120.0; 0.0 %)" in text
 

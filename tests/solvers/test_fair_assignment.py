@@ -17,7 +17,7 @@ from fairclust.methods.price import fair_assignment as module
 from fairclust.methods.price import rounding
 from fairclust.methods.price.criteria import gap_bound, make_criterion, share_bounds
 from fairclust.methods.price.tables import tables_near
-from fairclust.metrics import balance, contingency, delta, fairness_ratio
+from fairclust.metrics import contingency
 from toys import make_grouped_blobs
 
 
@@ -71,20 +71,6 @@ def test_optimal(asked, n_samples, n_groups, n_clusters):
         optimum(problem.a, problem.codes, criterion_of(problem.codes, **feasible(asked, problem.codes))),
         rel=1e-5,
     )
-
-
-def test_bounds_are_met_by_the_metrics_of_their_names():
-    problem = from_blobs(3000, 3, 5)
-    by = {
-        name: contingency(fair_assignment(problem.a, problem.codes, **{name: value}).labels, problem.codes)
-        for name, value in (("tolerance", 0.1), ("min_balance", 0.3), ("max_gap", 0.02))
-    }
-    assert fairness_ratio(by["tolerance"]) >= 0.9
-    assert balance(by["min_balance"]) >= 0.3
-    assert delta(by["max_gap"]) <= 0.02
-    exact = fair_assignment(problem.a, problem.codes)
-    assert 0 < exact.slack < 1
-    assert exact.gap < 0.01
 
 
 @given(
@@ -189,8 +175,6 @@ def test_negative_costs():
         (np.full((4, 2), np.nan), np.arange(4), {}, "not finite"),
         (np.array([[0.0, np.inf]] * 4), np.arange(4), {}, "not finite"),
         (np.ones((4, 2)), np.arange(3), {}, "has 3 rows, X has 4"),
-        (np.ones((4, 2)), [0, 0, 0, 1], {"min_balance": 0.4}, "own balance, 0.333333"),
-        (np.ones((4, 2)), [0, 0, 0, 1], {"min_balance": 0.1, "max_gap": 0.1}, "not both"),
     ],
 )
 def test_bad_input(distances, groups, asked, message):

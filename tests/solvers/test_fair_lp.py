@@ -1,7 +1,5 @@
 """The fair assignment program against enumeration and a plain formulation; the rounding against its bound."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -120,30 +118,6 @@ def test_prices_from_a_sample_change_nothing(instance, seed):
     assert by_steps.cost == pytest.approx(whole.cost, rel=1e-7, abs=1e-9 * cost.max())
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_enumeration(seed):
-    rng = np.random.default_rng(seed)
-    n, k = 7, 3
-    cost, codes = rng.random((n, k)), np.arange(n) % 2
-    inside = codes[:, None] == np.arange(2)
-    bounds = bounds_around(inside, 0.4)
-    fair = []
-    for labels in itertools.product(range(k), repeat=n):
-        table, sizes = tables(np.array(labels), inside, k)
-        if bound_violation(table, sizes, **bounds).max() < 1e-9:
-            fair.append(cost[np.arange(n), labels].sum())
-    found = fair_assignment_lp(cost, codes, **bounds)
-    assert found.cost <= min(fair) + 1e-9
-    # With many copies of every point the best labels cost as much as the program, apart from rounding.
-    copies = 500
-    many = [np.repeat(a, copies, axis=0) for a in (cost, codes)]
-    repeated = fair_assignment_lp(*many, **bounds)
-    assert repeated.cost == pytest.approx(copies * found.cost)
-    assert round_assignment(repeated.shares, *many, **bounds).cost / copies == pytest.approx(
-        found.cost, abs=0.02
-    )
-
-
 def test_rows_of_bounds_that_no_rounding_keeps_are_dropped():
     # Every two of the three points are a group. A count of 1 for every group in every cluster needs half of each point,
     # which no labels give.
@@ -183,31 +157,13 @@ def test_rounding_by_hand(unit):
 @pytest.mark.parametrize(
     "cost, codes",
     [
-        (np.random.default_rng(0).random((30, 3)), np.zeros(30, dtype=int)),
-        (np.random.default_rng(0).random((30, 3)), (np.arange(30) == 4).astype(int)),
-        (np.random.default_rng(0).random((30, 1)), np.arange(30) % 3),
         (np.ones((30, 3)), np.arange(30) % 2),
         (np.zeros((30, 3)), np.arange(30) % 2),
-        (np.repeat(np.random.default_rng(0).random((3, 3)), 10, axis=0), np.arange(30) % 2),
-        (1 - np.eye(4), np.array([0, 1, 0, 1])),
-        (np.random.default_rng(0).random((1, 2)), np.array([0])),
         (-np.random.default_rng(0).random((30, 3)), np.arange(30) % 2),
         (np.random.default_rng(0).random((21_000, 1)), np.arange(21_000) % 2),
         (np.ones((3000, 8)), np.arange(3000) % 2),
     ],
-    ids=[
-        "one group",
-        "a group of one point",
-        "one cluster",
-        "level costs",
-        "no costs",
-        "duplicates",
-        "as many clusters as points",
-        "one point",
-        "negative costs",
-        "many points, one cluster",
-        "many level points",
-    ],
+    ids=["level costs", "no costs", "negative costs", "many points, one cluster", "many level points"],
 )
 def test_odd_instances(cost, codes, delta):
     inside = codes[:, None] == np.arange(codes.max() + 1)

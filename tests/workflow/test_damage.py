@@ -23,22 +23,20 @@ from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, w
 from fairclust.pipeline.prepare_jobs import fetched_file, read_record
 from fairclust.pipeline.results_folder import damaged_jobs, tidy
 from fairclust.pipeline.scores import labels_of
-from working_folder import TABLE, Project
+from working_folder import FAR, TABLE, Project, table_of
 
 CASES = int(os.environ.get("FAIRCLUST_DAMAGE_CASES", "10000"))
 RUNS = int(os.environ.get("FAIRCLUST_DAMAGE_RUNS", "60"))
-FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 
 
 def finished_project(folder):
     """Return a finished run with generated, own, downloaded and unpacked data, a graph, a paper and the page."""
     project = Project(folder)
     project.config["sources"] = {"far": FAR}
-    column = {"sensitive": {"column": "sex"}, "n_clusters": 2}
     project.config["datasets"] |= {
         "synthetic": SYNTHETIC,
-        "people": {"title": "People", "source": {"path": "people.csv"}, **column},
-        "far": {"title": "Far", "source": "far", **column},
+        "people": table_of({"path": "people.csv"}),
+        "far": table_of("far"),
     }
     project.add_cutter()
     project.config["run"] |= {"datasets": ["people", "far"], "methods": ["random", "cutter"]}

@@ -12,7 +12,7 @@ import yaml
 from test_damage import content
 from test_paper import PAPER, REPORTED, SYNTHETIC
 
-from working_folder import QUIET, ROOT, TABLE, Project
+from working_folder import QUIET, ROOT, TABLE, Project, table_of
 
 # The Snakefile that `snakedeploy deploy-workflow` writes, with the path of a clone where that names a host.
 DEPLOYED = """
@@ -84,12 +84,7 @@ def direct(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("direct"))
     project.config["report"] = QUIET
     project.config["datasets"]["synthetic"] = SYNTHETIC
-    project.config["datasets"]["people"] = {
-        "title": "People",
-        "source": {"path": "people.csv"},
-        "sensitive": {"column": "sex"},
-        "n_clusters": 2,
-    }
+    project.config["datasets"]["people"] = table_of({"path": "people.csv"})
     project.config["run"]["datasets"] = ["blobs", "people"]
     project.config["also"] = "papers"
     write_own_files(project)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from working_folder import QUIET, Project
+from working_folder import QUIET, Project, table_of
 
 METHODS = {
     "kmeans": {"class": "fairclust.methods.KMeans"},
@@ -15,13 +15,8 @@ TABLE = "sex;a;b\n" + "".join(f"{'fmx'[i % 3]};{i % 13 + i / 7:.4f};{i * i % 17}
 def run(folder, threads=1, cores=1, env=None):
     project = Project(folder)
     project.write("people.csv", TABLE)
-    people = {
-        "title": "P",
-        "source": {"path": "people.csv"},
-        "reader": {"sep": ";"},
-        "sensitive": {"column": "sex"},
-    }
-    project.config["datasets"]["people"] = {**people, "n_clusters": 4}
+    people = table_of({"path": "people.csv"}, reader={"sep": ";"}, n_clusters=4)
+    project.config["datasets"]["people"] = people
     project.config["methods"] = METHODS
     project.config["run"] = {"datasets": ["blobs", "people"], "methods": list(METHODS), "seeds": 2}
     project.config |= {"report": QUIET, "jobs": {"threads": threads}}

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fairclust.pipeline.results_folder import forget_failures
-from working_folder import QUIET, TABLE, Project
+from working_folder import FAR, QUIET, TABLE, Project, table_of
 
 
 @pytest.fixture
@@ -19,14 +19,11 @@ def shared(tmp_path, monkeypatch):
     return cache
 
 
-def reader_of(folder, file="far/data.csv"):
+def reader_of(folder):
     """Return a project that downloads one table and fits its points and its graph."""
     project = Project(folder)
-    far = {"file": file, "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
-    project.config["sources"] = {"far": far}
-    project.config["datasets"] = {
-        "far": {"title": "Far", "source": "far", "sensitive": {"column": "sex"}, "n_clusters": 2}
-    }
+    project.config["sources"] = {"far": FAR}
+    project.config["datasets"] = {"far": table_of("far")}
     project.config["run"] = {"datasets": ["far"], "methods": ["random", "cutter"], "seeds": 1}
     project.add_cutter()
     project.config["report"] = QUIET
@@ -36,10 +33,10 @@ def reader_of(folder, file="far/data.csv"):
 @pytest.mark.slow
 def test_two_folders_share_download_preparation_and_graph(tmp_path, shared):
     first, second = reader_of(tmp_path / "first"), reader_of(tmp_path / "second")
-    mirror = first.write("mirror/far/data.csv", TABLE).parents[1]
+    mirror = first.write("mirror/far/far.csv", TABLE).parents[1]
     first.run("--cache", "--config", f"mirror={mirror}")
     assert len(list(shared.iterdir())) == 3
-    (mirror / "far/data.csv").unlink()
+    (mirror / "far/far.csv").unlink()
     second.run("--cache", "--config", f"mirror={mirror}")
     assert second.scores() == first.scores()
     for kind in ("raw", "prepared", "graphs"):
@@ -51,7 +48,7 @@ def test_two_folders_share_download_preparation_and_graph(tmp_path, shared):
 @pytest.mark.slow
 def test_a_job_that_runs_again_leaves_the_cache_alone(tmp_path, shared):
     first, second = reader_of(tmp_path / "first"), reader_of(tmp_path / "second")
-    mirror = first.write("mirror/far/data.csv", TABLE).parents[1]
+    mirror = first.write("mirror/far/far.csv", TABLE).parents[1]
     for project in (first, second):
         project.run("--cache", "--config", f"mirror={mirror}")
     before = {path: path.read_bytes() for path in shared.rglob("*.npy")}
