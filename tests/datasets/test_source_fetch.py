@@ -256,11 +256,14 @@ def test_member_of_an_archive(server, raw):
 
 
 def test_rows_of_a_json_file(server, raw):
-    content = b"1,0.5\n2,1e-07\n"
-    server.routes["/a.zip"] = body(b'{"size": 2, "vectors": {"a": [1, 0.5], "b": [2, 1e-07]}}')
+    content = b'1,0.5\n2,1e-07\n"a,b",\n'
+    rows = b'{"a": [1, 0.5], "b": [2, 1e-07], "c": ["a,b", null]}'
+    server.routes["/a.zip"] = body(
+        b'{"size": 2, "letters": "ab", "objects": [{"a": 1}], "vectors": %s}' % rows
+    )
     source = archive_spec(server, content, file="demo/a.json", member="vectors")
     assert fetch(source, raw).read_bytes() == content
-    for member in ("size", "words"):
+    for member in ("size", "words", "letters", "objects"):
         lost = archive_spec(server, content, file="demo/a.json", member=member)
         with pytest.raises(SourceUnavailable, match=f"the JSON file has no rows under '{member}'"):
             fetch(lost, raw)

@@ -10,6 +10,8 @@ against these problems was longer.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import logging
 import re
@@ -247,13 +249,17 @@ def _member(archive: Path, member: str, max_bytes: int) -> Iterator[bytes]:
 
 
 def _json_rows(file: Path, member: str, max_bytes: int) -> Iterator[bytes]:
-    """The rows that a JSON object has as a list or as an object under the key `member`, as lines with commas."""
+    """The rows that a JSON object has as a list or as an object under the key `member`, as lines of a CSV file."""
     if file.stat().st_size > max_bytes:
         raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}")
     try:
         found = json.loads(file.read_bytes())[member]
         for row in found.values() if isinstance(found, dict) else found:
-            yield (",".join(map(str, row)) + "\n").encode()
+            if not isinstance(row, list) or any(isinstance(cell, list | dict) for cell in row):
+                raise TypeError(f"{str(row)[:50]} is no list of numbers and texts")
+            line = io.StringIO()
+            csv.writer(line, lineterminator="\n").writerow(row)
+            yield line.getvalue().encode()
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise _PlaceFailed(f"the JSON file has no rows under '{member}': {error!r}") from error
 
