@@ -23,20 +23,14 @@ MOST_GROUPS = int(np.iinfo(np.uint16).max)
 _rooms = threading.local()
 
 
-class Kept(dict[tuple[int, int], tuple[int, np.ndarray]]):
-    """The lists of the blocks, by the identity of the chunk and the first row: the number of a pass, and its lists.
-
-    Copies for other processes are empty, so these make the lists anew.
-    """
-
-    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()
+# The lists of the blocks, by the identity of the chunk and the first row: the number of a pass, and its lists.
+Kept = dict[tuple[int, int], tuple[int, np.ndarray]]
 
 
 class Lists(NamedTuple):
     """The lists that a pass needs: those of an earlier pass over all clusters, if there is one with these centres."""
 
-    kept: Kept | None  # None if there are too many rows to keep their lists
+    kept: Kept | None  # None if the lists are made anew
     made_by: int  # the number of that pass
     prices: np.ndarray | None  # (n_groups, n_clusters), of that pass; None if there is none
     number: int  # of the pass whose lists there are in the end

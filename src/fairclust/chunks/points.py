@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fairclust.base import Diverged
-from fairclust.chunks.engines import Engine
+from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.passes import Kept, Lists, Map, close_to, hard_sums, labels_of, soft_sums, total_of
 from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import Survey
@@ -101,7 +101,8 @@ class ChunkedPoints:
         self.n_passes = 1
         self._at: np.ndarray | None = None
         # Lists of clusters, and what the last pass over all clusters told of them (`fairclust.solvers.points.Lists`).
-        self._kept = Kept() if self._listed and self.n_samples <= _KEPT_ROWS else None
+        keeps = self._listed and self.n_samples <= _KEPT_ROWS and isinstance(engine, Threads)
+        self._kept: Kept | None = {} if keeps else None
         self.at, self.reach, self._n_short = np.zeros(shape), np.inf, 0
         self._n_listings, self.fit_centers = 0, False
         self._priced: tuple[bytes, tuple[LazyLabels, np.ndarray, float, float]] | None = None
