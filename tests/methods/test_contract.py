@@ -260,6 +260,9 @@ def test_a_constant_column_changes_nothing(model, grouped_blobs):
     X, codes = grouped_blobs(n_samples=200)
     if "precision" in model.get_params():
         model.set_params(precision="double")
+    if isinstance(model, methods.PriceFairKMeans):
+        # The search draws numbers for every column.
+        model.set_params(search=False)
     plain = clone(model).fit_predict(X, sensitive_features=codes)
     wider = np.c_[X[:, :1], np.full(200, 12.5), X[:, 1:]]
     np.testing.assert_array_equal(clone(model).fit_predict(wider, sensitive_features=codes), plain)
