@@ -22,6 +22,10 @@ _NEXT = (0.0016,)
 # the search found the same centres or better ones.
 _ROUGH_LEVEL = 0.008
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+# Rough prices are solved again, as exact ones, if their gap is larger than this. On data of few different numbers they
+# can be a per cent off, and runs then end after a few steps: with K = 20, fits of OULAD were 1.6 % above the best cost
+# known and are .1 %. On five other data sets the fits took as long as before.
+_ROUGH_GAP = 5e-3
 # Temperatures, steps at each, and the most rounds of `approach`. It ends when no cell is off its bounds by more than
 # this part of the mean cell.
 _APPROACH, _APPROACH_STEPS, _MOST_APPROACHES, _NEARLY = (0.04,), 20, 30, 0.1
@@ -102,6 +106,14 @@ def price_step(
         found = min(found, heated, key=lambda prices: prices.error)
     labels, counts, _, least = points.priced(found.prices)
     bound = least - paid_limits(criterion, found)
+    if rough and found.cost > bound + _ROUGH_GAP * abs(bound):
+        levels = _levels(_FIRST[1:], points, criterion, rough)
+        found = dual_prices(
+            points, criterion, start=found.multipliers, levels=levels, max_steps=_STEPS, tol=_TOL, part=_PART
+        )
+        n_passes += found.n_passes + 1
+        labels, counts, _, least = points.priced(found.prices)
+        bound = least - paid_limits(criterion, found)
     if last is not None and bound > last.objective:
         return None
     # Without further Newton steps the bound is too low, which looks like progress, and the centres would follow a table
