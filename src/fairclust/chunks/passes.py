@@ -20,14 +20,12 @@ from fairclust.kernels.listed import ListedPoints
 
 AnyPoints = Potentials | ListedPoints
 MOST_GROUPS = int(np.iinfo(np.uint16).max)
+# The lists of the blocks, by the identity of the chunk and the first row: the number of a pass, and its lists.
+Kept = dict[tuple[int, int], tuple[int, np.ndarray]]
 _rooms = threading.local()
 
 
-# The lists of the blocks, by the identity of the chunk and the first row: the number of a pass, and its lists.
-Kept = dict[tuple[int, int], tuple[int, np.ndarray]]
-
-
-class Lists(NamedTuple):
+class Listing(NamedTuple):
     """The lists that a pass needs: those of an earlier pass over all clusters, if there is one with these centres."""
 
     kept: Kept | None  # None if the lists are made anew
@@ -47,7 +45,9 @@ class Map(NamedTuple):
     # Whether to compare clusters in double precision, as `Potentials.priced` does. `scale` is then not used.
     precise: bool
     dtype: DTypeLike  # of the distances
-    lists: Lists | None = None  # If given, rows list their cheapest clusters instead of keeping all distances
+    lists: Listing | None = (
+        None  # If given, rows list their cheapest clusters instead of keeping all distances
+    )
 
 
 def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
@@ -62,7 +62,7 @@ def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
 def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
     """Sums of a hard assignment.
 
-    These are the counts, the cost, the cluster sizes, the sums of the points, what `reach_of_lists` returns, and the
+    These are the counts, the cost, the cluster sizes, the sums of the points, what `_reach_of_lists` returns, and the
     sum of the least potentials. The cost is computed from the rows in double precision, also if the distances that made
     the labels are in single.
     """

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from fairclust.base import Diverged
 from fairclust.chunks.engines import Engine, Threads
-from fairclust.chunks.passes import Kept, Lists, Map, close_to, hard_sums, labels_of, soft_sums, total_of
+from fairclust.chunks.passes import Kept, Listing, Map, close_to, hard_sums, labels_of, soft_sums, total_of
 from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import Survey
 from fairclust.kernels.listed import ListedPoints, many_short, worth_listing
@@ -146,7 +146,7 @@ class ChunkedPoints:
         made_by = self._n_listings
         self._n_listings += lists_anew
         prices = self.at if self.fit_centers else None
-        return found._replace(lists=Lists(self._kept, made_by, prices, self._n_listings))
+        return found._replace(lists=Listing(self._kept, made_by, prices, self._n_listings))
 
     def _sum(self, function: Any, *args: Any) -> tuple[Any, ...]:
         total = total_of(self.engine.run(function, self.chunks, *args))
@@ -187,7 +187,7 @@ class ChunkedPoints:
         self._n_short, self.reach = int(n_short), reach / n_reached if n_reached else np.inf
         self.at, self.fit_centers = by.offset / by.scale, True
         if by.lists is not None:
-            # The labels of the same map need no earlier lists.
+            # A later pass with this map makes its own lists, so it needs none to begin with.
             by = by._replace(lists=by.lists._replace(prices=None))
         return LazyLabels(by, self.n_samples, sizes, sums), counts, cost
 

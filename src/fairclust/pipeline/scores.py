@@ -141,7 +141,7 @@ def read_arrow(path: Path) -> pa.Table:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """The `read_arrow` as a data frame."""
+    """As `read_arrow`, but a data frame."""
     return read_arrow(path).to_pandas()
 
 

@@ -133,8 +133,7 @@ class RowSystem:
         shape = self.shape
         known = inverse * right
         wanted = (shape.to_helpers @ known - below).T[:, :, None]
-        # The prices that result if the curvature is zero, and the change of the table at the prices that solve the
-        # system.
+        # `flat` are the prices without curvature. `table` is how much the table changes at the prices that are sought.
         flat = (shape.sides.T @ known).T[:, :, None]
         flat = flat - np.matmul(of_helpers.transpose(0, 2, 1), solve_helpers(wanted))
         found = cho_solve(matrix, self._roots.T @ flat.ravel(), check_finite=False)
@@ -206,7 +205,7 @@ def step_of_rows(
 def interior_step(
     system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
 ) -> np.ndarray:
-    """As `step_of_rows`, by Mehrotra's interior point method, which takes longer and does not fail."""
+    """As `step_of_rows`, by Mehrotra's interior point method, which takes longer."""
     bounded = ~np.broadcast_to(exact[:, None], y.shape)
     helpers, to_helpers = system.shape.helpers, system.shape.to_helpers
     last_y, n = y, max(int(bounded.sum()), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,23 +95,20 @@ def price_step(
     factor = ROUGH if rough else 1
     tol = max(factor * _TOL, _PART_OF_A_POINT / points.n_samples)
     levels = _levels(_FIRST if start is None else _NEXT, points, criterion, rough)
-    found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART)
+    solve = partial(dual_prices, points, criterion, max_steps=_STEPS, part=_PART)
+    found = solve(start=start, levels=levels, tol=tol)
     n_passes = found.n_passes + 1
     if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
         # The centres have moved too far for a start at the lowest temperature.
         levels = _levels(_FIRST[1:], points, criterion, rough)
-        heated = dual_prices(
-            points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART
-        )
+        heated = solve(start=start, levels=levels, tol=tol)
         n_passes += heated.n_passes
         found = min(found, heated, key=lambda prices: prices.error)
     labels, counts, _, least = points.priced(found.prices)
     bound = least - paid_limits(criterion, found)
     if rough and found.cost > bound + _ROUGH_GAP * abs(bound):
         levels = _levels(_FIRST[1:], points, criterion, rough)
-        found = dual_prices(
-            points, criterion, start=found.multipliers, levels=levels, max_steps=_STEPS, tol=_TOL, part=_PART
-        )
+        found = solve(start=found.multipliers, levels=levels, tol=_TOL)
         n_passes += found.n_passes + 1
         labels, counts, _, least = points.priced(found.prices)
         bound = least - paid_limits(criterion, found)
