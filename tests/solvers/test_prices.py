@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from problems import from_blobs, from_matrix, optimum
 
+from fairclust.methods.price import row_system
 from fairclust.methods.price.criteria import exact_shares, gap_bound, ratio_bound, share_bounds
 from fairclust.methods.price.prices import dual_prices
 
@@ -42,6 +43,29 @@ def test_bound_meets_the_linear_program(n_groups, kind):
         assert found.multipliers.min() >= 0
         # The helper variables are free, so D(y) is a lower bound only if their cost is zero.
         np.testing.assert_allclose(criterion.helpers.T @ found.multipliers, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["balance", "gap"])
+@pytest.mark.parametrize("n_singular", [4, 1000])
+def test_singular_systems_are_tried_again_with_more_damping(n_singular, kind, monkeypatch):
+    problem = from_blobs(n_samples=300, n_groups=3, n_clusters=4, seed=3)
+    criterion = make(kind, problem)
+    expected = dual_prices(problem.potentials, criterion)
+    left, factorise = list(range(n_singular)), row_system.cho_factor
+
+    def singular_at_first(matrix, **options):
+        if left:
+            left.pop()
+            raise np.linalg.LinAlgError("singular")
+        return factorise(matrix, **options)
+
+    monkeypatch.setattr(row_system, "cho_factor", singular_at_first)
+    found = dual_prices(problem.potentials, criterion)
+    assert len(left) < n_singular
+    if left:
+        assert not found.converged and not found.multipliers.any()
+    else:
+        assert found.converged and found.cost == pytest.approx(expected.cost, rel=1e-3)
 
 
 def test_prices_scale_with_the_potentials():

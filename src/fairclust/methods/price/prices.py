@@ -11,15 +11,13 @@ which rows bind.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from fairclust.methods.price.criteria import Criterion
-from fairclust.methods.price.quadratic import (
-    step_of_equal_shares,
-    step_of_rows_that_bind,
-)
+from fairclust.methods.price.quadratic import step_of_equal_shares, step_of_rows_that_bind
 from fairclust.methods.price.row_system import RowSystem, interior_step, step_of_rows
 from fairclust.solvers.points import Lists, Points
 
@@ -124,17 +122,13 @@ def dual_prices(
             if at.error <= enough or criterion.work.is_done(part):
                 break
             trial = _newton_step(criterion, at, temperature, damping, unit, n_points)
+            if trial is None:
+                damping = min(grow * damping, _MOST_DAMPING)
+                continue
             if points.lists is not None:
                 trial = _within_reach(points.lists, criterion, at.multipliers, trial)
                 if np.abs(trial - at.multipliers).max() < _STILL * temperature:
                     break
-            if (
-                criterion.combined
-                and criterion.helpers.size
-                and not np.abs(criterion.shape.to_helpers @ trial).max(initial=0.0) <= _UNBALANCED * unit
-            ):
-                damping = min(grow * damping, _MOST_DAMPING)
-                continue
             new = evaluate(trial)
             n_passes += 1
             # If the two values of the dual are equal up to rounding errors, the error decides.
@@ -194,8 +188,11 @@ def _within_reach(lists: Lists, criterion: Criterion, y: np.ndarray, trial: np.n
 
 def _newton_step(
     criterion: Criterion, at: _Smoothed, temperature: float, damping: float, unit: float, n_points: int
-) -> np.ndarray:
-    """Multipliers that maximise the quadratic model of the smoothed dual minus the damping term."""
+) -> np.ndarray | None:
+    """Multipliers that maximise the quadratic model of the smoothed dual minus the damping term.
+
+    None if they cannot be computed accurately enough, which a larger damping makes easier.
+    """
     y, mass = at.multipliers, at.mass
     rows, n_clusters = criterion.rows, mass.shape[1]
     diagonal = np.arange(n_clusters)
@@ -230,8 +227,13 @@ def _newton_step(
     system = RowSystem(criterion.shape, blocks)
     found = step_of_rows(system, slack, z, damped, criterion.exact) if criterion.helpers.size else None
     if found is None:
-        found = interior_step(system, slack, z, damped, criterion.exact)
+        with suppress(np.linalg.LinAlgError):
+            found = interior_step(system, slack, z, damped, criterion.exact)
     n_parts, n_helpers = len(criterion.shape.parts), criterion.helpers.shape[1]
     n_unknowns = n_parts * n_clusters
     criterion.work.systems(system.n_factorised, n_unknowns, n_unknowns * n_parts * (n_unknowns + n_helpers))
+    if found is None or (
+        criterion.combined and not np.abs(criterion.shape.to_helpers @ found).max(initial=0.0) <= _UNBALANCED
+    ):
+        return None
     return unit * found
