@@ -14,11 +14,14 @@ from numpy.typing import DTypeLike
 
 from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.group_encoding import Values, factored, positions
-from fairclust.kernels.assignment import Potentials, cluster_sums
-from fairclust.kernels.blocks import BLOCK_ROWS, BlockRoom, close_rows
+from fairclust.kernels.assignment import cluster_sums
 from fairclust.kernels.listed import ListedPoints
+from fairclust.kernels.points import TiledPoints, TileRoom
+from fairclust.kernels.tiles import blocks
 
-AnyPoints = Potentials | ListedPoints
+AnyPoints = TiledPoints | ListedPoints
+# Number of rows packed at a time. Their distances to ten centres fit in the processor's cache.
+BLOCK_ROWS = 1 << 16
 MOST_GROUPS = int(np.iinfo(np.uint16).max)
 # The lists of the blocks, by the identity of the chunk and the first row: the number of a pass, and its lists.
 Kept = dict[tuple[int, int], tuple[int, np.ndarray]]
@@ -94,15 +97,13 @@ def labels_of(chunk: Chunk, moved: np.ndarray, moved_labels: np.ndarray, by: Map
 def close_to(chunk: Chunk, by: Map, reach: np.ndarray) -> list[tuple[np.ndarray, ...]]:
     """For each block, the rows whose label can change at a cost of at most `reach`.
 
-    They come with their groups, their excess as `close_rows` returns it and, with lists, the clusters of its columns.
+    They come with their groups, their excess as `close` of the points returns it and, with lists, the clusters of its
+    columns.
     """
     found = []
     for first, _, points in _blocks(chunk, by):
         labels = _assign(points, by)[0]
-        if isinstance(points, ListedPoints):
-            rows, *more = points.close(by.offset, labels, reach)
-        else:
-            rows, *more = close_rows(points, by.offset, labels, reach)
+        rows, *more = points.close(by.offset, labels, reach)
         found.append((rows + first, *more))
     return found
 
@@ -133,33 +134,39 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
     X, values = chunk.read()
     codes = group_codes(values, by.names, chunk)
     shape, lists = (len(by.names), len(by.centers)), by.lists
-    room = None if lists is not None else _room(by, X)
-    for first in range(0, len(X), BLOCK_ROWS):
-        rows, own = X[first : first + BLOCK_ROWS], codes[first : first + BLOCK_ROWS]
-        if room is not None:
-            yield first, *room.measure(rows, own, by.shift, by.centers - by.shift)
+    for block in blocks(len(X), BLOCK_ROWS):
+        if lists is None:
+            rows, room = _room(by, X, block.stop - block.start)
+            rows[:] = X[block]
+            points: AnyPoints = TiledPoints.pack(
+                rows, codes[block], *shape, shift=by.shift, dtype=by.dtype, room=room
+            )
+            points.measure(by.centers)
+            yield block.start, rows, points
             continue
-        assert lists is not None
-        points = ListedPoints.pack(rows, own, *shape, shift=by.shift, dtype=by.dtype)
+        rows = X[block]
+        points = ListedPoints.pack(rows, codes[block], *shape, shift=by.shift, dtype=by.dtype)
         points.measure(by.centers)
-        kept = None if lists.kept is None else lists.kept.get((id(chunk), first))
+        place = id(chunk), block.start
+        kept = None if lists.kept is None else lists.kept.get(place)
         if kept is not None:
             points.take_lists(kept[1])
         if lists.prices is not None and (kept is None or kept[0] != lists.made_by):
             points.outgrown(lists.prices)
-        yield first, rows, points
+        yield block.start, rows, points
         if lists.kept is not None:
-            lists.kept[id(chunk), first] = lists.number, points.kept_lists()
+            lists.kept[place] = lists.number, points.kept_lists()
     # A file that changed while the chunk was read has given rows of both its states.
     chunk.check()
 
 
-def _room(by: Map, X: np.ndarray) -> BlockRoom:
-    """Room for a block, which each thread allocates once and keeps for the next chunk."""
-    shape = len(by.names), X.shape[1], len(by.centers), np.dtype(by.dtype), X.dtype
-    if getattr(_rooms, "shape", None) != shape:
-        _rooms.room, _rooms.shape = BlockRoom(*shape), shape
-    return _rooms.room
+def _room(by: Map, X: np.ndarray, n_rows: int) -> tuple[np.ndarray, TileRoom]:
+    """Room for the rows of a block and for their tiles, which each thread allocates once and keeps."""
+    shape = len(by.names), X.shape[1], len(by.centers), np.dtype(by.dtype)
+    if getattr(_rooms, "shape", None) != (*shape, X.dtype):
+        _rooms.rows = np.empty((BLOCK_ROWS, X.shape[1]), X.dtype)
+        _rooms.room, _rooms.shape = TileRoom(BLOCK_ROWS, *shape), (*shape, X.dtype)
+    return _rooms.rows[:n_rows], _rooms.room
 
 
 def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Points in memory, packed in tiles together with their distances to the current centres."""
+"""Points packed in tiles together with their distances to the current centres.
+
+The rows of a fit in memory have arrays of their own, and blocks of rows in chunks take turns in the same arrays.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,49 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 from numpy.typing import DTypeLike
 from sklearn.utils.extmath import row_norms
 
 from fairclust.kernels.assignment import Potentials, by_products, cluster_moments, nearest_centers
-from fairclust.kernels.tiles import TILE, make_layout, pack_points, zero_tiles
+from fairclust.kernels.tiles import TILE, LayoutRoom, pack_points, zero_tiles
 
 DTYPES = {"single": np.float32, "double": np.float64}
+
+
+@njit(cache=True, nogil=True)
+def _close(a, prices, group, start, count, order, labels, reach, rows, groups, excess):  # type: ignore[no-untyped-def]
+    """Store the rows that pay at most `reach[group, label, other]` to change to some other cluster; return how many."""
+    n_clusters = a.shape[1]
+    found = 0
+    for t in range(len(group)):
+        j = group[t]
+        for i in range(count[t]):
+            p = order[start[t] + i]
+            k = labels[p]
+            own = np.float64(a[t, k, i]) + prices[j, k]
+            for other in range(n_clusters):
+                if other != k and np.float64(a[t, other, i]) + prices[j, other] - own <= reach[j, k, other]:
+                    rows[found] = p
+                    groups[found] = j
+                    for c in range(n_clusters):
+                        excess[found, c] = a[t, c, i]
+                    found += 1
+                    break
+    return found
+
+
+class TileRoom:
+    """Arrays for the tiles of at most `n_points` points and for their distances. They may be used again and again."""
+
+    def __init__(
+        self, n_points: int, n_groups: int, n_features: int, n_clusters: int, dtype: DTypeLike
+    ) -> None:
+        self.layouts = LayoutRoom(n_points, n_groups)
+        n_tiles = self.layouts.n_tiles
+        self.packed = zero_tiles(n_tiles, n_features, dtype)
+        self.a = zero_tiles(n_tiles, n_clusters, dtype)
+        self.row_min = np.zeros((n_tiles, TILE), dtype)
 
 
 @dataclass(kw_only=True)
@@ -42,23 +81,28 @@ class TiledPoints(Potentials):
         squared: bool = True,
         dtype: DTypeLike = np.float32,
         weights: np.ndarray | None = None,
+        room: TileRoom | None = None,
     ) -> Self:
-        """Sort rows by group and copy them into tiles. The default shift is the mean of the rows."""
-        layout = make_layout(codes, n_groups)
-        a = zero_tiles(layout.n_tiles, n_clusters, dtype)
-        row_min = np.zeros((layout.n_tiles, TILE), dtype)
+        """Sort rows by group and copy them into tiles. The default shift is the mean of the rows.
+
+        The next points that are packed into the same `room` overwrite these.
+        """
+        n_packed = 0 if sp.issparse(X) else X.shape[1]
+        room = room or TileRoom(len(codes), n_groups, n_packed, n_clusters, dtype)
+        layout = room.layouts.lay_out(codes)
+        tiles = slice(layout.n_tiles)
         packed, squares = None, None
         if sp.issparse(X):
             X, shift = X.astype(np.float64, copy=False), np.zeros(X.shape[1])
             squares = row_norms(X, squared=True)
         else:
             shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
-            packed = pack_points(X, layout, shift, dtype)
+            packed = pack_points(X, layout, shift, out=room.packed[tiles])
         points = cls(
             layout,
             n_groups,
-            a,
-            row_min,
+            room.a[tiles],
+            room.row_min[tiles],
             X=X,
             shift=shift,
             packed=packed,
@@ -109,6 +153,21 @@ class TiledPoints(Potentials):
             sums = [np.bincount(labels, self.weights * column, self.n_clusters) for column in self.X.T]
             return sizes, np.column_stack(sums)
         return cluster_moments(self.X, labels, self.n_clusters)
+
+    def close(
+        self, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The points whose reduced costs in two clusters are (nearly) equal, their groups, and their potentials.
+
+        `labels` are those of `priced` at these prices. ``reach[g, k, l]`` is the most that a point of group g may pay
+        to change from k to l. A point is returned if it can change to some cluster at that cost.
+        """
+        layout = self.layout
+        points, groups = np.empty((2, self.n_samples), np.int64)
+        excess = np.empty((self.n_samples, self.n_clusters))
+        place = layout.group, layout.start, layout.count, layout.order
+        n_found = _close(self.a, prices, *place, labels, reach, points, groups, excess)
+        return points[:n_found].copy(), groups[:n_found].copy(), excess[:n_found].copy()
 
     def for_plain_steps(self) -> Any:
         """These points or, for dense rows without weights whose centres are means, `NearestPoints` of them.
