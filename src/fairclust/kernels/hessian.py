@@ -1,4 +1,4 @@
-"""The Hessian of a few of the dual multipliers, for Newton steps."""
+"""The Hessian of the dual multipliers for Newton steps: entries of those that are free, or conjugate gradients."""
 
 from __future__ import annotations
 
@@ -25,3 +25,89 @@ def lower_triangle(rows, by_pair, row, cluster, damping):  # type: ignore[no-unt
             hessian[a, b] = total
         hessian[a, a] += damping
     return hessian
+
+
+@njit(cache=True, nogil=True)
+def sparse_rows(blocks):  # type: ignore[no-untyped-def]
+    """The entries of blocks, shape (n_groups, K, K), that are not zero: values, columns, and the first of each row."""
+    n_groups, n_clusters = blocks.shape[:2]
+    first = np.zeros(n_groups * n_clusters + 1, np.int64)
+    for j in range(n_groups):
+        for k in range(n_clusters):
+            n = 0
+            for value in blocks[j, k]:
+                n += value != 0
+            first[j * n_clusters + k + 1] = first[j * n_clusters + k] + n
+    values, columns = np.empty(first[-1]), np.empty(first[-1], np.int32)
+    at = 0
+    for j in range(n_groups):
+        for k in range(n_clusters):
+            for other in range(n_clusters):
+                if blocks[j, k, other] != 0:
+                    values[at], columns[at] = blocks[j, k, other], other
+                    at += 1
+    return values, columns, first
+
+
+@njit(cache=True, nogil=True)
+def multiply(values, columns, first, rows, damping, v, out):  # type: ignore[no-untyped-def]
+    """The product of ``rows @ blocks @ rows' + damping`` with v, both of shape (n_rows, n_clusters)."""
+    n_rows, n_groups = rows.shape
+    n_clusters = v.shape[1]
+    prices, curved = np.zeros(n_clusters), np.empty(n_clusters)
+    for r in range(n_rows):
+        for k in range(n_clusters):
+            out[r, k] = damping * v[r, k]
+    for j in range(n_groups):
+        prices[:] = 0.0
+        for r in range(n_rows):
+            if rows[r, j] != 0:
+                for k in range(n_clusters):
+                    prices[k] += rows[r, j] * v[r, k]
+        for k in range(n_clusters):
+            total = 0.0
+            for i in range(first[j * n_clusters + k], first[j * n_clusters + k + 1]):
+                total += values[i] * prices[columns[i]]
+            curved[k] = total
+        for r in range(n_rows):
+            if rows[r, j] != 0:
+                for k in range(n_clusters):
+                    out[r, k] += rows[r, j] * curved[k]
+
+
+@njit(cache=True, nogil=True)
+def solve_free(values, columns, first, rows, damping, squares, right, free, step, most, accuracy):  # type: ignore[no-untyped-def]
+    """Add to the `free` entries of `step` the solution for `right`; False if it takes more than `most` products.
+
+    The iteration, preconditioned by the diagonal `squares`, ends at `accuracy` times the first residual.
+    """
+    shape = right.shape
+    residual, direction, curved = np.empty(shape), np.empty(shape), np.empty(shape)
+    size = 0.0
+    for r in range(shape[0]):
+        for k in range(shape[1]):
+            residual[r, k] = right[r, k] if free[r, k] else 0.0
+            direction[r, k] = residual[r, k] / squares[r, k]
+            size += residual[r, k] * direction[r, k]
+    enough = accuracy**2 * size
+    for _ in range(most):
+        if size <= enough:
+            return True
+        multiply(values, columns, first, rows, damping, direction, curved)
+        bent = 0.0
+        for r in range(shape[0]):
+            for k in range(shape[1]):
+                if free[r, k]:
+                    bent += direction[r, k] * curved[r, k]
+        length, before = size / bent, size
+        size = 0.0
+        for r in range(shape[0]):
+            for k in range(shape[1]):
+                if free[r, k]:
+                    step[r, k] += length * direction[r, k]
+                    residual[r, k] -= length * curved[r, k]
+                    size += residual[r, k] ** 2 / squares[r, k]
+        for r in range(shape[0]):
+            for k in range(shape[1]):
+                direction[r, k] = residual[r, k] / squares[r, k] + size / before * direction[r, k]
+    return False

@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from fairclust.kernels.conjugate import multiply, solve_free, sparse_rows
-from fairclust.kernels.hessian import lower_triangle
+from fairclust.kernels.hessian import lower_triangle, multiply, solve_free, sparse_rows
 
 # Few rows change from one step to the next, and 99 % of the searches end within this many pivots. The interior point
 # method is faster than longer ones.
