@@ -11,6 +11,7 @@ from fairclust.chunks.passes import group_codes, total_of
 from fairclust.chunks.sources import Chunk
 from fairclust.chunks.table import ChunkTable
 from fairclust.kernels.assignment import cluster_moments
+from fairclust.metrics.centers import squared_distances_to_own
 from fairclust.metrics.counts import contingency
 
 
@@ -45,6 +46,5 @@ def _counts_and_sums(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clus
 
 def _costs(chunk: Chunk, labels: np.ndarray, names: np.ndarray, means: np.ndarray) -> tuple[np.ndarray]:
     X, values = chunk.read()
-    apart = X - means[labels]
-    costs = np.einsum("pf,pf->p", apart, apart)
+    costs = squared_distances_to_own(X, labels, means)
     return (np.bincount(group_codes(values, names, chunk), costs, len(names)),)
