@@ -28,12 +28,24 @@ class Rows:
     """The points of a fit."""
 
     points: Any
+    begun: Run | None = None  # a run that was stopped, which the fit continues
 
     def alternate(
         self, kind: Alternation[Any], prototypes: Prototypes, *, max_iter: int, verbose: int
     ) -> Run:
         """See `fairclust.solvers.alternation.alternate`."""
-        return alternate(kind, self.points, prototypes, max_iter=max_iter, verbose=verbose)
+        return alternate(
+            kind,
+            self.points,
+            prototypes,
+            max_iter=max_iter,
+            verbose=verbose,
+            begun=self.begun,
+            keep=self.keep,
+        )
+
+    def keep(self, run: Run) -> None:
+        """Store the run after each of its steps; rows in memory do not."""
 
 
 class ChunkedRows(Rows):
@@ -75,25 +87,11 @@ class ChunkedRows(Rows):
         )
         self.begun = self._checkpoint.load(self.points)
 
-    def alternate(
-        self, kind: Alternation[Any], prototypes: Prototypes, *, max_iter: int, verbose: int
-    ) -> Run:
-        """As that of `Rows`, with a checkpoint after every step. It continues a run that was stopped."""
-
-        def keep(run: Run) -> None:
-            self._checkpoint.save(run)
-            step, objective, seconds = (run.history[-1][name] for name in ("step", "objective", "seconds"))
-            _LOG.info("step %d: objective %.9g, %.0f s", step, objective, seconds)
-
-        return alternate(
-            kind,
-            self.points,
-            prototypes,
-            max_iter=max_iter,
-            verbose=verbose,
-            begun=self.begun,
-            keep=keep,
-        )
+    def keep(self, run: Run) -> None:
+        """Write the checkpoint, and log the step."""
+        self._checkpoint.save(run)
+        step, objective, seconds = (run.history[-1][name] for name in ("step", "objective", "seconds"))
+        _LOG.info("step %d: objective %.9g, %.0f s", step, objective, seconds)
 
     def sample(self, n_rows: int) -> Any:
         """The first rows of the sample, packed."""
