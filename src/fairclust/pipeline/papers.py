@@ -143,7 +143,6 @@ class FigureSpec(Strict):
         description="Number of a table, whose reported values or choice of settings the figure shows.",
     )
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
-    options: dict[str, Option] = Field(default_factory=dict, description="Further arguments of the plot.")
 
 
 class ClaimSpec(Strict):
