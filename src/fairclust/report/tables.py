@@ -43,10 +43,9 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
         reported_lines(verdicts).to_csv(file, index=False)
     rows = [TableRow(of, names) for _, of in verdicts.groupby("row", sort=False)]
-    layout = _by_method if spec.layout == "methods" else _by_dataset
     table = Table.of_records(
         f"{material.title}, {table_name(spec.number)}: {spec.title}, reported and reproduced",
-        layout(rows, spec, names),
+        _shown(rows),
         notes=_notes(rows, spec, reported, names),
     )
     table.write(stem, pd.DataFrame([row.numbers() for row in rows]))
@@ -195,8 +194,8 @@ class TableRow:
         return found | {"reason": "; ".join(self.reasons), "note": first.row_note}
 
 
-def _by_method(rows: Sequence[TableRow], spec: TableSpec, names: Names) -> list[dict[str, object]]:
-    """A row for every method of a data set."""
+def _shown(rows: Sequence[TableRow]) -> list[dict[str, object]]:
+    """The rows as texts by column."""
     several = len({row.first.n_clusters for row in rows}) > 1
     shown, head = [], {"data set": None} | ({"K": None} if several else {}) | {"method": None}
     head |= {name: None for row in rows for name in row.texts()}
@@ -210,22 +209,6 @@ def _by_method(rows: Sequence[TableRow], spec: TableSpec, names: Names) -> list[
             text["K"] = row.first.n_clusters
         shown.append(text | row.texts() | row.how())
     return shown
-
-
-def _by_dataset(rows: Sequence[TableRow], spec: TableSpec, names: Names) -> list[dict[str, object]]:
-    """A row for every data set, with the paper's methods side by side. Each of our methods has a separate row."""
-    lines: dict[tuple[object, ...], dict[str, object]] = {}
-    for row in rows:
-        first = row.first
-        is_ours = first.method in spec.ours
-        key = (first.dataset, str(first.n_clusters), first.method if is_ours else "")
-        text = lines.setdefault(key, {"data set": f"{row.dataset}: {row.method}" if is_ours else row.dataset})
-        # The values of our methods are in the columns of the paper's own method, with which they compete.
-        label = names.method(spec.own or first.method) if is_ours else names.method(first.method)
-        if f"{label}: verdict" in text:
-            label += f", lambda {lam(first.lam)}"
-        text |= {f"{label}: {name}": words for name, words in (row.texts() | row.how()).items()}
-    return list(lines.values())
 
 
 def _starts(n_ok: int, n_all: int) -> str:
