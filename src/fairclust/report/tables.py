@@ -18,7 +18,7 @@ from fairclust.report.render import MISSING, lam, metric_label, number, percent,
 from fairclust.report.rows import VERDICTS, reasons_of
 from fairclust.report.selection import Spread, choose, describe, match_on
 from fairclust.report.table import Table
-from fairclust.report.verdicts import reported_lines, table_rows, verdict_frame
+from fairclust.report.verdicts import decimals_of, reported_lines, table_rows, verdict_frame
 
 _OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
 _HOW_TO_READ = (
@@ -94,11 +94,6 @@ def load_overview(path: Path) -> pd.DataFrame:
     return pd.read_csv(path).fillna({"setting": "", "note": ""})
 
 
-def decimals_of(line: Any) -> int:
-    """The printed decimals of the reported value in a line of verdicts; 0 if there is none."""
-    return 0 if pd.isna(line.decimals) else int(line.decimals)
-
-
 def best_of(line: Any) -> float:
     """The best start of a cost in a line of verdicts; NaN for other metrics, whose values may choose the setting."""
     is_cost = line.metric in COLUMNS and COLUMNS[line.metric].is_cost
@@ -107,7 +102,7 @@ def best_of(line: Any) -> float:
 
 def value_text(line: Any) -> str:
     """A line of verdicts as text: ours over the starts, and the reported value in brackets if there is one."""
-    column, printed = COLUMNS.get(line.metric), decimals_of(line)
+    column, printed = COLUMNS.get(line.metric), decimals_of(line.decimals)
     decimals = max(min(column.decimals, 4) if column else 0, printed)
     text = spread_text(line.mean, line.sd, decimals, best_of(line))
     if math.isnan(line.reported):
