@@ -17,14 +17,12 @@ class OutputError(ValueError):
     """A file must not or cannot be written; the message names the option and the file."""
 
 
-def check_outputs(
-    outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path], *, create: bool = False
-) -> None:
+def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path]) -> None:
     """Check, before any work starts, that every output can be written and is neither an input nor another output.
 
     `outputs` maps options to files (None is no output), and the input "-" is standard input. Files are the same if
     they are one file on the disk, through whatever links, and two new files also if their names differ only in case,
-    because some file systems take these as one. `create` says that missing folders will be created.
+    because some file systems take these as one.
     """
     read = {_identity(path): path for path in inputs}
     written: dict[object, str] = {_identity(1): "standard output"}
@@ -45,7 +43,7 @@ def check_outputs(
                 raise OutputError(
                     f"{option}: {path} is also the file of {other}. Fix: name two different files"
                 )
-        _check_place(option, path, create)
+        _check_place(option, path)
 
 
 def _identity(file: str | Path | int) -> tuple[int, int] | None:
@@ -57,17 +55,17 @@ def _identity(file: str | Path | int) -> tuple[int, int] | None:
     return None
 
 
-def _check_place(option: str, path: Path, create: bool) -> None:
+def _check_place(option: str, path: Path) -> None:
     """Check that a file can be written, by writing an empty one beside it."""
     if path.is_dir():
         raise OutputError(f"{option}: {path} is a folder. Fix: name a file in it, such as {path / 'name'}")
     real = Path(os.path.realpath(path))
-    if not real.parent.is_dir() and not create:
+    if not real.parent.is_dir():
         folder = real.parent if path.is_symlink() else path.parent
         raise OutputError(f"{option}: there is no folder {folder}. Fix: create it, or name another file")
     if path.exists() and not os.access(path, os.W_OK):
         raise OutputError(f"{option}: {path} is write-protected. Fix: name another file")
-    if _is_device(path) or not real.parent.is_dir():
+    if _is_device(path):
         return
     temporary = temporary_beside(real)
     try:

@@ -113,11 +113,10 @@ def test_the_names_in_a_record_of_other_results_are_not_believed(tmp_path, data)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "data"]
 
 
-def test_another_name_of_data_set_or_method_finds_the_cells(tmp_path, data):
+def test_another_name_of_a_method_finds_the_cells(tmp_path, data):
     first = run(tmp_path, data, block("ok"))
-    renamed = replace(block("ok"), method="renamed", dataset="new_name", states_of="toy")
-    again = run(tmp_path, data, renamed)
-    assert [{**row, "method": "odd", "dataset": "toy"} for row in again] == first
+    again = run(tmp_path, data, replace(block("ok"), method="renamed"))
+    assert [{**row, "method": "odd"} for row in again] == first
 
 
 def test_two_jobs_of_one_block_at_once_do_not_disturb_each_other(tmp_path, data):

@@ -81,7 +81,7 @@ def test_users_texts_are_drawn_as_they_are_and_a_rerun_writes_the_same_bytes(plo
     cells["counts"] = json.dumps({EVIL[0]: [3, 3, 3], EVIL[1]: [1, 1, 1]})
     cells["params"] = [json.dumps({"lam": lam, "a": f"{EVIL[0]} {lam}"}) for lam in cells.lam]
     title, formats = f"{EVIL[0]} {EVIL[2]}", ["png", "svg", *["pdf"] * (plot == "front")]
-    more = {"datasets": ["adult", "absent"], "n_clusters": [3], "options": {"labels": {"sse": EVIL[0]}}}
+    more = {"datasets": ["adult", "absent"], "n_clusters": [3]}
     for folder in ("a", "b"):
         given = spec(plot, title=title, **more)
         make_figure(material_of(cells, steps, names), given, None, tmp_path / folder / "f", formats)
@@ -184,11 +184,10 @@ def test_steps_are_those_of_the_lambda_asked_for(cells, steps):
 def test_terms_have_a_panel_for_each_name_even_if_it_is_not_recorded(cells, steps):
     found = sheet(
         "terms", cells, steps=steps, methods=["vfc_kmeans"], y=["nll", "clustering", "balance", "objective"],
-        options={"labels": {"clustering": "Inertia"}},
     )  # fmt: skip
     assert [axes.get_ylabel() for axes in found.panels if axes.lines] == [
         "NLL",
-        "Inertia",
+        "Clustering term",
         "Objective of the method",
     ]
     assert len(found.panels) == 4

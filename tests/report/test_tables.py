@@ -84,21 +84,13 @@ def test_the_csv_has_full_numbers(values, cells, tmp_path):
     assert pd.isna(found.loc[("town", "mine"), "verdict"])
 
 
-def test_methods_side_by_side(values, cells, tmp_path):
-    text = made(tmp_path, {**SPEC, "layout": "datasets"}, values, cells)
-    head = next(line for line in text.splitlines() if line.startswith("| data set"))
-    assert "| Own: SSE | Own: Fairness error |" in head and "| Rival: verdict" in head
-    (ours,) = [line for line in text.splitlines() if "Town: Mine (ours)" in line and line.startswith("|")]
-    assert "96.0 ± 1.4, best 95.0" in ours
-    assert r"\toprule" in (tmp_path / "t.tex").read_text()
-
-
-def test_two_lambdas_of_a_method_side_by_side(tmp_path):
+def test_two_lambdas_of_a_method(tmp_path):
     (tmp_path / "csv").mkdir()
     values = reported(tmp_path / "csv", "1,town,10,4,own,sse,100.0,", "1,town,10,8,own,sse,120.0,")
     cells = frame([*starts("own", [100.0], lam=4), *starts("own", [120.0], lam=8)])
-    text = made(tmp_path, {"layout": "datasets"}, values, cells)
+    text = made(tmp_path, {}, values, cells)
     assert "100.0 (100.0; 0.0 %)" in text and "120.0 (120.0; 0.0 %)" in text
+    assert r"\toprule" in (tmp_path / "t.tex").read_text()
 
 
 def test_a_table_without_any_cell_is_made(values, cells, tmp_path):

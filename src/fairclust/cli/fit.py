@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 
-from fairclust import methods
 from fairclust.chunks import ChunkTable
 from fairclust.cli import CommandError, in_chunks, raw_table
-from fairclust.cli.fitting import fit, parameters
+from fairclust.cli.fitting import fit, is_cosine, parameters, plain_kmeans
 from fairclust.cli.labels import labels_table, write_fit
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
-from fairclust.cli.results import Measured, Rows, as_text, counted, describe
+from fairclust.cli.results import Measured, Rows, as_text, describe, measure
 from fairclust.frame import as_directions
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
@@ -59,7 +58,7 @@ def run(args: argparse.Namespace) -> list[str]:
         with progress(f"fitting {cls.__name__}", expected=expected, notes=sizes, passes=passes):
             model, seconds, warned = fit(cls, params, rows.X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
-        scaled = raw_table.describe_scale(args.scale, unit=_is_cosine(model))
+        scaled = raw_table.describe_scale(args.scale, unit=is_cosine(model))
         result = describe(model, rows, scaled=scaled, notes=notes, seconds=seconds)
         result |= rows.write(model)
     return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
@@ -91,30 +90,22 @@ class _RowsInMemory:
         self.n_columns = raw.X.shape[1]
 
     def plain(self, model: Any) -> np.ndarray:
-        """Labels of k-means with as many starts as the fair fit. With fewer starts, fairness would look too cheap."""
-        starts, seed = getattr(model, "n_init", 1), self._params.get("random_state")
+        plain = plain_kmeans(model, self._params)
         with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
             warnings.simplefilter("ignore")
             if self.weights is not None:
-                plain = KMeans(model.n_clusters, n_init=starts, random_state=seed)
-                return plain.fit(_costed(self.X, model), sample_weight=self.weights).labels_
-            params = {"n_init": starts, "search": getattr(model, "search", False), "random_state": seed}
-            metric = {"metric": "cosine"} if _is_cosine(model) else {}
-            plain = methods.KMeans(model.n_clusters, **params, **metric)
+                weighted = KMeans(plain.n_clusters, n_init=plain.n_init, random_state=plain.random_state)
+                return weighted.fit(_costed(self.X, model), sample_weight=self.weights).labels_
             return plain.fit(self.X, sensitive_features=self._raw.crossed).labels_
 
     def measured(self, labels: np.ndarray, model: Any) -> Measured:
         raw, weights = self._raw, np.ones(len(labels)) if self.weights is None else self.weights
-        groups = {name: column.to_numpy(dtype=str) for name, column in raw.groups.items()}
         paid = weights * _row_costs(_costed(raw.X, model), labels, weights)
-        costs = {"all rows": float(paid.sum() / weights.sum())}
-        for name, of in groups.items():
-            for group in np.unique(of):
-                costs[f"{name} {group}"] = float(paid[of == group].sum() / weights[of == group].sum())
-        if len(groups) > 1:
-            groups[" & ".join(groups)] = raw.crossed
-        tables = {name: counted(labels, of, model.n_clusters, self.weights) for name, of in groups.items()}
-        return Measured(float(paid.sum()), tables, costs)
+        names, first, codes = np.unique(raw.crossed, return_index=True, return_inverse=True)
+        shape = (len(names), model.n_clusters)
+        cells = codes * model.n_clusters + labels
+        counts = np.bincount(cells, self.weights, minlength=shape[0] * shape[1]).reshape(shape)
+        return measure(raw.groups.iloc[first].set_axis(names), counts, np.bincount(codes, paid))
 
     def write(self, model: Any) -> dict[str, str]:
         raw, safe = self._raw, self._args.spreadsheet_safe
@@ -125,13 +116,9 @@ class _RowsInMemory:
         return write_fit(self._args, [table], saved, reasons=bool((raw.reasons != "").any()))
 
 
-def _is_cosine(model: Any) -> bool:
-    return getattr(model, "metric", None) == "cosine"
-
-
 def _costed(X: np.ndarray, model: Any) -> np.ndarray:
     """The rows as the model sees them, of which costs are computed."""
-    return as_directions(X) if _is_cosine(model) else X
+    return as_directions(X) if is_cosine(model) else X
 
 
 def _row_costs(X: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:

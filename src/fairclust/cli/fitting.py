@@ -88,6 +88,18 @@ def fit(
     return model, perf_counter() - begin, [str(item.message).splitlines()[0] for item in caught]
 
 
+def is_cosine(model: Any) -> bool:
+    """Whether a model compares rows by their angles."""
+    return getattr(model, "metric", None) == "cosine"
+
+
+def plain_kmeans(model: Any, params: dict[str, Any]) -> Any:
+    """k-means with as many starts as a fair fit with these parameters. With fewer, fairness would look too cheap."""
+    found = {"n_init": getattr(model, "n_init", 1), "search": getattr(model, "search", False)}
+    found |= {"metric": "cosine"} if is_cosine(model) else {}
+    return methods.KMeans(model.n_clusters, random_state=params.get("random_state"), **found)
+
+
 def fit_starts(
     cls: type, params: dict[str, Any], X: np.ndarray, groups: Any, starts: int
 ) -> tuple[Any, float, list[str]]:

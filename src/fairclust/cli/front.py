@@ -15,7 +15,6 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from fairclust import methods
 from fairclust.cli import CommandError, raw_table
 from fairclust.cli.fitting import Grid, fit, fit_starts, scored
-from fairclust.cli.labels import write_csv
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned, count
@@ -187,7 +186,8 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
 
 def _write(points: pd.DataFrame, paths: dict[str, Path], over_k: bool, said: list[str]) -> list[str]:
     """Write the CSV, and the picture if there is a path for it; return a line that names the files."""
-    write_csv(paths["csv"], points)
+    with atomic_write(paths["csv"]) as file:
+        points.to_csv(file, index=False)
     if "png" in paths:
         with atomic_write(paths["png"]) as file:
             _draw(points, over_k, said).savefig(file, format="png", dpi=150)

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from fairclust import methods
 from fairclust.chunks import ChunkError
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import opened
 from fairclust.cli import CommandError
+from fairclust.cli.fitting import plain_kmeans
 from fairclust.cli.labels import labels_table, write_fit
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import decided, possible, read_files
-from fairclust.cli.results import Measured, Rows
+from fairclust.cli.results import Measured, Rows, measure
 from fairclust.outputs import OutputError, check_outputs
 from fairclust.tables import TableError, TableModel, left_out_rows
 from fairclust.tables.chunked import ChunkedTable, prepare_chunks
@@ -104,28 +104,13 @@ class _RowsInChunks:
         self.notes = [*left_out_rows(found.reasons, args.missing), *found.decision.notes, *found.notes]
 
     def plain(self, model: Any) -> Any:
-        """Labels of k-means with as many starts as the fair fit."""
-        starts, seed = getattr(model, "n_init", 1), self._params.get("random_state")
-        search = getattr(model, "search", False)
-        plain = methods.KMeans(model.n_clusters, n_init=starts, search=search, random_state=seed)
         with progress("fitting k-means, to compare with"):
-            return plain.fit(replace(self.X, checkpoint=None)).labels_
+            return plain_kmeans(model, self._params).fit(replace(self.X, checkpoint=None)).labels_
 
     def measured(self, labels: Any, model: Any) -> Measured:
-        names, groups = np.array(list(self._found.groups.index)), self._found.groups
-        counts, costs = score_chunks(self.X, labels, names, model.n_clusters)
-        tables, paid = {}, {"all rows": float(costs.sum() / counts.sum())}
-        for column in groups:
-            values, codes = np.unique(groups[column].to_numpy(dtype=str), return_inverse=True)
-            table, of = np.zeros((len(values), model.n_clusters), np.int64), np.bincount(codes, costs)
-            np.add.at(table, codes, counts)
-            tables[column] = (values, table)
-            paid |= {
-                f"{column} {value}": cost for value, cost in zip(values, of / table.sum(axis=1), strict=True)
-            }
-        if len(tables) > 1:
-            tables[" & ".join(tables)] = (names, counts)
-        return Measured(float(costs.sum()), tables, {name: float(cost) for name, cost in paid.items()})
+        groups = self._found.groups
+        names = np.array(list(groups.index))
+        return measure(groups, *score_chunks(self.X, labels, names, model.n_clusters))
 
     def write(self, model: Any) -> dict[str, str]:
         found = self._found

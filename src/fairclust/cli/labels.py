@@ -78,9 +78,3 @@ def write_fit(
         model.save(args.save)
         written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
     return written
-
-
-def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV, completely or not at all."""
-    with atomic_write(path) as file:
-        table.to_csv(file, index=False)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 
 from fairclust.messages import shortened
 from fairclust.methods.price.fair_assignment import certificate_text
-from fairclust.metrics import balance, contingency, data_balance, delta
+from fairclust.metrics import balance, data_balance, delta
 from fairclust.metrics.table import METRICS
 
 # The metrics of a fit, each explained where it is printed.
@@ -46,15 +47,23 @@ class Measured:
         return _number(self.sse if name == "sse" else METRICS[name].function(self.groups[1]))
 
 
-def counted(
-    labels: np.ndarray, groups: np.ndarray, n_clusters: int, weights: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The names of groups, given as text of shape (n_rows,), and their counts, or sums of weights, in the clusters."""
-    names, codes = np.unique(groups, return_inverse=True)
-    if weights is not None:
-        sums = np.bincount(codes * n_clusters + labels, weights, len(names) * n_clusters)
-        return names, sums.reshape(len(names), n_clusters)
-    return names, contingency(labels, codes, n_clusters, len(names))
+def measure(groups: pd.DataFrame, counts: np.ndarray, costs: np.ndarray) -> Measured:
+    """What is reported, from the combinations of groups that occur: a row of `groups` for each, named by its index.
+
+    `counts` are their rows, or sums of weights, in the clusters, shape (n_combinations, n_clusters), and `costs` the
+    sums of their squared distances.
+    """
+    tables, paid = {}, {"all rows": float(costs.sum() / counts.sum())}
+    for column in groups:
+        values, codes = np.unique(groups[column].to_numpy(dtype=str), return_inverse=True)
+        table = np.zeros((len(values), counts.shape[1]), counts.dtype)
+        np.add.at(table, codes, counts)
+        tables[str(column)] = (values, table)
+        shares = np.bincount(codes, costs) / table.sum(axis=1)
+        paid |= {f"{column} {value}": float(cost) for value, cost in zip(values, shares, strict=True)}
+    if len(tables) > 1:
+        tables[" & ".join(tables)] = (np.array(list(groups.index)), counts)
+    return Measured(float(costs.sum()), tables, paid)
 
 
 class Rows(Protocol):

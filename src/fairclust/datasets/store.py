@@ -186,15 +186,13 @@ def _checked_card(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     return card, whole["digests"]
 
 
-def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
+def load_prepared(folder: str | Path) -> PreparedDataset:
     """Read what :func:`save_prepared` wrote.
 
     Parameters
     ----------
     folder : path
         The folder.
-    mmap : bool
-        Map the features read-only instead of loading them.
 
     Returns
     -------
@@ -223,7 +221,7 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
                     f"'{folder / file}' is damaged: its content is not what was written. "
                     f"Fix: delete the folder '{folder}' and run again"
                 )
-        X = np.load(folder / FEATURES, mmap_mode="r" if mmap else None, allow_pickle=False)
+        X = np.load(folder / FEATURES, allow_pickle=False)
         groups = np.load(folder / GROUPS, allow_pickle=False)
         truth = np.load(folder / TRUTH, allow_pickle=False) if TRUTH in digests else None
         W = load_graph(folder)[0] if GRAPH in digests else None

@@ -59,7 +59,6 @@ class Block:
     n_clusters: int
     grids: tuple[Grid, ...] = field(compare=False)  # a cell of several experiments is fitted once
     seed: int | None = None  # the only seed of this block; None if it has all
-    states_of: str = ""  # the earlier name of a renamed data set, on which its random states depend
 
     @property
     def name(self) -> str:
@@ -78,10 +77,8 @@ class Block:
     def cells(self) -> list[Cell]:
         """The cells without duplicates: settings in the order of the experiments, and the seeds of each setting."""
         found: dict[tuple[str, int], Cell] = {}
-        name = self.states_of or self.dataset
-        states = {
-            seed: derive_random_state(name, self.n_clusters, seed) for g in self.grids for seed in g.seeds
-        }
+        seeds = (seed for grid in self.grids for seed in grid.seeds)
+        states = {seed: derive_random_state(self.dataset, self.n_clusters, seed) for seed in seeds}
         for grid in self.grids:
             for params in grid.settings():
                 text = canonical_json(params)
@@ -159,10 +156,7 @@ def blocks_of(config: Config, papers: Iterable[str]) -> list[Block]:
         known = grids.setdefault((dataset, method, k), [])
         if grid not in known:
             known.append(grid)
-    return [
-        Block(*at, tuple(asked), states_of=config.datasets[at[0]].formerly or "")
-        for at, asked in grids.items()
-    ]
+    return [Block(*at, tuple(asked)) for at, asked in grids.items()]
 
 
 def plan_blocks(config: Config) -> list[Block]:
@@ -227,5 +221,4 @@ def count_cells(block: Block) -> int:
 def block_params(block: Block) -> dict[str, Any]:
     """What decides a block's cells, as plain data for digests."""
     grids = [{"params": dict(g.params), "axes": dict(g.axes), "seeds": list(g.seeds)} for g in block.grids]
-    earlier = {"states_of": block.states_of} if block.states_of else {}
-    return {"grids": grids, "seed": block.seed, **earlier}
+    return {"grids": grids, "seed": block.seed}

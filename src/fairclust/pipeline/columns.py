@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fairclust.metrics.registry import Direction
-from fairclust.metrics.table import METRICS
+from fairclust.metrics.table import METRICS, Scored, score_labels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,21 +73,10 @@ def of_columns(
 
     `numbers` are those of columns that are cut into ranges. For them `mean_deviation` is computed as well.
     """
-    # Imported here, so that callers who need only the names of this module do not wait for numba.
-    from fairclust.metrics.counts import contingency
-
-    tables = {
-        name: contingency(labels, codes, n_clusters, int(codes.max()) + 1) for name, codes in columns.items()
-    }
-    return {
-        name: {
-            metric: None if math.isnan(value := float(METRICS[metric].function(table))) else value
-            for metric in BY_COLUMN
-        }
-        | (
-            {OF_NUMBERS: METRICS[OF_NUMBERS].function(labels, sensitive_features=numbers[name])}
-            if name in numbers
-            else {}
-        )
-        for name, table in tables.items()
-    }
+    found = {}
+    for name, codes in columns.items():
+        own = {name: numbers[name]} if name in numbers else {}
+        scored = Scored(labels, codes, n_clusters=n_clusters, numbers=own)
+        values = score_labels(scored, [*BY_COLUMN, *([OF_NUMBERS] if own else [])])
+        found[name] = {metric: None if math.isnan(value) else value for metric, value in values.items()}
+    return found

@@ -124,9 +124,6 @@ class RunnableDataset(DatasetSpec):
 
     settings: dict[str, GridSpec] = Field(default_factory=dict)
     """Method to parameters, or axes of its grid, that differ on this data set."""
-    formerly: Name | None = Field(
-        default=None, description="Its name in earlier runs, so that its cells keep their random states."
-    )
 
 
 def _check_metrics(names: list[str]) -> list[str]:

@@ -92,9 +92,6 @@ class TableSpec(Strict):
 
     number: str = Field(description="The table's number: column `table` of the CSV of reported values.")
     title: str
-    layout: Literal["methods", "datasets"] = Field(
-        default="methods", description="A row for every method of a data set, or methods side by side."
-    )
     own: str = Field(
         default="", description="The paper's own method: relative times are in units of its time."
     )
@@ -143,7 +140,6 @@ class FigureSpec(Strict):
         description="Number of a table, whose reported values or choice of settings the figure shows.",
     )
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
-    options: dict[str, Option] = Field(default_factory=dict, description="Further arguments of the plot.")
 
 
 class ClaimSpec(Strict):

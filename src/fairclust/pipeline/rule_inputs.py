@@ -386,7 +386,7 @@ class RuleInputs:
         return digest_of(
             [
                 # As text, because keys that are numbers of columns cannot be sorted among names.
-                str(spec.model_dump(exclude_unset=True, exclude={"settings", "shown", "formerly"})),
+                str(spec.model_dump(exclude_unset=True, exclude={"settings", "shown"})),
                 {
                     name: source.model_dump(mode="json", exclude_unset=True)
                     for name, source in sources.items()

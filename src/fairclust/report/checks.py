@@ -1,8 +1,8 @@
 """Checks of claims: each check looks at one data set and one K and gives a verdict with its numbers.
 
-Every check takes the options `lam` (only this lambda), `settings` (method to parameters) and `metric`, which replaces
-the key `metrics`. Among the remaining settings, the one with the best mean of the metric represents its method. Starts
-that leave clusters empty do not count, see `Case.whole_cells`. A table is given by its name or by its number.
+Every check takes the options `lam` (only this lambda) and `settings` (method to parameters). Among the remaining
+settings, the one with the best mean of the metric represents its method. Starts that leave clusters empty do not count,
+see `Case.whole_cells`. A table is given by its name or by its number.
 """
 
 from __future__ import annotations
@@ -50,13 +50,19 @@ class Check:
     directions: tuple[str, str] = ("higher", "lower")  # what the option `direction` may be
 
 
-_COMMON_OPTIONS = ("lam", "settings", "metric")
-_NUMBERS = {"lam", "minus_lam", "factor", "tolerance", "at_most", "level", "tau", "power"}
+_COMMON_OPTIONS = ("lam", "settings")
+_NUMBERS = {"lam", "minus_lam", "factor", "tolerance", "level", "power"}
 """Options that are numbers."""
 _N_LEVELS = 9
 """Levels at which two fronts are compared."""
 _ALIKE = 0.01
 """Values of a fairness metric that differ by no more than this are about equal."""
+_SETTLED = 0.1
+"""A history has settled if it changes by at most this share of its range over the last quarter of the steps."""
+_SAME_ORDER = 0.8
+"""Kendall's tau from which on two orders count as the same: five values with one pair of neighbours swapped have it."""
+_SAME_POWER = 0.25
+"""A fitted power counts as the claimed one if it differs by at most this."""
 
 
 def compare(case: Case) -> Finding:
@@ -64,7 +70,7 @@ def compare(case: Case) -> Finding:
 
     With `equal`, the methods are compared where they are equal in that metric of fairness or of cost, on fronts that
     are interpolated between settings; `order` forms these fronts, by default the metric itself. config/README.md
-    describes the options. A comparison of times takes `programs_on`, as `faster` does.
+    describes the options.
     """
     first, *rivals = case.claim.methods
     there = replace(case, dataset=str(case.claim.options.get("other_dataset", case.dataset)))
@@ -82,27 +88,25 @@ def compare(case: Case) -> Finding:
 def never_rises(case: Case) -> Finding:
     """The objective never rises from one step to the next, in any fit of the methods.
 
-    Options: `tolerance` (relative rise that is ignored, default 1e-9), `column` (of the history, default objective).
+    Options: `tolerance` (relative rise that is ignored, default 1e-9).
     """
-    column, tolerance = str(case.claim.options.get("column", "objective")), case.number("tolerance", 1e-9)
-    rises = []
-    for history in case.histories([column]):
-        values = history[column].to_numpy(dtype=float)
+    tolerance, rises = case.number("tolerance", 1e-9), []
+    for history in case.histories(["objective"]):
+        values = history.objective.to_numpy(dtype=float)
         rise = np.diff(values) / np.maximum(np.abs(values[:-1]), np.finfo(float).tiny)
         rises.append(float(rise.max()))
     n_rises = sum(rise > tolerance for rise in rises)
     if not n_rises:
-        return HOLDS, f"{column} rises in none of {len(rises)} fits"
+        return HOLDS, f"objective rises in none of {len(rises)} fits"
     most = f"by at most {max(rises):.3g} of its value"
-    return FAILS, f"{column} rises in {n_rises} of {len(rises)} fits, {most}"
+    return FAILS, f"objective rises in {n_rises} of {len(rises)} fits, {most}"
 
 
 def settles(case: Case) -> Finding:
-    """The histories of fits settle: over the last quarter of the steps they change little.
+    """The histories of fits settle: over the last quarter of the steps they change little, by the mean over the fits.
 
-    Options: `columns` (of the history, needed); `at_most` (largest change over the last quarter of the steps, as a
-    share of the range over all steps, by its mean over the fits, default 0.1); or `first`: this column settles before
-    all others. It has settled after the last step at which it is off its final value by a fifth of its range.
+    Options: `columns` (of the history, needed), and `first`: this column settles before all others. It has settled
+    after the last step at which it is off its final value by a fifth of its range.
     """
     columns = [str(column) for column in case.claim.options["columns"]]
     changes, steps = [], []
@@ -119,11 +123,10 @@ def settles(case: Case) -> Finding:
         words = ", ".join(f"{column} {step:.0f}" for column, step in after.items())
         ok = [after[first] <= step for column, step in after.items() if column != first]
         return _of_booleans(ok), f"steps until they settle, mean over {len(steps)} fits: {words}"
-    at_most = case.number("at_most", 0.1)
     change = dict(zip(columns, np.mean(changes, axis=0), strict=True))
     words = ", ".join(f"{column} {share:.1%}" for column, share in change.items())
     what = "change over the last quarter of the steps, as a share of the range"
-    ok = [share <= at_most * HAIR for share in change.values()]
+    ok = [share <= _SETTLED * HAIR for share in change.values()]
     return _of_booleans(ok), f"{what}, in {len(changes)} fits: {words}"
 
 
@@ -166,28 +169,31 @@ def faster(case: Case) -> Finding:
 
 
 def spread_over_seeds(case: Case) -> Finding:
-    """The standard deviation over the starts is small.
+    """The standard deviation of the first method over the starts is at most `factor` times that of the second.
 
-    Options: `at_most` (largest share of the mean, for every method, default 0.05); or `factor`: the standard
-    deviation of the first method is at most this many times that of the second, over all lambdas that both ran.
+    It is pooled over all lambdas that both methods ran.
     """
-    metric = case.metrics[0]
-    if "factor" in case.claim.options:
-        return _compare_spreads(case, metric)
-    ok, words = [], []
-    for method in case.claim.methods:
-        found = choose_best(case.cells(method), metric).spread(metric)
-        if math.isnan(found.sd):
-            raise CannotTest(f"{case.name(method)} has {found.n} start(s) with a value")
-        ok.append(found.sd / abs(found.mean) <= case.number("at_most", 0.05) * HAIR)
-        words.append(f"{case.name(method)} {_text(found, metric)} ({found.n} starts)")
-    return _of_booleans(ok), f"{metric_label(metric)}: {', '.join(words)}"
+    metric, methods = case.metrics[0], case.claim.methods[:2]
+    by_lam = []
+    for method in methods:
+        settings = case.whole_cells(method).dropna(subset=metric).groupby("params")
+        variances = pd.DataFrame({"lam": settings.lam.first(), "variance": settings[metric].var()})
+        by_lam.append(variances.dropna(subset="variance").fillna({"lam": 0.0}).groupby("lam").variance.mean())
+    first, second = (one[one.index.isin(other.index)] for one, other in (by_lam, by_lam[::-1]))
+    if first.empty:
+        raise CannotTest("no lambda has two or more starts of both methods")
+    sds = [math.sqrt(float(one.mean())) for one in (first, second)]
+    decimals = COLUMNS[metric].decimals
+    words = [f"{case.name(method)} {number(sd, decimals)}" for method, sd in zip(methods, sds, strict=True)]
+    at = ", ".join(f"{lam:g}" for lam in first.index)
+    pooled = f"standard deviation of {metric_label(metric)}, pooled over lambda {at}: {', '.join(words)}"
+    return _of_booleans([sds[0] <= case.number("factor", 1.0) * sds[1] * HAIR]), pooled
 
 
 def same_order(case: Case) -> Finding:
     """The metric orders the methods of a table as the reported values do, measured by Kendall's tau.
 
-    Options: `table` (needed), `tau` (the claim holds from this value on, default 0.8, and in part above 0).
+    Options: `table` (needed). The claim holds from a tau of 0.8 on, and in part above 0.
     """
     material = case.material
     spec = table_of(case.claim.options["table"], material.tables)
@@ -211,16 +217,16 @@ def same_order(case: Case) -> Finding:
             raise CannotTest(f"fewer than two methods have a value of {metric_label(metric)}")
         tau = _tau(pairs, f"all methods have the same {metric_label(metric)}")
         words = f"{metric_label(metric)} of {len(pairs)} methods: tau = {tau:.2f}"
-        found.append((_of_tau(case, tau), words))
+        found.append((_of_tau(tau), words))
     return together(found)
 
 
 def trend(case: Case) -> Finding:
-    """The metric of every method rises or falls with x: the claim holds from Kendall's `tau` on, in part above 0.
+    """The metric of every method rises or falls with x: the claim holds from a Kendall's tau of 0.8 on.
 
-    x is the number of clusters, lambda or another metric over the settings of a method, or `sizes`, for which the
-    methods are points. With `power` p, the fitted power of x must be p within `tolerance`. config/README.md describes
-    the options.
+    It holds in part above 0. x is the number of clusters, lambda or another metric over the settings of a method, or
+    `sizes`, for which the methods are points. With `power` p, the fitted power of x must be p within 0.25.
+    config/README.md describes the options.
     """
     options, methods = case.claim.options, case.claim.methods
     metric, x = case.metrics[0], str(options["x"])
@@ -233,7 +239,7 @@ def trend(case: Case) -> Finding:
             verdict, more = _power(case, points, sign)
         else:
             tau = _tau(points, "all values are the same")
-            verdict, more = _of_tau(case, sign * tau), f"tau = {tau:.2f}"
+            verdict, more = _of_tau(sign * tau), f"tau = {tau:.2f}"
         shown = ", ".join(f"{y:.4g} at {at:,.4g}" for at, y in points)
         name = "" if x == "sizes" else f" of {case.name(of[0])}"
         gap = "Gap in " if "minus_lam" in options else ""
@@ -242,20 +248,17 @@ def trend(case: Case) -> Finding:
     return together(found)
 
 
-_OF_COMPARE = (
-    *("agg", "factor", "direction", "other_dataset", "equal", "level", "level_from", "table", "order"),
-    "programs_on",
-)
-_OF_TREND = ("x", "direction", "tau", "minus_lam", "sizes", "power", "tolerance")
+_OF_COMPARE = (*("agg", "factor", "direction", "other_dataset", "equal", "level_from", "table", "order"),)
+_OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
 CHECKS: Mapping[str, Check] = {
     "compare": Check(compare, _OF_COMPARE, 2),
-    "never_rises": Check(never_rises, ("tolerance", "column")),
-    "settles": Check(settles, ("columns", "at_most", "first"), needs=("columns",)),
+    "never_rises": Check(never_rises, ("tolerance",)),
+    "settles": Check(settles, ("columns", "first"), needs=("columns",)),
     "cannot_reach": Check(cannot_reach, ("level",), needs=("level",)),
     "reaches": Check(reaches, ("level",), needs=("level",)),
     "faster": Check(faster, ("factor", "programs_on"), 2),
-    "spread": Check(spread_over_seeds, ("at_most", "factor")),
-    "same_order": Check(same_order, ("table", "tau"), 0, ("table",)),
+    "spread": Check(spread_over_seeds, ("factor",), 2),
+    "same_order": Check(same_order, ("table",), 0, ("table",)),
     "trend": Check(trend, _OF_TREND, needs=("x", "direction"), directions=("rises", "falls")),
 }
 """Every check, under the name that papers' files use for it."""
@@ -300,10 +303,8 @@ def _validate_options(check: Check, claim: ClaimSpec, tables: Mapping[str, Table
         sizes_of(claim)
     if claim.check == "settles" and "first" in options and options["first"] not in options["columns"]:
         raise ClaimError(f"'first': {options['first']!r} is not one of `columns`")
-    if claim.check == "spread" and "factor" in options and len(claim.methods) < 2:
-        raise ClaimError("'factor' compares two methods, and the claim names one; name two")
-    if claim.check == "compare" and ("equal" in options) != bool({"level", "level_from"} & set(options)):
-        raise ClaimError("'equal' belongs to 'level' or 'level_from'")
+    if ("equal" in options) != ("level_from" in options):
+        raise ClaimError("'equal' belongs to 'level_from'")
     source = options.get("level_from", "both")
     if source not in ("reported", "both", "front"):
         raise ClaimError(f"level_from is {source!r} (known: reported, both, front)")
@@ -364,8 +365,6 @@ class _Pair:
     def _levels(self, ranges: list[tuple[float, float]], match: MatchSpec) -> list[float]:
         """The levels at which the methods are compared, from the best to the worst; `ranges` are those of `_range`."""
         case, equal = self.case, match.fairness
-        if "level" in case.claim.options:
-            return [case.number("level", 0.0)]
         source = case.claim.options["level_from"]
         if source == "reported":
             table = table_of(case.claim.options["table"], case.material.tables).number
@@ -440,27 +439,6 @@ def _range(cells: pd.DataFrame, metric: str) -> tuple[float, float]:
     return float(ends[best]), float(ends[worst])
 
 
-def _compare_spreads(case: Case, metric: str) -> Finding:
-    """Whether the first method has the smaller standard deviation, pooled over all lambdas that both methods ran."""
-    methods = case.claim.methods[:2]
-    by_lam = []
-    for method in methods:
-        settings = case.whole_cells(method).dropna(subset=metric).groupby("params")
-        variances = pd.DataFrame({"lam": settings.lam.first(), "variance": settings[metric].var()})
-        by_lam.append(variances.dropna(subset="variance").fillna({"lam": 0.0}).groupby("lam").variance.mean())
-    first, second = (one[one.index.isin(other.index)] for one, other in (by_lam, by_lam[::-1]))
-    if first.empty:
-        raise CannotTest("no lambda has two or more starts of both methods")
-    sds = [math.sqrt(float(one.mean())) for one in (first, second)]
-    decimals = COLUMNS[metric].decimals
-    words = [f"{case.name(method)} {number(sd, decimals)}" for method, sd in zip(methods, sds, strict=True)]
-    at = ", ".join(f"{lam:g}" for lam in first.index)
-    pooled = f"standard deviation of {metric_label(metric)}, pooled over lambda {at}"
-    return _of_booleans(
-        [sds[0] <= case.number("factor", 1.0) * sds[1] * HAIR]
-    ), f"{pooled}: {', '.join(words)}"
-
-
 def _points(case: Case, methods: Iterable[str], x: str, metric: str) -> list[tuple[float, float]]:
     """The points (x, mean of the metric) of a trend, sorted by x; only finite ones."""
     found: list[tuple[float, float]] = []
@@ -495,8 +473,8 @@ def _tau(points: list[tuple[float, float]], why_not: str) -> float:
     return tau
 
 
-def _of_tau(case: Case, tau: float) -> str:
-    return HOLDS if tau >= case.number("tau", 0.8) / HAIR else IN_PART if tau > 0 else FAILS
+def _of_tau(tau: float) -> str:
+    return HOLDS if tau >= _SAME_ORDER / HAIR else IN_PART if tau > 0 else FAILS
 
 
 def _power(case: Case, points: list[tuple[float, float]], sign: int) -> Finding:
@@ -507,7 +485,7 @@ def _power(case: Case, points: list[tuple[float, float]], sign: int) -> Finding:
     slope = float(np.polyfit(x, y, 1)[0])
     wanted = case.number("power", 0.5) * sign
     words = f"slope {slope:.2f}, {wanted:g} asked"
-    if abs(slope - wanted) <= case.number("tolerance", 0.25) * HAIR:
+    if abs(slope - wanted) <= _SAME_POWER * HAIR:
         return HOLDS, words
     return (IN_PART if slope * wanted > 0 else FAILS), words
 

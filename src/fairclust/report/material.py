@@ -158,8 +158,8 @@ def number_of(claim: ClaimSpec, option: str, default: float = math.nan) -> float
 
 
 def metrics_of(claim: ClaimSpec) -> list[str]:
-    """The metrics of a claim: its key, its option, or the sum of squares."""
-    return list(claim.metrics) or [str(claim.options.get("metric", "sse"))]
+    """The metrics of a claim, or else the sum of squares."""
+    return list(claim.metrics) or ["sse"]
 
 
 def table_of(table: Any, tables: Mapping[str, TableSpec]) -> TableSpec:

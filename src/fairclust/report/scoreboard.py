@@ -15,8 +15,8 @@ from fairclust.report.claims import count_claims, load_claims
 from fairclust.report.render import MISSING, lam, metric_label
 from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, reasons_of
 from fairclust.report.table import Table, texts
-from fairclust.report.tables import decimals_of, value_text
-from fairclust.report.verdicts import ROW_KEY, load_verdicts
+from fairclust.report.tables import value_text
+from fairclust.report.verdicts import ROW_KEY, decimals_of, load_verdicts
 
 _OF_PAPER = ("impossible", "unpublished", "not run")
 """Verdicts of rows in which nothing could be compared; their kind of comparison is shown as 'not compared'."""
@@ -66,7 +66,7 @@ def _of_value(value: Any) -> str:
         return "reproduced" if value.agrees == "yes" else "reached by a start"
     if value.verdict == "as the published program" or value.agrees == "no":
         return str(value.verdict)
-    near = is_near(value.metric, value.reported, decimals_of(value), value.mean)
+    near = is_near(value.metric, value.reported, decimals_of(value.decimals), value.mean)
     return "another optimum" if near else "not reproduced"
 
 

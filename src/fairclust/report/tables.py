@@ -18,7 +18,7 @@ from fairclust.report.render import MISSING, lam, metric_label, number, percent,
 from fairclust.report.rows import VERDICTS, reasons_of
 from fairclust.report.selection import Spread, choose, describe, match_on
 from fairclust.report.table import Table
-from fairclust.report.verdicts import reported_lines, table_rows, verdict_frame
+from fairclust.report.verdicts import decimals_of, reported_lines, table_rows, verdict_frame
 
 _OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
 _HOW_TO_READ = (
@@ -43,10 +43,9 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
         reported_lines(verdicts).to_csv(file, index=False)
     rows = [TableRow(of, names) for _, of in verdicts.groupby("row", sort=False)]
-    layout = _by_method if spec.layout == "methods" else _by_dataset
     table = Table.of_records(
         f"{material.title}, {table_name(spec.number)}: {spec.title}, reported and reproduced",
-        layout(rows, spec, names),
+        _shown(rows),
         notes=_notes(rows, spec, reported, names),
     )
     table.write(stem, pd.DataFrame([row.numbers() for row in rows]))
@@ -95,11 +94,6 @@ def load_overview(path: Path) -> pd.DataFrame:
     return pd.read_csv(path).fillna({"setting": "", "note": ""})
 
 
-def decimals_of(line: Any) -> int:
-    """The printed decimals of the reported value in a line of verdicts; 0 if there is none."""
-    return 0 if pd.isna(line.decimals) else int(line.decimals)
-
-
 def best_of(line: Any) -> float:
     """The best start of a cost in a line of verdicts; NaN for other metrics, whose values may choose the setting."""
     is_cost = line.metric in COLUMNS and COLUMNS[line.metric].is_cost
@@ -108,7 +102,7 @@ def best_of(line: Any) -> float:
 
 def value_text(line: Any) -> str:
     """A line of verdicts as text: ours over the starts, and the reported value in brackets if there is one."""
-    column, printed = COLUMNS.get(line.metric), decimals_of(line)
+    column, printed = COLUMNS.get(line.metric), decimals_of(line.decimals)
     decimals = max(min(column.decimals, 4) if column else 0, printed)
     text = spread_text(line.mean, line.sd, decimals, best_of(line))
     if math.isnan(line.reported):
@@ -195,8 +189,8 @@ class TableRow:
         return found | {"reason": "; ".join(self.reasons), "note": first.row_note}
 
 
-def _by_method(rows: Sequence[TableRow], spec: TableSpec, names: Names) -> list[dict[str, object]]:
-    """A row for every method of a data set."""
+def _shown(rows: Sequence[TableRow]) -> list[dict[str, object]]:
+    """The rows as texts by column."""
     several = len({row.first.n_clusters for row in rows}) > 1
     shown, head = [], {"data set": None} | ({"K": None} if several else {}) | {"method": None}
     head |= {name: None for row in rows for name in row.texts()}
@@ -210,22 +204,6 @@ def _by_method(rows: Sequence[TableRow], spec: TableSpec, names: Names) -> list[
             text["K"] = row.first.n_clusters
         shown.append(text | row.texts() | row.how())
     return shown
-
-
-def _by_dataset(rows: Sequence[TableRow], spec: TableSpec, names: Names) -> list[dict[str, object]]:
-    """A row for every data set, with the paper's methods side by side. Each of our methods has a separate row."""
-    lines: dict[tuple[object, ...], dict[str, object]] = {}
-    for row in rows:
-        first = row.first
-        is_ours = first.method in spec.ours
-        key = (first.dataset, str(first.n_clusters), first.method if is_ours else "")
-        text = lines.setdefault(key, {"data set": f"{row.dataset}: {row.method}" if is_ours else row.dataset})
-        # The values of our methods are in the columns of the paper's own method, with which they compete.
-        label = names.method(spec.own or first.method) if is_ours else names.method(first.method)
-        if f"{label}: verdict" in text:
-            label += f", lambda {lam(first.lam)}"
-        text |= {f"{label}: {name}": words for name, words in (row.texts() | row.how()).items()}
-    return list(lines.values())
 
 
 def _starts(n_ok: int, n_all: int) -> str:

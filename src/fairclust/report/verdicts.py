@@ -196,7 +196,7 @@ class _Part:
             kind, choice = self._chosen(name, lam, of=method)
             if name == method or choice.n_all:
                 found = [
-                    Value(str(v.metric), float(v.value), _decimals(v.decimals), note=str(v.note))
+                    Value(str(v.metric), float(v.value), decimals_of(v.decimals), note=str(v.note))
                     for v in values.itertuples()
                 ]
                 role, every = "paper" if name == method else "variant", tuple(chain(*runs))
@@ -238,7 +238,7 @@ class _Part:
             found.append(value)
             if pd.isna(line.value):
                 continue
-            value.reported, value.decimals = float(line.value), _decimals(line.decimals)
+            value.reported, value.decimals = float(line.value), decimals_of(line.decimals)
             column = OF_DATA.get(value.metric, value.metric)
             counts = self.cells[column].dropna() if column in self.cells else pd.Series(dtype=float)
             if counts.empty:
@@ -382,7 +382,8 @@ class _Part:
             row.say(f"{control} has these values too, so the row says nothing about this method")
 
 
-def _decimals(value: object) -> int:
+def decimals_of(value: object) -> int:
+    """Printed decimals as an integer; 0 if there are none."""
     return 0 if pd.isna(value) else int(value)  # type: ignore[call-overload]
 
 

@@ -21,7 +21,7 @@ from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.stored import Stored
 from fairclust.tables import notes
-from fairclust.tables.columns import MAX_CATEGORIES, Column, is_number, to_number, understand
+from fairclust.tables.columns import MAX_CATEGORIES, Column, numbers, understand
 from fairclust.tables.groups import cross, find_ranges, group_columns
 from fairclust.tables.text import TableError
 from fairclust.tables.values import as_text, factor
@@ -230,16 +230,14 @@ def _as_number(column: pd.Series, thousands: str | None, decimal: str) -> pd.Ser
 
 
 def _converted(column: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
-    if pd.api.types.is_numeric_dtype(column):
-        return column.astype(float)
-    text = column.dropna().astype(str).str.strip()
-    strange = text[~is_number(text, thousands, decimal)]
+    found = numbers(column, thousands, decimal)
+    strange = column[found.isna() & column.notna()].astype(str).str.strip()
     if len(strange):
         raise TableError(
             f"column {column.name!r} has {len(strange):,} cells that are not numbers, the first is "
             f"{shortened(repr(strange.iloc[0]))} in data row {strange.index[0] + 1:,}"
         )
-    return to_number(text, thousands, decimal).astype(float).reindex(column.index)
+    return found
 
 
 def as_categories(frame: pd.DataFrame) -> pd.DataFrame:

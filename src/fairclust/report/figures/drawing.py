@@ -49,10 +49,10 @@ def column_label(name: str) -> str:
     return COLUMNS[name].label if name in COLUMNS else STEP_LABELS.get(name, name)
 
 
-def with_direction(name: str) -> str:
-    """A column's name for an axis, and which values are better."""
+def axis_label(name: str) -> str:
+    """A column's name for an axis, and which values are better, escaped for matplotlib."""
     direction = COLUMNS[name].direction if name in COLUMNS else "none"
-    return column_label(name) + (f" ({direction} is better)" if direction != "none" else "")
+    return in_figure(column_label(name) + (f" ({direction} is better)" if direction != "none" else ""))
 
 
 def count_starts(cells: pd.DataFrame) -> str:
@@ -173,15 +173,6 @@ class FigureData(Material):
     def look(self, method: str) -> tuple[str, str]:
         """Colour and mark of a method."""
         return in_matplotlib(self.names.look(method))
-
-    def option(self, name: str, default: Any) -> Any:
-        """A value of the figure's `options`."""
-        return self.spec.options.get(name, default)
-
-    def label(self, name: str, *, direction: bool = True) -> str:
-        """The label of a metric or term on an axis, as the figure's `labels` give it, escaped for matplotlib."""
-        given = dict(self.option("labels", {})).get(name)
-        return in_figure(str(given or (with_direction(name) if direction else column_label(name))))
 
     def panels(
         self, *, ks: bool = True, first_k: bool = False, methods: bool = False, ys: Sequence[str] = ("",)

@@ -16,6 +16,7 @@ from fairclust.report.figures.drawing import (
     FigureData,
     Panel,
     Sheet,
+    axis_label,
     few_ticks,
     finite,
     note_starts,
@@ -64,7 +65,7 @@ def _draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) ->
         return
     is_cost = x in COLUMNS and COLUMNS[x].is_cost
     found = means_front(ok, x, y, material.reported_points(panel.dataset, panel.k, x, y))
-    limit = _cost_limit(found.points) if is_cost and not material.option("whole", False) else np.inf
+    limit = _cost_limit(found.points) if is_cost else np.inf
     methods = material.methods(ok)
     for number, method in enumerate(methods):
         points = found.points[found.points.method == method]
@@ -101,13 +102,9 @@ def _draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) ->
                 markeredgewidth=1.5,
             )  # fmt: skip
             sheet.note("hollow: reported by the paper")
-    axes.set_xlabel(material.label(x))
-    axes.set_ylabel(material.label(y))
+    axes.set_xlabel(axis_label(x))
+    axes.set_ylabel(axis_label(y))
     few_ticks(axes)
-    if "x" in str(material.option("log", "")):
-        axes.set_xscale("log")
-    if "y" in str(material.option("log", "")):
-        axes.set_yscale("log")
     note_starts(sheet, cells, ok, "marks")
 
 
@@ -172,8 +169,8 @@ def _draw_band_of_settings(material: FigureData, axes: Axes, ok: pd.DataFrame, y
             in_figure(names[str(point.params)]), (point.x, point.y), textcoords="offset points", xytext=(4, 3),
             fontsize=6, color=SOFT,
         )  # fmt: skip
-    axes.set_xlabel(material.label(x))
-    axes.set_ylabel(material.label(y))
+    axes.set_xlabel(axis_label(x))
+    axes.set_ylabel(axis_label(y))
     few_ticks(axes)
 
 

@@ -15,6 +15,7 @@ from fairclust.report.figures.drawing import (
     Panel,
     Sheet,
     at_lam,
+    axis_label,
     column_label,
     draw_band,
     few_ticks,
@@ -88,7 +89,7 @@ def plot_cost_by_k(material: FigureData) -> Sheet:
             )
             sheet.legend.setdefault(f"λ = {lam:g}", line)
         axes.set_xlabel("K")
-        axes.set_ylabel(material.label(y))
+        axes.set_ylabel(axis_label(y))
         few_ticks(axes, whole_x=True)
         note_starts(sheet, panel.cells, ok)
     return sheet
@@ -143,7 +144,7 @@ def _draw_lines(
     if not drawn:
         sheet.say(axes, why_empty(cells, (y,)))
         return drawn
-    axes.set_ylabel(material.label(y))
+    axes.set_ylabel(axis_label(y))
     if y not in _WITHOUT_ZERO:
         axes.set_ylim(bottom=0)
     note_starts(sheet, cells, pd.concat(drawn))

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
+from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
     FigureData,
     Sheet,
@@ -57,6 +58,6 @@ def _draw_steps(material: FigureData, sheet: Sheet, axes: Axes, cells: pd.DataFr
         axes.plot(line.step, line[y].astype(float), color=colour, alpha=0.55, linewidth=1, **style)
     lam = ok.lam.iloc[0]
     axes.set_xlabel("step" + (f", λ = {lam:g}" if pd.notna(lam) else ""))
-    axes.set_ylabel(material.label(y, direction=False))
+    axes.set_ylabel(in_figure(column_label(y)))
     few_ticks(axes, whole_x=True)
     sheet.note(f"lines: {count_starts(ok)}")
