@@ -13,8 +13,8 @@ from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.frame import typical_distance
 from fairclust.group_encoding import encode_groups
 
-# The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision. A million rows
-# of 256 features are fitted within 3 GiB with it, and took 5 GiB when the sample was all of them.
+# The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision. A fit of a
+# million rows of 256 features took 5 GiB when all of them were in the sample.
 SAMPLE_ROWS, _SAMPLE_NUMBERS = 1 << 22, 1 << 26
 # The square of a larger number, or the sum of many such squares, is not finite even in double precision, and the square
 # of its inverse is zero.

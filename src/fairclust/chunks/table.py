@@ -126,7 +126,10 @@ def open_chunks(
         less than 1, there is no Dask cluster at the given address, or `labels` or `checkpoint` is a file that is read
         or may be read, or cannot be written. A fit raises it if a file has changed since.
     """
-    for name, number in (("chunk_rows", chunk_rows), ("sample_rows", 1 if sample_rows is None else sample_rows)):
+    for name, number in (
+        ("chunk_rows", chunk_rows),
+        ("sample_rows", 1 if sample_rows is None else sample_rows),
+    ):
         if not isinstance(number, Integral) or number < 1:
             raise ChunkError(f"{name}={number!r} is not a number of rows: pass a whole number of at least 1")
     engine = _engine(client, X)

@@ -43,7 +43,7 @@ from fairclust.methods.price.steps import ROUGH, approach, price_step
 from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
-from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
+from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import PARENTS, Moves, alike, breathe, cross, n_split, plain_run, plain_search
 
@@ -466,7 +466,11 @@ class PriceFairKMeans(PrototypeClusterer):
                 runs.sort(key=_rough_rank)
                 chosen = runs[:n_runs] if choose is None else choose(runs)
                 begun = [(run.prototypes, run.last.state) for run in chosen]
-        runs = [self._run(points, criterion, *start, self.max_iter) for start in begun]
+        runs = []
+        for start in begun:
+            # The cheapest rough run comes first, and most others need a few steps only to show that they are dearer.
+            target = min((run.last.objective for run in runs), default=np.inf)
+            runs.append(self._run(points, criterion, *start, self.max_iter, target=target))
         if search is None:
             # There is one start if the plain clusterings of all starts are alike.
             n_starts = self.n_init if len(starts) == 1 and isinstance(self.init, str) else len(runs)
@@ -482,8 +486,9 @@ class PriceFairKMeans(PrototypeClusterer):
         n_steps: int,
         *,
         rough: bool = False,
+        target: float = np.inf,
     ) -> Run:
-        kind = self._priced(criterion, multipliers, rough=rough)
+        kind = self._priced(criterion, multipliers, rough=rough, target=target)
         return alternate(kind, points, start, max_iter=n_steps, verbose=self.verbose)
 
     def _priced(
@@ -493,10 +498,13 @@ class PriceFairKMeans(PrototypeClusterer):
         *,
         rough: bool = False,
         tol: float | None = None,
+        target: float = np.inf,
     ) -> Alternation[Any]:
         """Assignments by prices and new centres in turn. The first prices are searched for from `multipliers`."""
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
-        return Alternation(step, self._update, partial(judge_fall, tol=self.tol if tol is None else tol))
+        return Alternation(
+            step, self._update, partial(judge_fall, tol=self.tol if tol is None else tol, target=target)
+        )
 
     def _best(
         self,
@@ -559,6 +567,11 @@ class PriceFairKMeans(PrototypeClusterer):
             if best is not None and run.last.objective >= best[0] * (1 - least_saving):
                 # The objective is a lower bound on the cost of this run, so it cannot be cheaper.
                 continue
+            if run.verdict == HOPELESS:
+                # With few points, its labels may be cheaper although its prices are not.
+                kind = self._priced(criterion, None)
+                begun = run._replace(verdict="")
+                run = alternate(kind, points, run.prototypes, max_iter=self.max_iter, begun=begun)
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
             # The lower bound alone is not enough, because it is too low for prices that are far from optimal.
