@@ -186,3 +186,18 @@ def test_a_run_that_stopped_early_goes_on_if_its_labels_may_be_the_cheapest(monk
         model = PriceFairKMeans(6, tolerance=0.1, n_init=10, search=False, random_state=seed)
         assert model.fit(X, sensitive_features=groups).converged_
     assert any(went_on)
+
+
+def test_equal_rows_change_neither_bounds_nor_cost(monkeypatch):
+    """The search takes steps on one point for all equal rows, and ends with steps on all rows."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(8, size=(4000, 2)).astype(float)
+    groups = (rng.random(4000) < 0.2 + 0.05 * X[:, 0]).astype(int)
+    for bounds in ({"tolerance": 0.0}, {"min_balance": 0.4, "size_min": 300, "size_max": 700}):
+        costs = []
+        for many in (np.inf, 2.0):
+            monkeypatch.setattr("fairclust.kernels.points._MANY_EQUAL", many)
+            model = PriceFairKMeans(8, random_state=0, **bounds).fit(X, sensitive_features=groups)
+            assert model.violation_ < 1 and model.converged_
+            costs.append(model.cost_)
+        assert costs[1] <= 1.005 * costs[0]

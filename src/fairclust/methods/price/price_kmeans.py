@@ -324,7 +324,8 @@ class PriceFairKMeans(PrototypeClusterer):
     ) -> None:
         """Fit points in memory with the groups `codes`, see `_criterion` for `order`, or in chunks."""
         points, rng = rows.points, check_random_state(self.random_state)
-        criterion_of = partial(self._criterion, order=order, weighted=points.weights is not None)
+        unit = None if points.weights is None else self._unit
+        criterion_of = partial(self._criterion, order=order, unit=unit)
         # A fit without a budget has no tolerance to report, and one that goes on from a checkpoint no spread, so the
         # attributes of an earlier fit are removed.
         for stated in ("tolerance_", "tolerance_bound_", "spread_", "n_finished_"):
@@ -390,15 +391,16 @@ class PriceFairKMeans(PrototypeClusterer):
         *,
         n_clusters: int | None = None,
         order: np.ndarray | None = None,
-        weighted: bool = False,
+        unit: float | None = None,
         **instead: Any,
     ) -> Criterion:
         """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds.
 
         For another number of clusters than the user's, bounds on sizes become multiples of the mean size. `order`, if
-        given, has the positions in `groups_` of the groups that the sizes belong to.
+        given, has the positions in `groups_` of the groups that the sizes belong to. Sizes that are sums of weights are
+        in this `unit`.
         """
-        asked, unit = self._asked()._replace(**instead), self._unit if weighted else None
+        asked = self._asked()._replace(**instead)
         sensitive = self._sensitive
         if n_clusters is not None:
             share = self.n_clusters / (float(sizes.sum()) * (unit or 1.0))
@@ -450,19 +452,22 @@ class PriceFairKMeans(PrototypeClusterer):
         criterion: Criterion,
         starts: Sequence[Prototypes],
         search: Callable[[Sequence[Run]], list[Run]] | None = None,
+        coarse: tuple[TiledPoints, Criterion] | None = None,
     ) -> list[Run]:
         """Run the alternation from all starts. Returns at most the three cheapest runs, the cheapest first.
 
         A few steps with rough prices tell good starts from bad ones. Only the cheapest runs continue after them, or
-        those that `search` finds from these.
+        those that `search` finds from these. Steps with rough prices are those of the points and bounds `coarse`, if
+        they are given.
         """
+        rough_points, rough_bounds = coarse or (points, criterion)
         begun: list[tuple[Prototypes, Any]] = [(start, None) for start in starts]
         if points.lists is not None:
             begun = [approach(points, criterion, self._update, start) for start in starts]
         for n_steps, n_runs, choose in (*_FIRST_ROUND, None), (*_SECOND_ROUND, search):
             if choose is not None or len(begun) > n_runs:
                 steps = min(n_steps, self.max_iter)
-                runs = [self._run(points, criterion, *start, steps, rough=True) for start in begun]
+                runs = [self._run(rough_points, rough_bounds, *start, steps, rough=True) for start in begun]
                 runs.sort(key=_rough_rank)
                 chosen = runs[:n_runs] if choose is None else choose(runs)
                 begun = [(run.prototypes, run.last.state) for run in chosen]
@@ -518,8 +523,14 @@ class PriceFairKMeans(PrototypeClusterer):
 
         `criterion_of` is called as `_criterion`, for other numbers of clusters.
         """
-        search = self._search(points, criterion_of, rng) if self._searches else None
-        return self._cheapest(points, criterion, self._runs(points, criterion, starts, search))
+        coarse = points, criterion
+        joined = points.of_distinct_rows() if len(starts) > 1 and points.lists is None else None
+        if joined is not None:
+            few, unit = joined
+            criterion_of = partial(criterion_of, unit=unit)
+            coarse = few, criterion_of(few.group_sizes)
+        search = self._search(coarse[0], criterion_of, rng) if self._searches else None
+        return self._cheapest(points, criterion, self._runs(points, criterion, starts, search, coarse))
 
     def _search(
         self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
