@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,7 +39,7 @@ from fairclust.methods.price.fair_assignment import (
 from fairclust.methods.price.loose_labels import Labels, loose_labels
 from fairclust.methods.price.prices import Prices, temperature_unit
 from fairclust.methods.price.rounding import round_prices
-from fairclust.methods.price.steps import ROUGH, approach, price_step
+from fairclust.methods.price.steps import ROUGH, approach, price_step, rough_level
 from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
@@ -75,6 +75,18 @@ _LARGE_GAP, _PER_CELL = 0.05, 50
 # With at least this many points for each cell it also warns if the gap is more than 1.
 _FEW_PER_CELL = 10
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
+
+
+class Coarse(NamedTuple):
+    """Points, bounds and the temperature of steps with rough prices."""
+
+    points: TiledPoints
+    criterion: Criterion
+    level: float = 0.0
+
+    def at(self, start: Prototypes) -> Coarse:
+        """The same with a temperature."""
+        return self._replace(level=rough_level(self.points, self.criterion, start))
 
 
 @dataclass(eq=False, repr=False)
@@ -451,23 +463,21 @@ class PriceFairKMeans(PrototypeClusterer):
         points: TiledPoints,
         criterion: Criterion,
         starts: Sequence[Prototypes],
+        coarse: Coarse,
         search: Callable[[Sequence[Run]], list[Run]] | None = None,
-        coarse: tuple[TiledPoints, Criterion] | None = None,
     ) -> list[Run]:
         """Run the alternation from all starts. Returns at most the three cheapest runs, the cheapest first.
 
         A few steps with rough prices tell good starts from bad ones. Only the cheapest runs continue after them, or
-        those that `search` finds from these. Steps with rough prices are those of the points and bounds `coarse`, if
-        they are given.
+        those that `search` finds from these.
         """
-        rough_points, rough_bounds = coarse or (points, criterion)
         begun: list[tuple[Prototypes, Any]] = [(start, None) for start in starts]
         if points.lists is not None:
             begun = [approach(points, criterion, self._update, start) for start in starts]
         for n_steps, n_runs, choose in (*_FIRST_ROUND, None), (*_SECOND_ROUND, search):
             if choose is not None or len(begun) > n_runs:
                 steps = min(n_steps, self.max_iter)
-                runs = [self._run(rough_points, rough_bounds, *start, steps, rough=True) for start in begun]
+                runs = [self._run(*coarse[:2], *start, steps, rough=coarse.level) for start in begun]
                 runs.sort(key=_rough_rank)
                 chosen = runs[:n_runs] if choose is None else choose(runs)
                 begun = [(run.prototypes, run.last.state) for run in chosen]
@@ -490,7 +500,7 @@ class PriceFairKMeans(PrototypeClusterer):
         multipliers: np.ndarray | None,
         n_steps: int,
         *,
-        rough: bool = False,
+        rough: float = 0.0,
         target: float = np.inf,
     ) -> Run:
         kind = self._priced(criterion, multipliers, rough=rough, target=target)
@@ -501,7 +511,7 @@ class PriceFairKMeans(PrototypeClusterer):
         criterion: Criterion,
         multipliers: np.ndarray | None,
         *,
-        rough: bool = False,
+        rough: float = 0.0,
         tol: float | None = None,
         target: float = np.inf,
     ) -> Alternation[Any]:
@@ -523,20 +533,22 @@ class PriceFairKMeans(PrototypeClusterer):
 
         `criterion_of` is called as `_criterion`, for other numbers of clusters.
         """
-        coarse = points, criterion
-        joined = points.of_distinct_rows() if len(starts) > 1 and points.lists is None else None
-        if joined is not None:
-            few, unit = joined
-            criterion_of = partial(criterion_of, unit=unit)
-            coarse = few, criterion_of(few.group_sizes)
-        search = self._search(coarse[0], criterion_of, rng) if self._searches else None
-        return self._cheapest(points, criterion, self._runs(points, criterion, starts, search, coarse))
+        coarse = Coarse(points, criterion)
+        if len(starts) > 1:
+            joined = points.of_distinct_rows() if points.lists is None else None
+            if joined is not None:
+                few, unit = joined
+                criterion_of = partial(criterion_of, unit=unit)
+                coarse = Coarse(few, criterion_of(few.group_sizes))
+            coarse = coarse.at(starts[0])
+        search = self._search(coarse, criterion_of, rng) if self._searches else None
+        return self._cheapest(points, criterion, self._runs(points, criterion, starts, coarse, search))
 
     def _search(
-        self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
+        self, coarse: Coarse, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
     ) -> Callable[[Sequence[Run]], list[Run]]:
         """A function that takes rough runs and returns better ones, the cheapest first."""
-        work = Work(extra=_SEARCH_WORK)
+        work, points = Work(extra=_SEARCH_WORK), coarse.points
         criteria = {
             n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work)
             for n in {self.n_clusters, *n_split(points)}
@@ -548,7 +560,7 @@ class PriceFairKMeans(PrototypeClusterer):
             if self.metric == COSINE:
                 # The centres of a split cluster are not quite as long as one.
                 start = Prototypes(normalize(start.centers))
-            kind = self._priced(criterion, multipliers, rough=True, tol=tol)
+            kind = self._priced(criterion, multipliers, rough=coarse.level, tol=tol)
             return alternate(kind, points, start, max_iter=steps)
 
         moves = Moves(run, _rough_rank, work.is_done)
@@ -615,7 +627,8 @@ class PriceFairKMeans(PrototypeClusterer):
         def clustering(tolerance: float | None, work: Work) -> Attempt:
             nonlocal starts
             criterion = replace(criterion_of(tolerance=tolerance), work=work)
-            runs = self._runs(points, criterion, starts)
+            coarse = Coarse(points, criterion).at(starts[0])
+            runs = self._runs(points, criterion, starts, coarse)
             # The final centres for one tolerance are good starts for the next.
             starts = [run.prototypes for run in runs]
             run, found = self._cheapest(points, criterion, runs)
