@@ -33,7 +33,6 @@ from fairclust import KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import ChunkTable
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.sources import CHUNK_ROWS, Values
-from fairclust.chunks.survey import SAMPLE_ROWS
 from fairclust.metrics import contingency
 from measuring import SEED, apart, tell, write_csv
 
@@ -143,7 +142,7 @@ def table_of(folder: Path | None, rows: int, labels: str, workers: int | None) -
     """
     if folder is None:
         chunks = [DrawnChunk(*chunk) for chunk in chunks_of(rows)]
-        return ChunkTable(chunks, (), Threads(), False, None, None, SAMPLE_ROWS)
+        return ChunkTable(chunks, (), Threads(), False, None, None, None)
     X, groups = (np.load(folder / name, mmap_mode="r")[:rows] for name in ("X.npy", "groups.npy"))
     return open_chunks(X, groups, labels=folder / labels, client=workers)
 

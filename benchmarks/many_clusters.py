@@ -141,6 +141,8 @@ def from_files(name: str, rows: int = 1_000_000) -> dict[str, dict[str, float]]:
                 near = means[rng.zipf(1.3, len(block)) % 4000] + 0.5 * rng.normal(size=(len(block), 16))
                 block[:] = near @ spread + 0.1 * rng.normal(size=block.shape)
             X.flush()
+            # Its pages are not of the fit.
+            del X, block
             sizes = {"size_min": 0.9, "size_max": 1.1}
             model = PriceFairKMeans(2560, n_init=1, max_iter=FILE_STEPS, random_state=SEED, **sizes)
             chunks = open_chunks(f"{folder}/X.npy")

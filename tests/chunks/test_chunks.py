@@ -111,6 +111,14 @@ def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
             np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
+def test_the_sample_of_wide_rows_is_small_unless_its_size_is_given(mapped, monkeypatch):
+    monkeypatch.setattr("fairclust.chunks.survey._SAMPLE_NUMBERS", 1000 * np.load(mapped[0]).shape[1])
+    for asked, drawn in ((None, 1000), (2000, 2000)):
+        opened = open_chunks(*mapped, **SMALL | {"sample_rows": asked})
+        known = survey(opened.chunks, Threads(), sample_rows=opened.sample_rows, seed=0)
+        assert drawn <= len(known.X) <= 1.1 * drawn
+
+
 def test_rows_that_may_move_include_the_nearest(blobs, mapped):
     X, codes = blobs
     chunks = open_chunks(*mapped, **SMALL).chunks

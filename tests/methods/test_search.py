@@ -9,6 +9,7 @@ from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
 from fairclust.methods.price import price_kmeans
 from fairclust.metrics import contingency, fairness_ratio
+from fairclust.solvers import alternation
 from fairclust.solvers.alternation import Prototypes, mean_centers
 from fairclust.solvers.search import Moves, breathe, plain_run
 
@@ -150,3 +151,53 @@ def test_with_few_rows_runs_are_compared_by_their_labels(monkeypatch):
     by_labels = costs()
     monkeypatch.setattr(price_kmeans, "_FEW_FOR_PRICES", 0)
     assert by_labels < 0.97 * costs()
+
+
+def test_runs_that_would_end_dearer_stop_early(grid, monkeypatch):
+    models, n_steps = [], []
+    for hope in (np.inf, alternation._HOPE):
+        monkeypatch.setattr(alternation, "_HOPE", hope)
+        updates = []
+
+        class Counted(PriceFairKMeans):
+            def _update(self, *args, updates=updates):
+                updates.append(1)
+                return super()._update(*args)
+
+        models.append(fit(Counted, grid, n_init=10, search=False))
+        n_steps.append(len(updates))
+    patient, hasty = models
+    assert hasty.cost_ == patient.cost_ and hasty.converged_
+    assert n_steps[1] < n_steps[0]
+
+
+def test_a_run_that_stopped_early_goes_on_if_its_labels_may_be_the_cheapest(monkeypatch):
+    monkeypatch.setattr(alternation, "_HOPE", 0.0)
+    went_on = []
+    continued = price_kmeans.alternate
+    monkeypatch.setattr(
+        price_kmeans,
+        "alternate",
+        lambda *args, **kw: went_on.append(kw.get("begun")) or continued(*args, **kw),
+    )
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, groups = rng.normal(size=(60, 2)), rng.integers(2, size=60)
+        model = PriceFairKMeans(6, tolerance=0.1, n_init=10, search=False, random_state=seed)
+        assert model.fit(X, sensitive_features=groups).converged_
+    assert any(went_on)
+
+
+def test_equal_rows_change_neither_bounds_nor_cost(monkeypatch):
+    """The search takes steps on one point for all equal rows, and ends with steps on all rows."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(8, size=(4000, 2)).astype(float)
+    groups = (rng.random(4000) < 0.2 + 0.05 * X[:, 0]).astype(int)
+    for bounds in ({"tolerance": 0.0}, {"min_balance": 0.4, "size_min": 300, "size_max": 700}):
+        costs = []
+        for many in (np.inf, 2.0):
+            monkeypatch.setattr("fairclust.kernels.points._MANY_EQUAL", many)
+            model = PriceFairKMeans(8, random_state=0, **bounds).fit(X, sensitive_features=groups)
+            assert model.violation_ < 1 and model.converged_
+            costs.append(model.cost_)
+        assert costs[1] <= 1.005 * costs[0]

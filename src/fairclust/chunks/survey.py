@@ -13,7 +13,9 @@ from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.frame import typical_distance
 from fairclust.group_encoding import encode_groups
 
-SAMPLE_ROWS = 1 << 22
+# The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision. A fit of a
+# million rows of 256 features took 5 GiB when all of them were in the sample.
+SAMPLE_ROWS, _SAMPLE_NUMBERS = 1 << 22, 1 << 26
 # The square of a larger number, or the sum of many such squares, is not finite even in double precision, and the square
 # of its inverse is zero.
 _LARGEST = 1e140
@@ -67,7 +69,7 @@ class Survey(NamedTuple):
         return reach > _FAR * typical or 0 < typical < _SMALL_DISTANCE
 
 
-def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: int) -> Survey:
+def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int | None, seed: int) -> Survey:
     """Check every row and draw a sample of about `sample_rows` rows, in one pass.
 
     ChunkError if a number is not finite or too large, a group is missing, chunks have different numbers of features,
@@ -76,10 +78,9 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: i
     n_rows = sum(chunk.n_rows for chunk in chunks)
     if not n_rows:
         raise ChunkError("there are no rows: pass at least one row for each cluster")
-    share = min(1.0, sample_rows / n_rows)
-    least = max(_LEAST_ROWS, int(_LEAST_SHARE * sample_rows / len(chunks)))
     seeds = (([seed, number],) for number in range(len(chunks)))
-    parts = [part for part in engine.run(_look, chunks, share, least, each=seeds) if part is not None]
+    found = engine.run(_look, chunks, sample_rows, n_rows, len(chunks), each=seeds)
+    parts = [part for part in found if part is not None]
     widths = sorted({part.X.shape[1] for part in parts})
     if len(widths) > 1:
         raise ChunkError(
@@ -107,7 +108,9 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: i
     return Survey(names, sizes, X.take(order, axis=0), group[order], low, high, total)
 
 
-def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | None:
+def _look(
+    chunk: Chunk, seed: list[int], sample_rows: int | None, n_rows: int, n_chunks: int
+) -> Survey | None:
     """Groups, their sizes and a sample of one chunk; None if the chunk is empty."""
     X, values = chunk.read()
     if not len(X):
@@ -118,6 +121,9 @@ def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | N
     except ValueError as error:
         raise ChunkError(f"{chunk.place(0)} and after: {error}") from None
     sizes = np.bincount(codes, minlength=len(names))
+    sample_rows = sample_rows or min(SAMPLE_ROWS, _SAMPLE_NUMBERS // max(1, X.shape[1]))
+    share = min(1.0, sample_rows / n_rows)
+    least = max(_LEAST_ROWS, int(_LEAST_SHARE * sample_rows / n_chunks))
     rows = _drawn(codes, sizes, share, least, np.random.default_rng(seed))
     total = float(X.sum(dtype=np.float64))
     chunk.check()

@@ -21,7 +21,6 @@ from fairclust.chunks.sources import (
     on_one_line,
     parquet_chunks,
 )
-from fairclust.chunks.survey import SAMPLE_ROWS
 from fairclust.outputs import OutputError, check_outputs
 
 # A mapped array is read into memory if its points and distances, as float32, take at most this many bytes.
@@ -42,8 +41,8 @@ class ChunkTable:
         Whether X was a Dask collection.
     labels, checkpoint : Path or None
         Files for the labels and for the checkpoint.
-    sample_rows : int
-        Approximate size of the sample on which the fit starts.
+    sample_rows : int or None
+        Approximate size of the sample on which the fit starts. None is the default of `open_chunks`.
     has_groups : bool
         False if no sensitive features were given. All rows are then of one group.
     """
@@ -54,7 +53,7 @@ class ChunkTable:
     is_collection: bool
     labels: Path | None
     checkpoint: Path | None
-    sample_rows: int
+    sample_rows: int | None
     has_groups: bool = True
 
     @property
@@ -81,7 +80,7 @@ def open_chunks(
     checkpoint: str | Path | None = None,
     client: Any = None,
     chunk_rows: int = CHUNK_ROWS,
-    sample_rows: int = SAMPLE_ROWS,
+    sample_rows: int | None = None,
 ) -> ChunkTable:
     """Open rows that do not fit in memory, which a fit reads chunk by chunk in every pass.
 
@@ -110,9 +109,10 @@ def open_chunks(
         Dask collections, the default is the client that this process connected last, or else two worker processes.
     chunk_rows : int
         Number of rows of a chunk of an array, and the most rows of a chunk of several Parquet row groups. Another
-        value changes the order in which sums are added and, if there are more than `sample_rows` rows, the sample.
-    sample_rows : int
-        Approximate size of the random sample on which the fit starts. It is held in memory.
+        value changes the order in which sums are added and, if not all rows are in the sample, the sample.
+    sample_rows : int, optional
+        Approximate size of the random sample on which the fit starts. It is held in memory. By default it is four
+        million rows, or as many as have 64 million numbers.
 
     Returns
     -------
@@ -126,7 +126,10 @@ def open_chunks(
         less than 1, there is no Dask cluster at the given address, or `labels` or `checkpoint` is a file that is read
         or may be read, or cannot be written. A fit raises it if a file has changed since.
     """
-    for name, number in (("chunk_rows", chunk_rows), ("sample_rows", sample_rows)):
+    for name, number in (
+        ("chunk_rows", chunk_rows),
+        ("sample_rows", 1 if sample_rows is None else sample_rows),
+    ):
         if not isinstance(number, Integral) or number < 1:
             raise ChunkError(f"{name}={number!r} is not a number of rows: pass a whole number of at least 1")
     engine = _engine(client, X)

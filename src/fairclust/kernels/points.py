@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import DTypeLike
@@ -17,6 +18,8 @@ from sklearn.utils.extmath import row_norms
 from fairclust.kernels.assignment import Potentials, by_products, cluster_moments, nearest_centers
 from fairclust.kernels.tiles import TILE, LayoutRoom, pack_points, zero_tiles
 
+# Equal rows are joined if there are at least so many of a kind, in the mean.
+_MANY_EQUAL = 2.0
 DTYPES = {"single": np.float32, "double": np.float64}
 
 
@@ -122,6 +125,33 @@ class TiledPoints(Potentials):
         if self.weights is not None:
             other.weigh(self.weights)
         return other
+
+    def of_distinct_rows(self) -> tuple[Self, float] | None:
+        """One point for all equal rows of a group, and the mean number of rows of a point; None if it is too small.
+
+        A point's weight is its number of rows, divided by the mean.
+        """
+        if self.is_sparse or self.weights is not None:
+            return None
+        groups = np.empty(self.n_samples, np.int32)
+        groups[self.layout.order] = np.repeat(self.layout.group, self.layout.count)
+        rows = pd.DataFrame(self.X).assign(group=groups)
+        first = np.flatnonzero(~rows.duplicated())
+        mean = self.n_samples / len(first)
+        if mean < _MANY_EQUAL:
+            return None
+        numbers = rows.groupby(list(rows), sort=False).ngroup()
+        weights = np.bincount(numbers) / mean
+        shape, kind = (self.n_groups, self.n_clusters), self.a.dtype
+        return type(self).pack(
+            self.X[first],
+            groups[first],
+            *shape,
+            shift=self.shift,
+            squared=self.squared,
+            dtype=kind,
+            weights=weights,
+        ), mean
 
     @property
     def is_sparse(self) -> bool:

@@ -16,6 +16,9 @@ AnyPoints = TypeVar("AnyPoints", bound=MeasuredPoints)
 
 # By how much of its step from the old centre a centre moves beyond the mean. Less than one, so that the cost falls.
 _OVERSHOOT = 0.5
+# A run is hopeless if it would be above its target even after another fall so many times as large as the last one. Ten
+# starts with K = 300 then took 8.3 instead of 11.8 seconds, with the same result.
+HOPELESS, _HOPE = "hopeless", 3.0
 # A mean of rows of unit length that is at most this long is zero but for rounding errors in single precision.
 _NO_DIRECTION = 1e-6
 
@@ -66,8 +69,8 @@ class Run(NamedTuple):
     # Number of steps. If the last one found no assignment as good as the one before, it has no record in `history`.
     n_steps: int
     n_rises: int  # Steps after which the objective was higher
-    # "at rest" if the objective has stopped changing, "emptied" if a cluster is empty, or "cut short" if the number of
-    # steps has reached its limit.
+    # "at rest" if the objective has stopped changing, "emptied" if a cluster is empty, "hopeless" if it would not
+    # become cheap enough, or "cut short" if the number of steps has reached its limit.
     verdict: str
 
 
@@ -139,10 +142,15 @@ def alternate(
     return Run(prototypes, last, history, step, n_rises, verdict)
 
 
-def judge_fall(step: int, before: Step | None, now: Step, *, tol: float) -> str:
-    """The verdict "at rest" if the objective falls by at most `tol` times its absolute value, else ""."""
+def judge_fall(step: int, before: Step | None, now: Step, *, tol: float, target: float = np.inf) -> str:
+    """The verdict "at rest" if the objective falls by at most `tol` times its absolute value, else "".
+
+    It is "hopeless" if the objective would be above `target` even if it fell `_HOPE` times as far again.
+    """
     fall = np.inf if before is None else before.objective - now.objective
-    return "at rest" if fall <= tol * abs(now.objective) else ""
+    if fall <= tol * abs(now.objective):
+        return "at rest"
+    return HOPELESS if now.objective - _HOPE * fall > target else ""
 
 
 def mean_centers(points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:

@@ -17,7 +17,6 @@ import sklearn
 from fairclust.chunks import ChunkError, ChunkTable
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, opened, row_groups
-from fairclust.chunks.survey import SAMPLE_ROWS
 from fairclust.group_encoding import Values, factored
 from fairclust.tables.groups import cross
 from fairclust.tables.preparation import Decision, Preparation
@@ -155,7 +154,7 @@ def prepare_chunks(
         ]
     groups = pd.concat(combinations)
     return ChunkedTable(
-        ChunkTable(prepared, (), engine, False, None, checkpoint, SAMPLE_ROWS),  # type: ignore[arg-type]
+        ChunkTable(prepared, (), engine, False, None, checkpoint, None),  # type: ignore[arg-type]
         decision,
         groups[~groups.index.duplicated()].sort_index(),
         sizes,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,11 +39,11 @@ from fairclust.methods.price.fair_assignment import (
 from fairclust.methods.price.loose_labels import Labels, loose_labels
 from fairclust.methods.price.prices import Prices, temperature_unit
 from fairclust.methods.price.rounding import round_prices
-from fairclust.methods.price.steps import ROUGH, approach, price_step
+from fairclust.methods.price.steps import ROUGH, approach, price_step, rough_level
 from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
-from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
+from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import PARENTS, Moves, alike, breathe, cross, n_split, plain_run, plain_search
 
@@ -75,6 +75,18 @@ _LARGE_GAP, _PER_CELL = 0.05, 50
 # With at least this many points for each cell it also warns if the gap is more than 1.
 _FEW_PER_CELL = 10
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
+
+
+class Coarse(NamedTuple):
+    """Points, bounds and the temperature of steps with rough prices."""
+
+    points: TiledPoints
+    criterion: Criterion
+    level: float = 0.0
+
+    def at(self, start: Prototypes) -> Coarse:
+        """The same with a temperature."""
+        return self._replace(level=rough_level(self.points, self.criterion, start))
 
 
 @dataclass(eq=False, repr=False)
@@ -324,7 +336,8 @@ class PriceFairKMeans(PrototypeClusterer):
     ) -> None:
         """Fit points in memory with the groups `codes`, see `_criterion` for `order`, or in chunks."""
         points, rng = rows.points, check_random_state(self.random_state)
-        criterion_of = partial(self._criterion, order=order, weighted=points.weights is not None)
+        unit = None if points.weights is None else self._unit
+        criterion_of = partial(self._criterion, order=order, unit=unit)
         # A fit without a budget has no tolerance to report, and one that goes on from a checkpoint no spread, so the
         # attributes of an earlier fit are removed.
         for stated in ("tolerance_", "tolerance_bound_", "spread_", "n_finished_"):
@@ -390,15 +403,16 @@ class PriceFairKMeans(PrototypeClusterer):
         *,
         n_clusters: int | None = None,
         order: np.ndarray | None = None,
-        weighted: bool = False,
+        unit: float | None = None,
         **instead: Any,
     ) -> Criterion:
         """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds.
 
         For another number of clusters than the user's, bounds on sizes become multiples of the mean size. `order`, if
-        given, has the positions in `groups_` of the groups that the sizes belong to.
+        given, has the positions in `groups_` of the groups that the sizes belong to. Sizes that are sums of weights are
+        in this `unit`.
         """
-        asked, unit = self._asked()._replace(**instead), self._unit if weighted else None
+        asked = self._asked()._replace(**instead)
         sensitive = self._sensitive
         if n_clusters is not None:
             share = self.n_clusters / (float(sizes.sum()) * (unit or 1.0))
@@ -449,6 +463,7 @@ class PriceFairKMeans(PrototypeClusterer):
         points: TiledPoints,
         criterion: Criterion,
         starts: Sequence[Prototypes],
+        coarse: Coarse,
         search: Callable[[Sequence[Run]], list[Run]] | None = None,
     ) -> list[Run]:
         """Run the alternation from all starts. Returns at most the three cheapest runs, the cheapest first.
@@ -462,11 +477,15 @@ class PriceFairKMeans(PrototypeClusterer):
         for n_steps, n_runs, choose in (*_FIRST_ROUND, None), (*_SECOND_ROUND, search):
             if choose is not None or len(begun) > n_runs:
                 steps = min(n_steps, self.max_iter)
-                runs = [self._run(points, criterion, *start, steps, rough=True) for start in begun]
+                runs = [self._run(*coarse[:2], *start, steps, rough=coarse.level) for start in begun]
                 runs.sort(key=_rough_rank)
                 chosen = runs[:n_runs] if choose is None else choose(runs)
                 begun = [(run.prototypes, run.last.state) for run in chosen]
-        runs = [self._run(points, criterion, *start, self.max_iter) for start in begun]
+        runs = []
+        for start in begun:
+            # The cheapest rough run comes first, and most others need a few steps only to show that they are dearer.
+            target = min((run.last.objective for run in runs), default=np.inf)
+            runs.append(self._run(points, criterion, *start, self.max_iter, target=target))
         if search is None:
             # There is one start if the plain clusterings of all starts are alike.
             n_starts = self.n_init if len(starts) == 1 and isinstance(self.init, str) else len(runs)
@@ -481,9 +500,10 @@ class PriceFairKMeans(PrototypeClusterer):
         multipliers: np.ndarray | None,
         n_steps: int,
         *,
-        rough: bool = False,
+        rough: float = 0.0,
+        target: float = np.inf,
     ) -> Run:
-        kind = self._priced(criterion, multipliers, rough=rough)
+        kind = self._priced(criterion, multipliers, rough=rough, target=target)
         return alternate(kind, points, start, max_iter=n_steps, verbose=self.verbose)
 
     def _priced(
@@ -491,12 +511,15 @@ class PriceFairKMeans(PrototypeClusterer):
         criterion: Criterion,
         multipliers: np.ndarray | None,
         *,
-        rough: bool = False,
+        rough: float = 0.0,
         tol: float | None = None,
+        target: float = np.inf,
     ) -> Alternation[Any]:
         """Assignments by prices and new centres in turn. The first prices are searched for from `multipliers`."""
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
-        return Alternation(step, self._update, partial(judge_fall, tol=self.tol if tol is None else tol))
+        return Alternation(
+            step, self._update, partial(judge_fall, tol=self.tol if tol is None else tol, target=target)
+        )
 
     def _best(
         self,
@@ -510,14 +533,22 @@ class PriceFairKMeans(PrototypeClusterer):
 
         `criterion_of` is called as `_criterion`, for other numbers of clusters.
         """
-        search = self._search(points, criterion_of, rng) if self._searches else None
-        return self._cheapest(points, criterion, self._runs(points, criterion, starts, search))
+        coarse = Coarse(points, criterion)
+        if len(starts) > 1:
+            joined = points.of_distinct_rows() if points.lists is None else None
+            if joined is not None:
+                few, unit = joined
+                criterion_of = partial(criterion_of, unit=unit)
+                coarse = Coarse(few, criterion_of(few.group_sizes))
+            coarse = coarse.at(starts[0])
+        search = self._search(coarse, criterion_of, rng) if self._searches else None
+        return self._cheapest(points, criterion, self._runs(points, criterion, starts, coarse, search))
 
     def _search(
-        self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
+        self, coarse: Coarse, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
     ) -> Callable[[Sequence[Run]], list[Run]]:
         """A function that takes rough runs and returns better ones, the cheapest first."""
-        work = Work(extra=_SEARCH_WORK)
+        work, points = Work(extra=_SEARCH_WORK), coarse.points
         criteria = {
             n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work)
             for n in {self.n_clusters, *n_split(points)}
@@ -529,7 +560,7 @@ class PriceFairKMeans(PrototypeClusterer):
             if self.metric == COSINE:
                 # The centres of a split cluster are not quite as long as one.
                 start = Prototypes(normalize(start.centers))
-            kind = self._priced(criterion, multipliers, rough=True, tol=tol)
+            kind = self._priced(criterion, multipliers, rough=coarse.level, tol=tol)
             return alternate(kind, points, start, max_iter=steps)
 
         moves = Moves(run, _rough_rank, work.is_done)
@@ -559,6 +590,11 @@ class PriceFairKMeans(PrototypeClusterer):
             if best is not None and run.last.objective >= best[0] * (1 - least_saving):
                 # The objective is a lower bound on the cost of this run, so it cannot be cheaper.
                 continue
+            if run.verdict == HOPELESS:
+                # With few points, its labels may be cheaper although its prices are not.
+                kind = self._priced(criterion, None)
+                begun = run._replace(verdict="")
+                run = alternate(kind, points, run.prototypes, max_iter=self.max_iter, begun=begun)
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
             # The lower bound alone is not enough, because it is too low for prices that are far from optimal.
@@ -591,7 +627,8 @@ class PriceFairKMeans(PrototypeClusterer):
         def clustering(tolerance: float | None, work: Work) -> Attempt:
             nonlocal starts
             criterion = replace(criterion_of(tolerance=tolerance), work=work)
-            runs = self._runs(points, criterion, starts)
+            coarse = Coarse(points, criterion).at(starts[0])
+            runs = self._runs(points, criterion, starts, coarse)
             # The final centres for one tolerance are good starts for the next.
             starts = [run.prototypes for run in runs]
             run, found = self._cheapest(points, criterion, runs)
