@@ -203,7 +203,7 @@ def input_hash(card: Mapping[str, Any], graph: Path | None) -> str:
     """Hash of what a fit reads: the data set, and the graph if there is one."""
     if graph is None:
         return card["data_hash"]
-    from fairclust.datasets.graph import load_graph
+    from fairclust.datasets.store import load_graph
 
     W, _ = load_graph(graph)
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).data for a in (W.indptr, W.indices, W.data)))

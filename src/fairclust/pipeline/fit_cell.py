@@ -171,7 +171,7 @@ class Fitter:
 
     @cached_property
     def _graph(self) -> Any:
-        from fairclust.datasets.graph import load_graph
+        from fairclust.datasets.store import load_graph
 
         return None if self.graph_folder is None else load_graph(self.graph_folder)[0]
 
