@@ -6,13 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from fairclust.metrics.registry import Direction
-from fairclust.metrics.table import METRICS
-
-if TYPE_CHECKING:
-    import numpy as np
+from fairclust.metrics.table import METRICS, Scored
 
 
 @dataclass(frozen=True)
@@ -63,31 +59,16 @@ OF_NUMBERS = "mean_deviation"
 """The metric that is stored for each sensitive column of numbers besides."""
 
 
-def of_columns(
-    labels: np.ndarray,
-    columns: Mapping[str, np.ndarray],
-    n_clusters: int,
-    numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
-) -> dict[str, dict[str, float | None]]:
-    """The metrics in `BY_COLUMN` for each of several sensitive columns, given as codes; None where one is undefined.
+def of_columns(scored: Scored) -> dict[str, dict[str, float | None]]:
+    """The metrics in `BY_COLUMN` for each of several sensitive columns; None where one is undefined.
 
-    `numbers` are those of columns that are cut into ranges. For them `mean_deviation` is computed as well.
+    For a column of numbers that are cut into ranges, `mean_deviation` is computed as well.
     """
-    # Imported here, so that callers who need only the names of this module do not wait for numba.
-    from fairclust.metrics.counts import contingency
-
-    tables = {
-        name: contingency(labels, codes, n_clusters, int(codes.max()) + 1) for name, codes in columns.items()
-    }
-    return {
-        name: {
-            metric: None if math.isnan(value := float(METRICS[metric].function(table))) else value
-            for metric in BY_COLUMN
-        }
-        | (
-            {OF_NUMBERS: METRICS[OF_NUMBERS].function(labels, sensitive_features=numbers[name])}
-            if name in numbers
-            else {}
-        )
-        for name, table in tables.items()
-    }
+    found: dict[str, dict[str, float | None]] = {}
+    for name, table in scored.tables.items():
+        values = {metric: float(METRICS[metric].function(table)) for metric in BY_COLUMN}
+        found[name] = {metric: None if math.isnan(value) else value for metric, value in values.items()}
+        if name in scored.numbers:
+            numbers = scored.numbers[name]
+            found[name][OF_NUMBERS] = METRICS[OF_NUMBERS].function(scored.labels, sensitive_features=numbers)
+    return found
