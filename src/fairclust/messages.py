@@ -11,6 +11,12 @@ def shortened(text: str, width: int = 80) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
+def misspelt(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
+    """Ask whether the known name nearest to `name` is meant; empty if no name is as similar (difflib's ratio)."""
+    close = difflib.get_close_matches(name, known, 1, similarity)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Ask whether the known name nearest to `name` is meant, or list the first twenty known names.
 
@@ -18,7 +24,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     names = [str(k) for k in known]
     longer = [k for k in names if name and k.startswith(name)]
-    if close := longer or difflib.get_close_matches(name, names, n=1):
-        return f"did you mean {close[0]!r}?"
+    if meant := misspelt(longer[0] if longer else name, names):
+        return meant
     shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
     return f"there are: {shortened(shown, 300)}" if names else "there are none"

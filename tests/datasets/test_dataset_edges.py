@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fairclust.datasets import DatasetError, DatasetSpec, Generated, prepare_dataset, save_prepared
-from fairclust.datasets.graph import load_graph
 from fairclust.datasets.msbm import make_msbm
+from fairclust.datasets.store import load_graph
 from fairclust.pipeline import prepare_jobs
 from fairclust.pipeline.blocks import Block, Grid, Request
 from fairclust.pipeline.fit_block import Setup, run_block

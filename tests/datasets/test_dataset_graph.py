@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.graph import GRAPH, load_graph, save_graph
+from fairclust.datasets.store import CARD, GRAPH, load_graph, save_graph, write_card
 from fairclust.kernels.graph import build_knn_graph
 
 
@@ -19,7 +19,7 @@ def test_round_trip(graph, tmp_path):
     for weights in (2 * W, W, W):  # the last file replaces the others
         before = (folder / GRAPH).read_bytes() if folder.exists() else b""
         save_graph(folder, weights, {**info, "data": "abc"})
-    assert [path.name for path in folder.iterdir()] == [GRAPH]
+    assert {path.name for path in folder.iterdir()} == {GRAPH, CARD}
     assert (folder / GRAPH).read_bytes() == before
     back, told = load_graph(folder)
     assert (back != W).nnz == 0
@@ -33,7 +33,7 @@ def test_what_cannot_be_written_leaves_the_old_graph(graph, tmp_path):
     with pytest.raises(TypeError):
         save_graph(tmp_path, 2 * W, {"rng": np.random.default_rng()})
     assert (load_graph(tmp_path)[0] != W).nnz == 0
-    assert [path.name for path in tmp_path.iterdir()] == [GRAPH]
+    assert {path.name for path in tmp_path.iterdir()} == {GRAPH, CARD}
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"not a zip file", "truncate", "pickle", "keys", "edges"])
@@ -52,17 +52,21 @@ def test_no_graph(graph, tmp_path, damage):
         save_graph(tmp_path, W, info)
     elif damage is not None:
         file.write_bytes(damage)
-    with pytest.raises(DatasetError, match="holds no graph"):
+    if damage not in (None, "truncate", "edges"):
+        write_card(tmp_path, {"status": "ok", "graph": {}})
+    with pytest.raises(DatasetError, match="Fix: delete the folder"):
         load_graph(tmp_path)
 
 
 def test_flipped_bytes(graph, tmp_path):
     W, _ = graph
     save_graph(tmp_path, W[:5][:, :5], {"n_edges": 1})
-    whole = (tmp_path / GRAPH).read_bytes()
-    for place in range(0, len(whole), 3):
-        content = bytearray(whole)
-        content[place] ^= 1 << place % 8
-        (tmp_path / GRAPH).write_bytes(content)
-        with pytest.raises(DatasetError, match=r"holds no graph .*Fix: delete the folder"):
-            load_graph(tmp_path)
+    for file in (tmp_path / GRAPH, tmp_path / CARD):
+        whole = file.read_bytes()
+        for place in range(0, len(whole), 3):
+            content = bytearray(whole)
+            content[place] ^= 1 << place % 8
+            file.write_bytes(content)
+            with pytest.raises(DatasetError, match="Fix: delete the folder"):
+                load_graph(tmp_path)
+        file.write_bytes(whole)

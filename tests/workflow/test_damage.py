@@ -16,9 +16,8 @@ import pytest
 from test_paper import PAPER, REPORTED, SYNTHETIC
 
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.graph import load_graph
 from fairclust.datasets.spec import SourceSpec
-from fairclust.datasets.store import load_prepared
+from fairclust.datasets.store import load_graph, load_prepared
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, write_output
 from fairclust.pipeline.prepare_jobs import fetched_file, read_record
 from fairclust.pipeline.results_folder import damaged_jobs, tidy
@@ -157,7 +156,7 @@ def test_verify_accepts_intact_results_and_finds_every_false_record(project):
     for words in (
         "theirs/tables/doe/table1.csv is damaged or missing",
         "'theirs/data/prepared/people/X.npy' is damaged",
-        "'theirs/data/graphs/far/graph.npz' holds no graph",
+        "'theirs/data/graphs/far/graph.npz' is damaged",
         "'theirs/data/raw/far' does not hold the file that was downloaded",
         f"{torn.relative_to(project.folder)} is damaged",
         f"{broken.relative_to(project.folder)} is damaged",

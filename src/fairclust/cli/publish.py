@@ -22,7 +22,7 @@ from fairclust.outputs import atomic_write, check_outputs, replace_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.scores import read_arrow, write_arrow
 from fairclust.pipeline.summary import describe, job_seconds
-from fairclust.report.redaction import redact_config, redact_csv, redact_text
+from fairclust.report.redaction import redact_config, redact_text, redacted
 
 # What a page shows of a run stands between two marks. The first mark asks for all numbers, or it names data sets and
 # methods, separated by slashes, whose rows of the overview are shown.
@@ -122,8 +122,7 @@ def copy_redacted(path: Path, to: Path) -> None:
     """Copy a file: texts and scores without paths of this machine, and a PNG with few colours, a third of the size."""
     to.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in (".md", ".csv", ""):
-        text = path.read_text(encoding="utf-8")
-        to.write_text(redact_csv(text) if path.suffix == ".csv" else redact_text(text), encoding="utf-8")
+        to.write_text(redacted(path), encoding="utf-8")
     elif path.suffix == ".png":
         from PIL import Image
 

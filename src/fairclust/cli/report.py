@@ -117,6 +117,6 @@ def _scores(labels: np.ndarray, n_clusters: int, raw: RawTable, crossed: bool) -
     return {
         "status": "ok",
         "metrics": score_labels(found, _MEASURED),
-        **({"by_column": of_columns(labels, found.columns, n_clusters)} if found.columns else {}),
+        **({"by_column": of_columns(found)} if found.columns else {}),
         "counts": dict(zip(np.unique(raw.crossed).tolist(), found.table.tolist(), strict=True)),
     }

@@ -13,15 +13,13 @@ SETTLED_NS = 2 * 10**9
 _known: dict[tuple[int, ...], str] = {}
 
 
-def content_digest(path: str | Path, *, skip_last: int = 0) -> str:
+def content_digest(path: str | Path) -> str:
     """Return the SHA-256 of a file, and read a file that has not changed only once per process.
 
     Parameters
     ----------
     path : path
         The file.
-    skip_last : int
-        This many bytes at the end are left out, because the digest itself is stored there.
 
     Returns
     -------
@@ -40,13 +38,12 @@ def content_digest(path: str | Path, *, skip_last: int = 0) -> str:
     """
     with Path(path).open("rb") as file:
         stat = os.fstat(file.fileno())
-        key = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, skip_last)
+        key = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
         if key in _known:
             return _known[key]
-        digest, left = hashlib.sha256(), stat.st_size - skip_last
-        while left > 0 and (block := file.read(min(left, 1 << 20))):
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
             digest.update(block)
-            left -= len(block)
     if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > SETTLED_NS:
         _known[key] = digest.hexdigest()
     return digest.hexdigest()

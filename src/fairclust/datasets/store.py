@@ -1,4 +1,4 @@
-"""A prepared data set in memory and on disk.
+"""A prepared data set, or a graph, in memory and on disk.
 
 The card holds the SHA-256 of each other file of the folder and of itself. They are checked on reading, because a byte
 that changed on the disk would otherwise change results unnoticed.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -19,12 +21,11 @@ import scipy.sparse as sp
 
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
-from fairclust.datasets.graph import GRAPH, load_graph, save_graph
 from fairclust.metrics.table import Scored
 from fairclust.outputs import replace_folder
 
 FEATURES, GROUPS, TRUTH, CARD = "X.npy", "groups.npy", "truth.npy", "card.json"
-COLUMNS, NUMBERS = "columns.npy", "numbers.npy"
+COLUMNS, NUMBERS, GRAPH = "columns.npy", "numbers.npy", "graph.npz"
 # Snakemake writes a time stamp file into a folder that is an output.
 KNOWN_FILES = frozenset({FEATURES, GROUPS, COLUMNS, NUMBERS, TRUTH, GRAPH, CARD, ".snakemake_timestamp"})
 
@@ -138,7 +139,7 @@ def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
         if ds.truth is not None:
             np.save(temp / TRUTH, ds.truth, allow_pickle=False)
         if ds.W is not None:
-            save_graph(temp, ds.W, ds.card["graph"])
+            _write_graph(temp, ds.W)
         if ds.columns:
             np.save(temp / COLUMNS, np.column_stack(list(ds.columns.values())), allow_pickle=False)
         if ds.numbers:
@@ -146,6 +147,29 @@ def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
         write_card(temp, ds.card)
 
     _replace_folder(Path(folder), write)
+
+
+def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> None:
+    """Write the graph of a data set, and a card with its description, into a folder of its own, as `save_prepared`."""
+
+    def write(temp: Path) -> None:
+        _write_graph(temp, W)
+        write_card(temp, {"status": "ok", "graph": info})
+
+    _replace_folder(Path(folder), write)
+
+
+def _write_graph(folder: Path, W: sp.csr_array) -> None:
+    parts = {"indptr": W.indptr, "indices": W.indices, "data": W.data, "n_nodes": W.shape[0]}
+    np.savez(folder / GRAPH, allow_pickle=False, **parts)
+
+
+def _read_graph(folder: Path) -> sp.csr_array:
+    with np.load(folder / GRAPH, allow_pickle=False) as file:
+        n_nodes = int(file["n_nodes"])
+        W = sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=(n_nodes, n_nodes))
+    W.check_format()
+    return W
 
 
 def write_skipped(folder: str | Path, name: str, reason: str) -> None:
@@ -210,32 +234,45 @@ def load_prepared(folder: str | Path) -> PreparedDataset:
     The digest of a file is computed once per process, at about 1 GB per second.
     """
     folder = Path(folder)
+    with _opened(folder, (FEATURES, GROUPS)) as (card, there):
+        X = np.load(folder / FEATURES, allow_pickle=False)
+        groups = np.load(folder / GROUPS, allow_pickle=False)
+        truth = np.load(folder / TRUTH, allow_pickle=False) if TRUTH in there else None
+        W = _read_graph(folder) if GRAPH in there else None
+        names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
+        codes = np.load(folder / COLUMNS, allow_pickle=False).T if COLUMNS in there else []
+        columns = dict(zip(card.get("sensitive", ()), codes, strict=True))
+        values = np.load(folder / NUMBERS, allow_pickle=False).T if NUMBERS in there else []
+        numbers = dict(zip(card.get("numbers", ()), values, strict=True))
+    return PreparedDataset(X, groups, *names, card, W, truth, columns, numbers)
+
+
+def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
+    """Read the graph and the description that `save_graph` wrote. The errors are those of `load_prepared`."""
+    with _opened(Path(folder), (GRAPH,)) as (card, _):
+        return _read_graph(Path(folder)), card["graph"]
+
+
+@contextmanager
+def _opened(folder: Path, needed: Collection[str]) -> Iterator[tuple[dict[str, Any], Collection[str]]]:
+    """The card of a folder and the names of the files beside it, which are checked. What cannot be read is an error."""
     card, digests = _checked_card(folder)
     try:
         if card["status"] == "skipped":
             raise DatasetSkipped(card["reason"])
         # Only known names are used, because a card from elsewhere could list any path.
-        for file in (FEATURES, GROUPS, *({COLUMNS, NUMBERS, TRUTH, GRAPH} & digests.keys())):
+        for file in sorted({*needed, *(KNOWN_FILES & digests.keys())}):
             if content_digest(folder / file) != digests[file]:
                 raise DatasetError(
                     f"'{folder / file}' is damaged: its content is not what was written. "
                     f"Fix: delete the folder '{folder}' and run again"
                 )
-        X = np.load(folder / FEATURES, allow_pickle=False)
-        groups = np.load(folder / GROUPS, allow_pickle=False)
-        truth = np.load(folder / TRUTH, allow_pickle=False) if TRUTH in digests else None
-        W = load_graph(folder)[0] if GRAPH in digests else None
-        names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
-        codes = np.load(folder / COLUMNS, allow_pickle=False).T if COLUMNS in digests else []
-        columns = dict(zip(card.get("sensitive", ()), codes, strict=True))
-        values = np.load(folder / NUMBERS, allow_pickle=False).T if NUMBERS in digests else []
-        numbers = dict(zip(card.get("numbers", ()), values, strict=True))
-    except (OSError, ValueError, KeyError, EOFError) as error:
+        yield card, digests.keys()
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DatasetError(
-            f"'{folder}' holds no prepared data set ({type(error).__name__}: {error}). "
+            f"'{folder}' holds no prepared data set or graph ({type(error).__name__}: {error}). "
             f"Fix: delete the folder '{folder}' and run again"
         ) from error
-    return PreparedDataset(X, groups, *names, card, W, truth, columns, numbers)
 
 
 def write_card(folder: Path, card: dict[str, Any]) -> None:

@@ -6,13 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from fairclust.metrics.registry import Direction
-from fairclust.metrics.table import METRICS, Scored, score_labels
-
-if TYPE_CHECKING:
-    import numpy as np
+from fairclust.metrics.table import METRICS, Scored
 
 
 @dataclass(frozen=True)
@@ -63,20 +59,16 @@ OF_NUMBERS = "mean_deviation"
 """The metric that is stored for each sensitive column of numbers besides."""
 
 
-def of_columns(
-    labels: np.ndarray,
-    columns: Mapping[str, np.ndarray],
-    n_clusters: int,
-    numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
-) -> dict[str, dict[str, float | None]]:
-    """The metrics in `BY_COLUMN` for each of several sensitive columns, given as codes; None where one is undefined.
+def of_columns(scored: Scored) -> dict[str, dict[str, float | None]]:
+    """The metrics in `BY_COLUMN` for each of several sensitive columns; None where one is undefined.
 
-    `numbers` are those of columns that are cut into ranges. For them `mean_deviation` is computed as well.
+    For a column of numbers that are cut into ranges, `mean_deviation` is computed as well.
     """
-    found = {}
-    for name, codes in columns.items():
-        own = {name: numbers[name]} if name in numbers else {}
-        scored = Scored(labels, codes, n_clusters=n_clusters, numbers=own)
-        values = score_labels(scored, [*BY_COLUMN, *([OF_NUMBERS] if own else [])])
+    found: dict[str, dict[str, float | None]] = {}
+    for name, table in scored.tables.items():
+        values = {metric: float(METRICS[metric].function(table)) for metric in BY_COLUMN}
         found[name] = {metric: None if math.isnan(value) else value for metric, value in values.items()}
+        if name in scored.numbers:
+            numbers = scored.numbers[name]
+            found[name][OF_NUMBERS] = METRICS[OF_NUMBERS].function(scored.labels, sensitive_features=numbers)
     return found

@@ -20,7 +20,7 @@ from fairclust.pipeline.strict_yaml import load_file
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
 # How much of a job's memory is left for the process that starts the fits.
-_BESIDE_THE_FIT_MB = 500
+BESIDE_THE_FIT_MB = 500
 
 
 class ConfigError(ValueError):
@@ -255,10 +255,10 @@ class Config(Catalogue):
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
         limit = self.limits.cell_memory_mb
-        if limit is not None and limit + _BESIDE_THE_FIT_MB > self.jobs.mem_mb:
+        if limit is not None and limit + BESIDE_THE_FIT_MB > self.jobs.mem_mb:
             problems.append(
                 f"limits.cell_memory_mb: a fit of {limit:g} MB does not fit into a job of jobs.mem_mb = "
-                f"{self.jobs.mem_mb} MB; raise jobs.mem_mb to {limit + _BESIDE_THE_FIT_MB:g}, or leave the "
+                f"{self.jobs.mem_mb} MB; raise jobs.mem_mb to {limit + BESIDE_THE_FIT_MB:g}, or leave the "
                 "limit out"
             )
         if problems:

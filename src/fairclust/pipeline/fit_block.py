@@ -25,7 +25,7 @@ from fairclust.pipeline.cell_store import (
     write_cell,
     write_output,
 )
-from fairclust.pipeline.config import as_list
+from fairclust.pipeline.config import BESIDE_THE_FIT_MB, as_list
 from fairclust.pipeline.fingerprint import remember_code
 from fairclust.pipeline.fit_cell import Fitter
 from fairclust.pipeline.forced import forced_since
@@ -36,8 +36,6 @@ from fairclust.pipeline.rule_inputs import inputs_of
 # Statuses that a later run does not compute again. A timeout is tried again when the limit has grown, an error
 # always (`RuleInputs.retry_errors` lets the job run again).
 _FINAL = {"ok", "skipped", "diverged"}
-# Memory that a fit job keeps for itself.
-_OWN_MEMORY_MB = 500
 
 
 class TryAgain(RuntimeError):
@@ -69,7 +67,7 @@ def fit(job: Job) -> None:
     config = inputs.config
     limits = config.limits.model_dump()
     if limits["cell_memory_mb"] is None:
-        limits["cell_memory_mb"] = job.resources["mem_mb"] - _OWN_MEMORY_MB
+        limits["cell_memory_mb"] = job.resources["mem_mb"] - BESIDE_THE_FIT_MB
     attempt, attempts = job.resources.get("attempt", 1), config.jobs.attempts
     data = {Path(folder).name: Path(folder) for folder in job.input["data"]}
     graphs = {Path(folder).name: Path(folder) for folder in job.input.get("graph", [])}
@@ -203,7 +201,7 @@ def input_hash(card: Mapping[str, Any], graph: Path | None) -> str:
     """Hash of what a fit reads: the data set, and the graph if there is one."""
     if graph is None:
         return card["data_hash"]
-    from fairclust.datasets.graph import load_graph
+    from fairclust.datasets.store import load_graph
 
     W, _ = load_graph(graph)
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).data for a in (W.indptr, W.indices, W.data)))

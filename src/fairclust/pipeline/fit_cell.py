@@ -171,7 +171,7 @@ class Fitter:
 
     @cached_property
     def _graph(self) -> Any:
-        from fairclust.datasets.graph import load_graph
+        from fairclust.datasets.store import load_graph
 
         return None if self.graph_folder is None else load_graph(self.graph_folder)[0]
 
@@ -199,19 +199,16 @@ class Fitter:
 
     def score(self, labels: np.ndarray) -> dict[str, Any]:
         """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
-        from fairclust.metrics.counts import contingency
         from fairclust.metrics.table import score_labels
         from fairclust.pipeline.columns import of_columns
 
-        begin, data, k = time.perf_counter(), self._data, self.n_clusters
-        labels, n_groups = labels.astype(np.int64), len(data.group_names)
-        found = score_labels(data.scored(labels, k, self._graph), self.request.metrics, **self.scoring)
-        table = contingency(labels, data.groups, k, n_groups)
-        by_column = of_columns(labels, data.columns, k, data.numbers) if data.columns else None
+        begin, data = time.perf_counter(), self._data
+        scored = data.scored(labels, self.n_clusters, self._graph)
+        found = score_labels(scored, self.request.metrics, **self.scoring)
         return {
             "metrics": {name: None if math.isnan(value) else value for name, value in found.items()},
-            **({"by_column": by_column} if by_column else {}),
-            "counts": dict(zip(data.group_names, table.tolist(), strict=True)),
+            **({"by_column": of_columns(scored)} if data.columns else {}),
+            "counts": dict(zip(data.group_names, scored.table.tolist(), strict=True)),
             "scorer": self.request.scorer,
             "score_seconds": time.perf_counter() - begin,
         }

@@ -13,10 +13,9 @@ from typing import Any
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.download import fetch_source, local_path
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
-from fairclust.datasets.graph import save_graph
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
-from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
+from fairclust.datasets.store import load_prepared, save_graph, save_prepared, write_skipped
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job

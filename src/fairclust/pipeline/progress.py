@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import read_card
 from fairclust.pipeline.blocks import Block, Cell
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, read_record
@@ -57,7 +57,7 @@ def keyed_cells(config: Config, block: Block) -> list[tuple[str, Cell]]:
     graph = data / "graphs" / block.dataset if method.input == "graph" else None
     try:
         data_hash = input_hash(read_card(data / "prepared" / block.dataset), graph)
-    except (OSError, DatasetError, KeyError):  # a data set that was skipped has no hash
+    except (OSError, DatasetError, DatasetSkipped, KeyError):  # a data set that was skipped has no hash
         return []
     return block.keyed_cells(data_hash, method.class_, class_fingerprint(method.class_))
 

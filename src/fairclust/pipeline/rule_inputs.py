@@ -400,7 +400,7 @@ class RuleInputs:
 
     def graph_digest(self) -> str:
         packages = ("numpy", "scipy", "scikit-learn", "numba", "pynndescent")
-        code = code_fingerprint("fairclust.kernels.graph")
+        code = code_fingerprint("fairclust.kernels.graph", "fairclust.datasets.store:save_graph")
         return digest_of(
             [self.config.graph.model_dump(), code, [installed_version(name) for name in packages]]
         )

@@ -41,7 +41,7 @@ from fairclust.report.page_tables import (
     shares_tables,
     times_tables,
 )
-from fairclust.report.redaction import redact_config, redact_csv, redact_text
+from fairclust.report.redaction import redact_config, redact_csv, redacted
 from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
 from fairclust.report.settings import SHOWN, make_settings
@@ -168,9 +168,9 @@ def write_page(
     members: dict[str, bytes] = {"index.html": text.encode()}
     for paper, paths in tables.items():
         for path in sorted(map(Path, paths)):
-            members["/".join(filter(None, ["tables", paper, path.name]))] = _shareable(path)
+            members["/".join(filter(None, ["tables", paper, path.name]))] = redacted(path).encode()
     if scoreboard is not None:
-        members[f"tables/{Path(scoreboard).name}"] = _shareable(Path(scoreboard))
+        members[f"tables/{Path(scoreboard).name}"] = redacted(Path(scoreboard)).encode()
     for path in sorted(map(Path, figures)):
         members[f"figures/{path.parent.name}/{path.name}"] = path.read_bytes()
     for name, frame in (("scores", results.scores), ("runs", runs)):
@@ -181,12 +181,6 @@ def write_page(
             info = zipfile.ZipInfo(f"report/{name}")
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             packed.writestr(info, content)
-
-
-def _shareable(path: Path) -> bytes:
-    """A table's file without the paths of this machine."""
-    text = path.read_text(encoding="utf-8")
-    return (redact_csv(text) if path.suffix == ".csv" else redact_text(text)).encode()
 
 
 def _claims_of(paths: Iterable[Path]) -> Path | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pandas as pd
 
+from fairclust.messages import misspelt
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.config import Config, unknown
 from fairclust.pipeline.fingerprint import ClassNotFound, class_parameters
@@ -62,9 +62,8 @@ def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:
 def _misspelt(file: Path, frame: pd.DataFrame, column: str, known: Collection[str]) -> Iterator[str]:
     """Names that are nearly those of the catalogue. A paper may report others, too, whose rows are not run."""
     for name, lines in frame.groupby(column, sort=False).groups.items():
-        close = difflib.get_close_matches(str(name), list(known), 1, cutoff=0.8)
-        if name not in known and close:
-            yield f"{file}, line {lines[0] + 2}: there is no {column} {str(name)!r}; did you mean {close[0]!r}?"
+        if name not in known and (meant := misspelt(str(name), known, 0.8)):
+            yield f"{file}, line {lines[0] + 2}: there is no {column} {str(name)!r}; {meant}"
 
 
 def _of_table(name: str, table: TableSpec, spec: PaperSpec, config: Config) -> Iterator[str]:

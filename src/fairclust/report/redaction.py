@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 FOLDER = "(folder)"
@@ -69,6 +70,12 @@ def redact_csv(text: str) -> str:
     rows = csv.reader(io.StringIO(text))
     csv.writer(out, lineterminator="\n").writerows([redact_text(field) for field in row] for row in rows)
     return out.getvalue()
+
+
+def redacted(path: Path) -> str:
+    """The text of a file without paths."""
+    text = path.read_text(encoding="utf-8")
+    return redact_csv(text) if path.suffix == ".csv" else redact_text(text)
 
 
 def _shortened(found: re.Match[str]) -> str:

@@ -418,7 +418,7 @@ def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> 
 
 def _printed_verdict(row: Row, lacking: bool) -> str:
     """The verdict of a row whose setting is published, beside the paper alone."""
-    judged = [value for value in row.values if value.agrees]
+    judged = row.judged
     if not judged and not lacking:
         return "not judged"
     if lacking:
@@ -438,11 +438,11 @@ def _printed_verdict(row: Row, lacking: bool) -> str:
 
 def _matched_verdict(row: Row) -> str:
     """The verdict of a row at matched fairness, beside the paper alone."""
-    judged = [value for value in row.values if value.agrees]
+    judged = row.judged
     if not row.choice.reached:
         # A setting that has the reported fairness and cost within two standard deviations is on the front, although
         # its mean fairness misses the level.
-        shown = [v for v in row.values if not math.isnan(v.reported) and (v.agrees or is_fairness(v.metric))]
+        shown = [v for v in row.reported if v.agrees or is_fairness(v.metric)]
         found = {compare_value(v.metric, v.reported, v.decimals, v.ours) for v in shown if v.ours.n}
         return "on the front" if found == {"yes"} and judged else "less fair"
     if not judged:

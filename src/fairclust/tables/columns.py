@@ -18,10 +18,11 @@ Role = Literal["number", "category", "identifier", "left out"]
 MAX_CATEGORIES = 50
 """If a column has more categories than this, its rarer values are joined into one category."""
 
+FEW_ROWS = 20
+"""In tables with fewer rows than this, a column often has different values, or small groups, by chance."""
+
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d.*)?")
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
-# In tables with fewer rows than this, a column of numbers often has different values by chance.
-_FEW_ROWS = 20
 _NEARLY_ALL = 0.95
 
 
@@ -146,7 +147,7 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     to row, all have the same number of digits, or have a name like that of an identifier.
     """
     distinct = values.nunique()
-    if len(values) < _FEW_ROWS or distinct <= _NEARLY_ALL * len(values) or (values % 1 != 0).any():
+    if len(values) < FEW_ROWS or distinct <= _NEARLY_ALL * len(values) or (values % 1 != 0).any():
         return None
     if values.diff().iloc[1:].eq(1).all():
         return "it counts the rows"

@@ -21,7 +21,7 @@ from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.stored import Stored
 from fairclust.tables import notes
-from fairclust.tables.columns import MAX_CATEGORIES, Column, numbers, understand
+from fairclust.tables.columns import FEW_ROWS, MAX_CATEGORIES, Column, numbers, understand
 from fairclust.tables.groups import cross, find_ranges, group_columns
 from fairclust.tables.text import TableError
 from fairclust.tables.values import as_text, factor
@@ -29,8 +29,6 @@ from fairclust.tables.values import as_text, factor
 MISSING = ("impute", "drop", "group")
 # A column whose mean is bounded is shown in this many ranges unless another number is asked for.
 _SHOWN_RANGES = 4
-# In tables with fewer rows than this, groups can be small by chance.
-_FEW_ROWS = 20
 # The square of a larger number could be infinite.
 _TOO_LARGE = 1e150
 SCALES = ("standardize", "l2", "none")
@@ -161,7 +159,7 @@ def decide(
     preparation = Preparation(pipeline, [*sensitive], missing, named, ranges, measured, texts)
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=measured).items():
-        if len(of) >= _FEW_ROWS and of.nunique() > len(of) / 2:
+        if len(of) >= FEW_ROWS and of.nunique() > len(of) / 2:
             raise TableError(
                 f"{name!r} holds {of.nunique():,} different values in {len(of):,} rows, and each would be a group. "
                 "Fix: name a sensitive column whose values many rows share"

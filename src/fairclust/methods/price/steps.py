@@ -20,8 +20,8 @@ from fairclust.solvers.points import MeasuredPoints, Points
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
 # Temperatures of rough prices, in the search for good centres. With .05 all fits of twelve data sets took .79 times as
-# long as with .008, and were as good. The first one is taken whose gap is small enough: on data of few different numbers
-# rough prices can be a per cent off, and then no longer tell good centres from bad ones.
+# long as with .008, and were as good. The first one is taken whose gap is small enough: on data of few different
+# numbers rough prices can be a per cent off, and then no longer tell good centres from bad ones.
 _ROUGH_LEVELS = (0.05, 0.016, 0.005)
 _ROUGH_GAP = 2e-3
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
