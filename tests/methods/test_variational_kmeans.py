@@ -4,33 +4,33 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import methods
 from fairclust.base import Diverged
 from fairclust.methods import VariationalFairKMeans
-from fairclust.methods.variational.penalty import fairness_term
 from fairclust.metrics import contingency
-from twins import padded_fairness, vfc_kmeans
+from twins import counts_of, means_of, padded_fairness, vfc
 
 
 @pytest.mark.parametrize(("n_groups", "lipschitz"), [(1, 2.0), (2, 1.0), (3, 2.0)])
 @pytest.mark.parametrize("lam", [5.0, 200.0])
 def test_replays_the_papers_update(grouped_blobs, n_groups, lam, lipschitz):
     X, codes = grouped_blobs(n_groups=n_groups, seed=n_groups)
-    target = np.bincount(codes) / len(codes)
-    centers = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
-    labels, energies, inner = vfc_kmeans(X, codes, centers, lam, target=target, lipschitz=lipschitz)
-
+    start = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
+    labels, energies, inner, _ = vfc(
+        lambda centers: cdist(X, centers, "sqeuclidean"), lambda labels: means_of(X, labels, 4), start, codes, lam,
+        target=np.bincount(codes) / len(codes), lipschitz=lipschitz,
+    )  # fmt: skip
     model = VariationalFairKMeans(
-        4, lam=lam, lipschitz=lipschitz, init=centers, precision="double", match_reference=True
-    )
-    model.fit(X, sensitive_features=codes)
-
+        4, lam=lam, lipschitz=lipschitz, init=start, precision="double", match_reference=True
+    ).fit(X, sensitive_features=codes)
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
     assert model.n_inner_iter_ == inner
+    assert model.n_energy_rises_ == (np.diff(energies) > 0).sum()
 
 
 def test_single_precision_follows_double(grouped_blobs):
@@ -43,21 +43,6 @@ def test_single_precision_follows_double(grouped_blobs):
     )
     assert (single.labels_ == double.labels_).mean() > 0.999
     assert single.history_[-1]["objective"] == pytest.approx(double.history_[-1]["objective"], rel=1e-4)
-
-
-def test_larger_lam_is_fairer_and_more_expensive(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=2000)
-    centers = X[:4]
-
-    def cost_and_error(lam):
-        model = VariationalFairKMeans(4, lam=lam, init=centers).fit(X, sensitive_features=codes)
-        table = np.stack([np.bincount(model.labels_[codes == j], minlength=4) for j in range(2)])
-        cost = sum(((X[model.labels_ == k] - X[model.labels_ == k].mean(0)) ** 2).sum() for k in range(4))
-        return cost, fairness_term(table.astype(float), model.target_)
-
-    plain, fair = cost_and_error(0.0), cost_and_error(1000.0)
-    assert fair[1] < plain[1] - 0.05
-    assert fair[0] > plain[0]
 
 
 def test_lam_zero_is_lloyd(grouped_blobs):
@@ -76,15 +61,6 @@ def test_a_target_other_than_the_shares_of_the_data(grouped_blobs, cls, lam):
     ]
     np.testing.assert_array_equal(labels[0], labels[1])
     assert (labels[0] != labels[2]).any()
-
-
-def test_energy_rises_are_counted(grouped_blobs):
-    X, codes = grouped_blobs()
-    model = VariationalFairKMeans(4, lam=100, init=X[:4], match_reference=True).fit(
-        X, sensitive_features=codes
-    )
-    energy = np.array([step["objective"] for step in model.history_])
-    assert model.n_energy_rises_ == int((np.diff(energy) > 0).sum())
 
 
 def test_a_cluster_that_empties_restarts_from_fresh_seeds():
@@ -108,9 +84,8 @@ def test_diverged_names_the_step():
 def energy(X, codes, model):
     """Compute the energy of labels at the means of their clusters."""
     k = model.n_clusters
-    table = np.stack([np.bincount(model.labels_[codes == j], minlength=k) for j in range(len(model.target_))])
-    cost = sum(((X[model.labels_ == c] - X[model.labels_ == c].mean(axis=0)) ** 2).sum() for c in range(k))
-    return cost + model.lam * padded_fairness(table.astype(float), model.target_)
+    cost = ((X - means_of(X, model.labels_, k)[model.labels_]) ** 2).sum()
+    return cost + model.lam * padded_fairness(counts_of(model.labels_, codes, k), model.target_)
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
@@ -142,7 +117,6 @@ def test_accelerated_energies_are_those_of_the_labels_and_never_rise(grouped_blo
     assert (np.diff(energies) <= 0).all()
     assert model.n_energy_rises_ == 0
     assert model.converged_
-    assert model.scale_ == 1.0
     assert model.n_inner_iter_ >= sum(step["inner_iter"] for step in model.history_)
     distance = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
     assert model.history_[-1]["clustering"] == pytest.approx(distance)
