@@ -49,13 +49,6 @@ def test_equals_brute_force(d, shape):
     check(SHAPES[shape](np.random.default_rng([d, len(shape)]), 900, d).astype(float))
 
 
-def test_bounds_save_most_evaluations():
-    """Without bounds every point would be evaluated."""
-    rng = np.random.default_rng(0)
-    assert check(rng.normal(size=(3_000, 5))).evaluations < 20
-    assert check(rng.normal(size=(3_000, 14))).evaluations < 60
-
-
 def test_ties_up_to_rounding_go_to_the_smallest_row():
     """The corners of a regular polygon tie exactly, but their sums round differently."""
     angle = 2 * np.pi * np.arange(17) / 17

@@ -85,6 +85,8 @@ def check_predict(name, seed, n_rows, n_groups, n_clusters, kind):
     X, codes = data_of(seed, n_rows, n_groups, kind)
     model = fitted(name, X, codes, n_clusters)
     assert (model.predict(X, codes) != model.labels_).sum() == getattr(model, "n_rounded_", 0)
+    if name.startswith("Variational"):
+        assert (np.diff([step["objective"] for step in model.history_]) <= 0).all()
 
 
 def cost_of(name, X, model):

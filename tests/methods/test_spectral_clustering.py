@@ -9,8 +9,9 @@ from fairclust.datasets.msbm import make_msbm
 from fairclust.kernels.graph import build_knn_graph, max_scaled_affinity
 from fairclust.methods import FairSpectralClustering, SpectralClustering, VariationalFairNCut
 from fairclust.metrics.counts import contingency
-from fairclust.metrics.fairness import average_balance, balance
+from fairclust.metrics.fairness import average_balance
 from fairclust.metrics.quality import clustering_error
+from twins import counts_of
 
 CLASSES = [SpectralClustering, FairSpectralClustering]
 
@@ -65,16 +66,22 @@ def test_points_sparse_and_dense_affinities_agree(cls, affinity, grouped_blobs):
         np.testing.assert_array_equal(model.fit_predict(data, sensitive_features=codes), wanted)
 
 
-@pytest.mark.parametrize("solver", ["projected", "nullspace"])
-def test_fair_cut_of_four_blobs(solver):
-    # The left blobs are one group and the right blobs the other. The graph has a component for each blob.
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairSpectralClustering(2, solver="projected"),
+        FairSpectralClustering(2, solver="nullspace"),
+        VariationalFairNCut(2, lam=1.0),
+    ],
+)
+@pytest.mark.parametrize("apart", [4, 40])
+def test_fair_cut_of_four_blobs(model, apart):
+    # The left blobs are one group and the right blobs the other. Far apart, each blob is a component of the graph.
     corner = np.repeat([0, 1, 2, 3], 50)
-    X = rng.normal(size=(200, 2)) + np.array([[0, 0], [40, 0], [0, 60], [40, 60]])[corner]
-    labels = FairSpectralClustering(2, solver=solver, random_state=0).fit_predict(
-        X, sensitive_features=corner % 2
-    )
-    assert balance(contingency(labels, (corner % 2).astype(np.int64), 2, 2)) == 1
+    X = np.random.default_rng(1).normal(size=(200, 2))
+    X += np.array([[0, 0], [apart, 0], [0, 60], [apart, 60]])[corner]
+    labels = model.set_params(random_state=0).fit_predict(X, sensitive_features=corner % 2)
+    assert counts_of(labels, corner % 2, 2).tolist() == [[50, 50], [50, 50]]
 
 
 @pytest.mark.parametrize(

@@ -145,17 +145,6 @@ def test_bad_points_beside_a_graph(points, message):
         model.fit(np.ones((6, 6)), sensitive_features=[0, 1] * 3, points=points)
 
 
-def test_fair_starts_find_the_fair_cut_of_four_blobs():
-    # The left blobs are one group and the right blobs the other, so only the split into upper and lower blobs is fair.
-    rng = np.random.default_rng(1)
-    corner = np.repeat([0, 1, 2, 3], 50)
-    X = rng.normal(size=(200, 2)) + np.array([[0, 0], [4, 0], [0, 20], [4, 20]])[corner]
-    codes = corner % 2
-    model = VariationalFairNCut(2, lam=1.0, random_state=0).fit(X, sensitive_features=codes)
-    assert counts_of(model.labels_, codes, 2).tolist() == [[50, 50], [50, 50]]
-    assert model.history_[-1]["clustering"] == 0
-
-
 @pytest.mark.parametrize(
     "W, message",
     [

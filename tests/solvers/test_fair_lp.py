@@ -31,13 +31,14 @@ def instances(draw, disjoint=True):
         cost = np.round(cost / cost.max(), 1)
     if draw(st.booleans()):
         cost += 2 * cost.max() * (inside @ rng.random((groups, k)))
+    cost *= draw(st.sampled_from([1, 1, 0, -1]))
     return cost, inside, bounds_around(inside, draw(st.sampled_from([0.0, 0.05, 0.2, 0.5, 0.9])))
 
 
 def check_against_plain(cost, inside, bounds):
     found = fair_assignment_lp(cost, inside, **bounds)
     best = cheapest_shares(cost, share_rows(inside, **bounds), 0)
-    assert found.cost == pytest.approx(best, rel=1e-6, abs=1e-9 * cost.max())
+    assert found.cost == pytest.approx(best, rel=1e-6, abs=1e-9 * np.abs(cost).max())
     x = found.shares.toarray()
     assert x.min() >= -1e-9
     np.testing.assert_allclose(x.sum(axis=1), 1, atol=1e-6)
@@ -48,10 +49,10 @@ def check_against_plain(cost, inside, bounds):
 
 def check_rounding(cost, inside, bounds, found):
     rounded = round_assignment(found.shares, cost, inside, **bounds)
-    assert rounded.cost <= found.cost + 1e-6 * cost.sum()
+    assert rounded.cost <= found.cost + 1e-6 * np.abs(cost).sum()
     # Only points that were fractional can have become cheaper, by at most the spread of their costs.
     open_points = found.shares.max(axis=1).toarray().ravel() < 1 - 1e-6
-    assert rounded.cost >= found.cost - np.ptp(cost[open_points], axis=1).sum() - 1e-6 * cost.sum()
+    assert rounded.cost >= found.cost - np.ptp(cost[open_points], axis=1).sum() - 1e-6 * np.abs(cost).sum()
     assert rounded.cost == pytest.approx(cost[np.arange(len(cost)), rounded.labels].sum())
     whole = np.eye(cost.shape[1])[rounded.labels]
     np.testing.assert_allclose(
@@ -91,7 +92,7 @@ def test_prices_from_a_sample_change_nothing(instance, seed):
         patch.setattr(fair_lp, "_DIRECT", 4 * cost.shape[1])
         order = np.random.default_rng(seed).permutation(len(cost))
         by_steps = fair_assignment_lp(cost[order], inside[order], **bounds)
-    assert by_steps.cost == pytest.approx(whole.cost, rel=1e-7, abs=1e-9 * cost.max())
+    assert by_steps.cost == pytest.approx(whole.cost, rel=1e-7, abs=1e-9 * np.abs(cost).max())
 
 
 def test_rows_of_bounds_that_no_rounding_keeps_are_dropped():
@@ -116,28 +117,6 @@ def test_rounding_by_hand(unit):
     np.testing.assert_array_equal(np.flatnonzero(rounded.labels == 0), [1, 3, 4, 7])
     np.testing.assert_allclose(rounded.violation, 0.5)
     assert rounded.cost == pytest.approx(unit * 6)
-
-
-@pytest.mark.parametrize("delta", [0.0, 0.2])
-@pytest.mark.parametrize(
-    "cost, codes",
-    [
-        (np.ones((30, 3)), np.arange(30) % 2),
-        (np.zeros((30, 3)), np.arange(30) % 2),
-        (-np.random.default_rng(0).random((30, 3)), np.arange(30) % 2),
-        (np.random.default_rng(0).random((21_000, 1)), np.arange(21_000) % 2),
-        (np.ones((3000, 8)), np.arange(3000) % 2),
-    ],
-    ids=["level costs", "no costs", "negative costs", "many points, one cluster", "many level points"],
-)
-def test_odd_instances(cost, codes, delta):
-    inside = codes[:, None] == np.arange(codes.max() + 1)
-    bounds = bounds_around(inside, delta)
-    found = fair_assignment_lp(cost, codes, **bounds)
-    rounded = round_assignment(found.shares, cost, codes, **bounds)
-    assert rounded.violation.max() < 2
-    if cost.size < 200:
-        assert found.cost == pytest.approx(cheapest_shares(cost, share_rows(inside, **bounds), 0), abs=1e-7)
 
 
 def test_no_sample_where_every_point_is_of_another_kind(monkeypatch):

@@ -47,18 +47,6 @@ def test_derivatives_by_finite_differences(n_groups):
     np.testing.assert_allclose(-block_diag(*at.curvature) / TEMPERATURE, slope, rtol=1e-5, atol=1e-5)
 
 
-def test_penalty_hessian_by_finite_differences_where_it_is_convex():
-    # Every cluster has the shares of the target. The penalty is convex there, so nothing is removed from its Hessian.
-    target = np.array([0.3, 0.7])
-    mass = target[:, None] * np.array([20.0, 50.0, 30.0])
-    exact = central(lambda n: central(lambda m: padded_fairness(m, target), n, 1e-3), mass, 1e-3)
-    exact = exact.reshape(2, 3, 2, 3)
-    for k, block in enumerate(penalty._penalty_hessian(mass, target)):
-        np.testing.assert_allclose(block, exact[:, k, :, k], rtol=1e-3, atol=1e-6)
-        exact[:, k, :, k] = 0
-    np.testing.assert_allclose(exact, 0, atol=1e-6)
-
-
 @given(st.integers(0, 10_000), st.integers(2, 4), st.integers(1, 5))
 @settings(max_examples=40, deadline=None)
 def test_penalty_hessian_is_semidefinite(seed, n_groups, n_clusters):

@@ -118,28 +118,6 @@ def test_the_largest_of_many_components_are_separated():
     np.testing.assert_array_equal(np.repeat([False, True, False, True, True], [5, 9, 4, 8, 7]), used)
 
 
-@pytest.mark.parametrize("laplacian", LAPLACIANS)
-@pytest.mark.parametrize("n_components", [2, 3, 4])
-def test_fair_combinations_of_as_many_pieces_as_wanted(laplacian, n_components):
-    # Each of the four components has one group, and two components have each group. All three fair combinations are
-    # kept if two or three coordinates are asked for. A fourth coordinate cuts a component.
-    graph, groups = pieces([8, 8, 8, 8]), np.repeat([0, 1, 0, 1], 8)
-    found = spectral_embedding(graph, n_components, groups=groups, laplacian=laplacian)
-    assert found.coordinates.shape == (32, max(3, n_components))
-    np.testing.assert_allclose(found.eigenvalues[:3], 0, atol=1e-12)
-    assert (found.eigenvalues[3:] > 0.5).all()
-    assert found.constraint < 1e-12
-    dense = nullspace_embedding(graph, n_components, groups=groups, laplacian=laplacian)
-    if n_components <= 3:
-        assert angle(found.coordinates, dense.coordinates) < 1e-6
-    # A component is equally far from both components of the other group, and farther from the other of its own group.
-    corners = found.coordinates[::8, :3]
-    if n_components <= 3:
-        gaps = np.linalg.norm(corners[:, None] - corners, axis=2)
-        assert gaps[0, 1] == pytest.approx(gaps[0, 3])
-        assert gaps[0, 2] == pytest.approx(np.sqrt(2) * gaps[0, 1])
-
-
 def test_mixed_pieces_with_groups_match_the_dense_solver(no_dense):
     # There are fewer fair combinations of the components than asked for. Lanczos finds the other coordinates.
     rng = np.random.default_rng(3)
