@@ -3,12 +3,7 @@
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
-from scipy.special import logsumexp
-
-
-def softmax(z):
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+from scipy.special import log_softmax, softmax
 
 
 def vfc_inner(a, codes, target, lam, lipschitz, max_iter=10_000, tol=1e-5):
@@ -16,17 +11,16 @@ def vfc_inner(a, codes, target, lam, lipschitz, max_iter=10_000, tol=1e-5):
     n_groups = len(target)
     onehot = np.eye(n_groups)[codes]
     log_s = -a
-    s = softmax(log_s)
+    s = softmax(log_s, axis=1)
     old = np.inf
     for i in range(max_iter):
-        s_in, log_in = s, log_s - logsumexp(log_s, axis=1, keepdims=True)
+        s_in, log_in = s, log_softmax(log_s, axis=1)
         by_group = onehot.T @ s_in
         b = sum(
             target[j] / s_in.sum(axis=0) - target[j] * onehot[:, [j]] / by_group[j] for j in range(n_groups)
         )
         log_s = log_in - (a + lam * b) / lipschitz
-        s = softmax(log_s)
-        log_out = log_s - logsumexp(log_s, axis=1, keepdims=True)
+        s, log_out = softmax(log_s, axis=1), log_softmax(log_s, axis=1)
         bound = (s * (log_out - log_in + a + lam * b)).sum()
         if i > 1 and abs(bound - old) <= tol * abs(old):
             break

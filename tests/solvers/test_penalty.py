@@ -4,18 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import from_blobs, from_matrix
 from scipy.linalg import block_diag
+from scipy.special import softmax
 
 from fairclust.base import Diverged
 from fairclust.methods.variational import penalty
 from fairclust.methods.variational.penalty import minimize_penalty
-from twins import padded_fairness, softmax
+from twins import padded_fairness
 
 TEMPERATURE = 0.3
 
 
 def energy(problem, prices, lam, target):
     """Compute E_T from its definition on N x K rows."""
-    s = softmax(-(problem.a + prices[problem.codes]) / TEMPERATURE)
+    s = softmax(-(problem.a + prices[problem.codes]) / TEMPERATURE, axis=1)
     mass = np.eye(len(target))[problem.codes].T @ s
     value = (s * problem.a).sum() + TEMPERATURE * (s * np.log(s)).sum() + lam * padded_fairness(mass, target)
     return value, mass
