@@ -105,7 +105,7 @@ def test_points_far_from_all_means_have_finite_sums():
 
 def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
     X, levels, n_levels, groups, n_groups, components = problem(60_000, 3, (3, 2), 6, 3, True)
-    tiles = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, np.zeros(3))
+    tiles = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, np.zeros(3), np.float64)
     C, before, found = np.random.default_rng(0).normal(size=(3, 6)), numba.get_num_threads(), []
     try:
         for keep_bytes, entries in ((1 << 27, 75_000), (0, 75_000), (0, 10**9)):
@@ -118,12 +118,11 @@ def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
                 found.append(tiles.moments(components, C=C, psi=psi)[0])
     finally:
         numba.set_num_threads(before)
-    for other in found[1:]:
+    for i, other in enumerate(found):
+        # Only the number of sums, in the last two, changes the order of the additions.
+        rounding = 0 if i < 4 else 1e-9
         for a, b in zip(found[0], other, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-2)
-    for other in found[1:4]:
-        for a, b in zip(found[0], other, strict=True):
-            np.testing.assert_array_equal(a, b)
+            np.testing.assert_allclose(a, b, rtol=rounding, atol=rounding)
 
 
 def test_more_combinations_than_an_integer_holds():

@@ -109,7 +109,7 @@ WHOLE = r"whole numbers \(p, q\) with 1 <= p <= q"
 )
 def test_balances_that_are_refused(method, wanted, message):
     codes = np.repeat([0, 1], (2179, 1077))
-    with pytest.raises((NotSupported, ValueError), match=message):
+    with pytest.raises(NotSupported if "pair" in message else ValueError, match=message):
         method(3, balance=wanted).fit(np.zeros((len(codes), 1)), sensitive_features=codes)
 
 

@@ -151,6 +151,7 @@ def test_bad_points_beside_a_graph(points, message):
         (np.ones((3, 2)), "square"),
         (np.array([[0, -1.0], [-1.0, 0]]), "negative or not finite"),
         (np.array([[0, 1.0], [0.5, 0]]), "not symmetric"),
+        (np.triu(np.ones((3, 3))), "not symmetric"),
         (sp.csr_array((4, 4)), "4 isolated nodes"),
         (np.diag([1.0, 0.0, 2.0]), r"1 isolated nodes \(no weight at all, first node 1\)"),
     ],
