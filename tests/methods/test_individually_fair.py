@@ -33,12 +33,16 @@ def test_no_point_is_farther_than_promised(objective, alpha):
 
 
 def test_no_swap_is_left_that_is_cheaper_and_fair():
-    X = drawn(1)
+    # Without fairness, two of three centres would be among the few points that are far apart.
+    rng = np.random.default_rng(0)
+    dense = [rng.normal([0, y], 0.1, size=(40, 2)) for y in (0, 3)]
+    X = np.concatenate([*dense, *(rng.normal([x, 0], 3, size=(10, 2)) for x in (60, 100))])
     model = IndividuallyFairClustering(3, objective="k-medians", tol=0, random_state=0)
     model.fit(X, sensitive_features=np.zeros(len(X)))
     D = cdist(X, X)
     balls = critical_balls(X, model.radii_, 1.0)
     must = D[balls] <= model.radii_[balls][:, None]
+    assert must[:, model.center_indices_].any(axis=1).all()
     for p in range(len(X)):
         for k in range(3):
             rows = np.where(np.arange(3) == k, p, model.center_indices_)

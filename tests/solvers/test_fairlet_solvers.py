@@ -40,6 +40,16 @@ def test_flow_fairlets_cost_least(seed, shape):
     assert lengths[same].sum() == pytest.approx(cheapest_stars(lengths, q))
 
 
+@pytest.mark.parametrize("n_places", [1, 2, 7])
+def test_flow_fairlets_of_coincident_points_are_stars(n_places):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_places, 2))[rng.integers(n_places, size=40)]
+    codes = (np.arange(40) < 15).astype(int)
+    table = contingency(flow_fairlets(X, codes, 3, squared=False), codes)
+    assert (table.min(axis=0) == 1).all()
+    assert table.max() <= 3
+
+
 def test_medoids_of_samples_are_nearly_those_of_all(grouped_blobs):
     X = grouped_blobs(n_samples=3000)[0]
     costs = {}
