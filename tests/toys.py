@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from hypothesis import strategies as st
 
 from fairclust.pipeline import fingerprint
 
@@ -32,6 +33,20 @@ def two_columns(n_samples):
     rng = np.random.default_rng(0)
     sex = np.where(X[:, 0] + rng.normal(size=len(X)) > np.median(X[:, 0]), "m", "f")
     return X, pd.DataFrame({"sex": sex, "race": np.array(["a", "b", "c"])[race]})
+
+
+@st.composite
+def odd_affinities(draw):
+    """Draw a small affinity with several components and self-loops, groups, and a number of clusters."""
+    n = draw(st.integers(1, 16))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    A = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.1, 0.3, 1.0])))
+    if draw(st.booleans()):
+        A = np.kron(np.eye(3), A)
+    W = (A + A.T) / 2 * draw(st.sampled_from([1e-6, 1.0, 1e6]))
+    W[np.diag_indices(len(W))] += W.sum(axis=1) == 0
+    codes = rng.integers(0, draw(st.integers(1, 4)), len(W))
+    return W, np.unique(codes, return_inverse=True)[1], draw(st.integers(1, len(W)))
 
 
 def forget_code():

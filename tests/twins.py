@@ -1,12 +1,9 @@
 """Slow, plain NumPy transcriptions with which the tests compare the fast code."""
 
 import numpy as np
-from scipy.special import logsumexp
-
-
-def softmax(z):
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+from scipy import sparse
+from scipy.optimize import linprog
+from scipy.special import log_softmax, softmax
 
 
 def vfc_inner(a, codes, target, lam, lipschitz, max_iter=10_000, tol=1e-5):
@@ -14,17 +11,16 @@ def vfc_inner(a, codes, target, lam, lipschitz, max_iter=10_000, tol=1e-5):
     n_groups = len(target)
     onehot = np.eye(n_groups)[codes]
     log_s = -a
-    s = softmax(log_s)
+    s = softmax(log_s, axis=1)
     old = np.inf
     for i in range(max_iter):
-        s_in, log_in = s, log_s - logsumexp(log_s, axis=1, keepdims=True)
+        s_in, log_in = s, log_softmax(log_s, axis=1)
         by_group = onehot.T @ s_in
         b = sum(
             target[j] / s_in.sum(axis=0) - target[j] * onehot[:, [j]] / by_group[j] for j in range(n_groups)
         )
         log_s = log_in - (a + lam * b) / lipschitz
-        s = softmax(log_s)
-        log_out = log_s - logsumexp(log_s, axis=1, keepdims=True)
+        s, log_out = softmax(log_s, axis=1), log_softmax(log_s, axis=1)
         bound = (s * (log_out - log_in + a + lam * b)).sum()
         if i > 1 and abs(bound - old) <= tol * abs(old):
             break
@@ -32,24 +28,66 @@ def vfc_inner(a, codes, target, lam, lipschitz, max_iter=10_000, tol=1e-5):
     return s, i + 1
 
 
-def vfc_kmeans(X, codes, centers, lam, *, target, lipschitz=2.0, max_iter=100, tol=1e-4):
-    """Run algorithm 1 for k-means from given centres. Return labels, energies of outer steps, and inner updates."""
-    n_clusters = len(centers)
-    onehot = np.eye(len(target))[codes]
-    energies, inner, old = [], 0, np.inf
-    for i in range(max_iter):
-        a = ((X[:, None, :] - centers[None]) ** 2).sum(axis=2)
+def vfc(costs, update, start, codes, lam, *, target, lipschitz=2.0, energy=None):
+    """Run algorithm 1 from a start. Return labels, energies of outer steps, inner updates, and the last centres.
+
+    `costs` returns the N x K potentials at given centres, and `update` the centres of given labels. The energy is that
+    of the soft assignment, unless `energy` computes it from the labels.
+    """
+    onehot, centers = np.eye(len(target))[codes], start
+    energies, inner = [], 0
+    for i in range(100):
+        a = costs(centers)
         s, n = vfc_inner(a, codes, target, lam, lipschitz)
-        inner += n
-        labels = s.argmax(axis=1)
+        labels, inner = s.argmax(axis=1), inner + n
         shares = onehot.T @ s / s.sum(axis=0)
-        energy = (s * a).sum() - lam * (target[:, None] * np.log(shares)).sum()
-        energies.append(energy)
-        if i > 1 and abs(energy - old) <= tol * abs(old):
+        soft = (s * a).sum() - lam * (target[:, None] * np.log(shares)).sum()
+        energies.append(energy(labels) if energy else soft)
+        if i > 1 and abs(energies[-1] - energies[-2]) <= 1e-4 * abs(energies[-2]):
             break
-        old = energy
-        centers = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
-    return labels, np.array(energies), inner
+        centers = update(labels)
+    return labels, np.array(energies), inner, centers
+
+
+def ncut_potentials(W, labels, n_clusters, shift=0.0):
+    """Compute the potentials of Table 1 of W plus `shift` times its degrees at hard labels, for a dense W."""
+    d, S = W.sum(axis=1), np.eye(n_clusters)[labels]
+    W, volume = W + shift * np.diag(d), d @ S
+    return d[:, None] * np.diag(S.T @ W @ S) / volume**2 - 2 * W @ S / volume
+
+
+def means_of(X, labels, n_clusters):
+    return np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
+
+
+def counts_of(labels, codes, n_clusters):
+    """Count every group in every cluster, without the functions of the package."""
+    groups = range(max(codes) + 1)
+    return np.array([[np.sum((codes == j) & (labels == k)) for k in range(n_clusters)] for j in groups])
+
+
+def cheapest_shares(costs, rows, limits):
+    """Find the least cost of shares of points in clusters for which ``rows @ shares <= limits``, by HiGHS.
+
+    The limits have the shape (n_rows, n_clusters), or one that is broadcast to it. Without such shares it is infinite.
+    """
+    n, n_clusters = costs.shape
+    unit = np.abs(costs).max() or 1.0
+    done = linprog(
+        costs.ravel() / unit,
+        A_ub=sparse.kron(rows, np.eye(n_clusters)),
+        b_ub=np.broadcast_to(limits, (len(rows), n_clusters)).ravel(),
+        A_eq=sparse.kron(sparse.eye_array(n), np.ones((1, n_clusters))),
+        b_eq=np.ones(n),
+        bounds=(0, 1),
+        method="highs-ipm",
+    )
+    return done.fun * unit if done.success else np.inf
+
+
+def share_rows(inside, lower, upper):
+    """Return rows that are at most 0 if the share of every group in every cluster is within its bounds."""
+    return np.vstack([inside.T - np.reshape(upper, (-1, 1)), np.reshape(lower, (-1, 1)) - inside.T])
 
 
 def bfkm_objective(X, codes, centers, labels, rho, lam):

@@ -2,14 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 
 from fairclust.kernels.fairlets import DEPTH, _split, fairlet_medoids, heavy_points, tree_fairlets
 
 PAIRS = [(1, 1), (1, 2), (1, 3), (2, 3), (2, 5), (4, 9), (9, 10)]
-
-
-def balanced(r, b, p, q):
-    return p * max(r, b) <= q * min(r, b)
 
 
 def split_twin(reds, blues, p, q):
@@ -50,38 +47,30 @@ def tree_twin(cells, is_blue, p, q):
 
 
 @st.composite
-def instances(draw, most=60, widths=(1, 2, 3)):
+def instances(draw):
     """Draw a pair (p, q), groups that are balanced for it, and few enough cells that some points coincide."""
     p, q = draw(st.sampled_from(PAIRS))
-    few = draw(st.integers(1, most))
+    few = draw(st.integers(1, 60))
     many = draw(st.integers(few, few * q // p))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     is_blue = rng.permutation(np.arange(few + many) < (few if draw(st.booleans()) else many))
     spread = draw(st.sampled_from([1, 3, 50, 2**16]))
-    places = rng.integers(0, 2**16, (spread, draw(st.sampled_from(widths))))
+    places = rng.integers(0, 2**16, (spread, draw(st.sampled_from([1, 2, 3, 25, 70]))))
     return p, q, is_blue, places[rng.integers(spread, size=few + many)].astype(np.uint16)
 
 
-@given(instances(widths=(1, 2, 3, 25, 70)))
-@settings(deadline=None)
-def test_fairlets_are_small_balanced_and_partition_the_points(instance):
-    p, q, is_blue, cells = instance
-    fairlet = tree_fairlets(cells, is_blue, p, q)
-    sizes = np.bincount(fairlet)
-    blues = np.bincount(fairlet, is_blue).astype(int)
-    assert sizes.sum() == len(is_blue)
-    assert sizes.min() >= 1
-    assert sizes.max() <= p + q
-    assert all(balanced(s - b, b, p, q) for s, b in zip(sizes, blues, strict=True))
-
-
 @given(instances())
-@settings(max_examples=50, deadline=None)
-def test_the_walk_gives_the_fairlets_of_the_recursion(instance):
+@settings(deadline=None)
+def test_fairlets_are_small_and_balanced_and_those_of_the_recursion(instance):
     p, q, is_blue, cells = instance
     fairlet = tree_fairlets(cells, is_blue, p, q)
-    found = sorted(np.flatnonzero(fairlet == i).tolist() for i in range(fairlet.max() + 1))
-    assert found == tree_twin(cells, is_blue, p, q)
+    sizes, blues = np.bincount(fairlet), np.bincount(fairlet, is_blue).astype(int)
+    assert 1 <= sizes.min() <= sizes.max() <= p + q
+    assert (p * np.maximum(sizes - blues, blues) <= q * np.minimum(sizes - blues, blues)).all()
+    # Of more than 62 features, the walk may put points of several cells together.
+    if cells.shape[1] < 63:
+        found = sorted(np.flatnonzero(fairlet == i).tolist() for i in range(len(sizes)))
+        assert found == tree_twin(cells, is_blue, p, q)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +94,7 @@ def test_lists_are_split_as_in_the_lemma(n_reds, n_blues, sizes):
 def test_medoids():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
-    fairlet = rng.permutation(np.repeat(np.arange(15), 4))
-    members = np.argsort(fairlet, kind="stable")
-    found = fairlet_medoids(X, members, np.arange(4, 61, 4))
-    for m, row in enumerate(found):
-        rows = np.flatnonzero(fairlet == m)
-        sums = np.linalg.norm(X[rows][:, None] - X[rows], axis=2).sum(axis=1)
-        assert row == rows[sums.argmin()]
+    members = rng.permutation(60).reshape(15, 4)
+    found = fairlet_medoids(X, members.ravel(), np.arange(4, 61, 4))
+    for row, rows in zip(found, members, strict=True):
+        assert row == rows[cdist(X[rows], X[rows]).sum(axis=1).argmin()]

@@ -47,6 +47,3 @@ def test_group_prices_reach_the_optimum():
     assert balance(labels, sensitive_features=codes) >= 0.5
     best = optimal_clustering(X, N_CLUSTERS, codes, min_balance=0.5).cost
     assert best * (1 - 1e-9) <= sse(X, labels) <= 1.05 * best
-    unequal = np.arange(12) < 4  # one of the three blobs
-    plain, fair = (optimal_clustering(X, N_CLUSTERS, unequal, min_balance=low).cost for low in (0, 0.5))
-    assert fair > plain

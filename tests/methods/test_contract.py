@@ -6,7 +6,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
@@ -81,12 +81,6 @@ def test_attributes(model, grouped_blobs):
         assert model.cluster_centers_.shape == (3, X.shape[1])
     for record in model.history_:
         assert {"step", "objective", "clustering", "fairness", "seconds"} <= record.keys()
-
-
-def test_predict_before_fit_is_an_error(model):
-    if hasattr(model, "predict"):
-        with pytest.raises(NotFittedError):
-            model.predict(np.ones((3, 2)), [0, 1, 0])
 
 
 def test_dask_tells_fitted_models_apart(model, grouped_blobs):
@@ -174,13 +168,12 @@ def test_more_clusters_than_rows(model):
         (-np.inf, "infinity in row 17, column 1; cells that are not finite: 1"),
         (
             1e200,
-            "1e\\+200 in row 17, column 1, (which is too far from the other|and squares of such numbers)",
+            r"1e\+200 in row 17, column 1, (which is too far from the other|and squares of such numbers)",
         ),
     ],
 )
 def test_numbers_that_no_cost_can_hold_are_named(model, grouped_blobs, value, message):
     X, groups = grouped_blobs()
-    X = X.astype(np.float64)
     X[17, 1] = value
     with pytest.raises(ValueError, match=message):
         model.fit(X, sensitive_features=groups)
@@ -189,7 +182,6 @@ def test_numbers_that_no_cost_can_hold_are_named(model, grouped_blobs, value, me
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_number_far_from_the_others_is_clustered_or_named(model, grouped_blobs):
     X, groups = grouped_blobs(n_samples=40)
-    X = X.astype(np.float64)
     X[17, 1] = 9_999_999_999
     try:
         labels = model.fit_predict(X, sensitive_features=groups)
@@ -199,56 +191,66 @@ def test_a_number_far_from_the_others_is_clustered_or_named(model, grouped_blobs
         assert labels.shape == (len(X),)
 
 
-@pytest.mark.parametrize(
-    "name, X, groups",
-    [
-        ("one group", np.random.default_rng(0).normal(size=(40, 2)), np.zeros(40)),
-        ("a group of one point", np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) == 0),
-        ("as many clusters as rows", np.arange(3.0)[:, None], [0, 1, 0]),
-        (
-            "a constant column",
-            np.c_[np.random.default_rng(0).normal(size=40), np.ones(40)],
-            np.arange(40) % 3,
-        ),
-        ("duplicates", np.repeat(np.arange(4.0), 10)[:, None], np.arange(40) % 2),
-        ("all points equal", np.ones((12, 2)), np.arange(12) % 2),
-        ("float32", np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32), np.arange(40) % 2),
-    ],
-)
+NORMAL = np.random.default_rng(0).normal(size=(40, 2))
+ODD = {
+    "one group": (NORMAL, np.zeros(40)),
+    "a group of one point": (NORMAL, np.arange(40) == 0),
+    "as many clusters as rows": (np.arange(3.0)[:, None], [0, 1, 0]),
+    "a constant column": (np.c_[NORMAL[:, 0], np.ones(40)], np.arange(40) % 3),
+    "duplicates": (np.repeat(np.arange(4.0), 10)[:, None], np.arange(40) % 2),
+    "all points equal": (np.ones((12, 2)), np.arange(12) % 2),
+    "float32": (NORMAL.astype(np.float32), np.arange(40) % 2),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_odd_data(model, name, X, groups):
-    labels = labels_of(model, X, groups)
+def test_odd_data(model, name):
+    labels = labels_of(model, *ODD[name])
     assert labels.min() >= 0
     assert labels.max() < 3
 
 
-@pytest.mark.parametrize(
-    "cls, params",
-    [
-        (methods.BeraFairKMeans, {"tolerance": 1.0}),
-        (methods.BeraFairKMeans, {"tolerance": -0.1}),
-        (methods.BeraFairKMeans, {"solver": "prices?"}),
-        (methods.BeraFairKMeans, {"n_clusters": 0}),
-        (methods.BeraFairKMeans, {"n_init": 0}),
-        (methods.FairAlignmentKMeans, {"epsilon": 1.5}),
-        (methods.FairAlignmentKMeans, {"block_size": 0}),
-        (methods.FairAlignmentKMeans, {"transport_weight": -1.0}),
-        (methods.FairMixture, {"n_clusters": 101, "sample_size": 10}),
-        (methods.PriceFairKMeans, {"tolerance": 1.0}),
-        (methods.PriceFairKMeans, {"tolerance": -0.1}),
-        (methods.PriceFairKMeans, {"min_balance": 1.5}),
-        (methods.PriceFairKMeans, {"max_gap": -1}),
-        (methods.PriceFairKMeans, {"size_min": -1}),
-        (methods.PriceFairKMeans, {"bins": 1}),
-        (methods.PriceFairKMeans, {"max_cost": -1.0}),
-        (methods.PriceFairKMeans, {"crossed": "yes"}),
-        (methods.PriceFairKMeans, {"mean_tolerance": 0.1}),
-    ],
-)
-def test_parameters_out_of_range_are_named(cls, params, grouped_blobs):
+BERA = {"tolerance": [1.0, -0.1], "solver": ["prices?"], "n_clusters": [0], "n_init": [0]}
+PRICES = {
+    "tolerance": [1.0, -0.1], "min_balance": [1.5], "max_gap": [-1], "size_min": [-1], "bins": [1],
+    "max_cost": [-1.0], "crossed": ["yes"], "mean_tolerance": [0.1],
+}  # fmt: skip
+OUT_OF_RANGE = {
+    methods.BeraFairKMeans: BERA,
+    methods.FairAlignmentKMeans: {"epsilon": [1.5], "block_size": [0], "transport_weight": [-1.0]},
+    methods.KMeans: {"metric": ["manhattan"]},
+    methods.PriceFairKMeans: PRICES,
+}
+
+
+@pytest.mark.parametrize("cls", OUT_OF_RANGE)
+def test_parameters_out_of_range_are_named(cls, grouped_blobs):
     X, codes = grouped_blobs()
-    with pytest.raises(ValueError, match=list(params)[-1]):
-        cls(**params).fit(X, sensitive_features=codes)
+    for name, values in OUT_OF_RANGE[cls].items():
+        for value in values:
+            with pytest.raises(ValueError, match=name):
+                cls(**{name: value}).fit(X, sensitive_features=codes)
+
+
+STEPS = {
+    methods.BalancedFairKMeans: ({"rho": 100.0}, "stopped after 1 sweeps with .* points still moving"),
+    methods.FairAlignmentKMeans: ({}, "stopped after 1 rounds.*raise max_iter or tol"),
+    methods.FairMixture: ({}, "stopped after 1 steps .* raise max_iter"),
+    methods.VariationalFairKMeans: ({}, "stopped after 1 outer steps .* raise max_iter or tol"),
+}
+
+
+@pytest.mark.parametrize("cls", STEPS)
+def test_too_few_steps_are_announced_at_the_line_of_the_user(cls, grouped_blobs):
+    X, codes = grouped_blobs()
+    params, message = STEPS[cls]
+    model = cls(4, max_iter=1, random_state=0, **params)
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
+        model.fit(X, sensitive_features=codes)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert not model.converged_
+    assert model.set_params(max_iter=1000).fit(X, sensitive_features=codes).converged_
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -31,35 +31,28 @@ QUICK = {
     "SpectralClustering": {"n_neighbors": 15},
     "VariationalFairNCut": {"n_neighbors": 15, "init": "k-means++"},
 }
-UNITS = [1e-20, 0.01, 1e4, 1e19]
-DRAWN = "the start is drawn by the positions of the rows"
 EXCEPTIONS = {
     ("BalancedFairKMeans", "rows"): "points are visited in the order of the data, as published",
     ("BatchProgramKMeans", "rows"): "the k-means that makes the batches draws rows by their positions",
     ("FairAlignmentKMeans", "rows"): "the rows of a block are drawn by their positions",
-    ("FairDen", "rows"): DRAWN,
-    ("FairKCenter", "rows"): DRAWN,
-    ("FairletClustering", "rows"): DRAWN,
     ("FairletTreeClustering", "rows"): "the last points of a cell leave it, in the order of the data",
     ("FairletTreeClustering", "columns"): "the quadtree's shift is drawn for one column after the other",
-    ("FairSpectralClustering", "rows"): DRAWN,
     ("IndividuallyFairClustering", "rows"): "centres beside the balls are drawn by the positions of the rows",
-    ("KCenter", "rows"): DRAWN,
     ("RandomLabels", "rows"): "labels are drawn for one row after the other",
-    ("SpectralClustering", "rows"): DRAWN,
-    ("VariationalFairNCut", "rows"): DRAWN,
 }
+for name in (
+    "FairDen", "FairKCenter", "FairletClustering", "FairSpectralClustering", "KCenter", "SpectralClustering",
+    "VariationalFairNCut",
+):  # fmt: skip
+    EXCEPTIONS[name, "rows"] = "the start is drawn by the positions of the rows"
 # Changes that alter the labels on some data only, and by how much, relatively, the cost of the labels may then differ.
 # Exact shares leave points at which two clusters have the same price, so their labels, and then the centres, depend on
 # the last digits of sums. On data set 50, Newton's steps of the variational method end in another minimum, with one
 # other label and a cost that differs by 0.3 %, after 3 of 120 changes of unit or origin. On other sets none do.
 MOSTLY = {
-    ("PriceFairKMeans", "columns"): 0.001,
-    ("PriceFairKMeans", "shift"): 0.001,
-    ("PriceFairKMeans", "unit"): 0.001,
-    ("VariationalFairKMeans", "columns"): 0.005,
-    ("VariationalFairKMeans", "shift"): 0.005,
-    ("VariationalFairKMeans", "unit"): 0.005,
+    (name, change): most
+    for name, most in (("PriceFairKMeans", 0.001), ("VariationalFairKMeans", 0.005))
+    for change in ("columns", "shift", "unit")
 }
 # Methods that can start from given centres. Other starts are drawn by the positions of the rows, so the order of the
 # rows matters.
@@ -199,9 +192,7 @@ def test_a_coreset_has_the_same_rows_and_weights(change):
     assert len(one.weights_) < len(X)
 
 
-@pytest.mark.parametrize(
-    "params", [{}, {"tolerance": 0.1}, {"max_gap": 0.05}, {"size_min": 0.9, "tolerance": 0.1}]
-)
+@pytest.mark.parametrize("params", [{"max_gap": 0.05}, {"size_min": 0.9, "tolerance": 0.1}])
 def test_prices_of_renamed_groups(params):
     X, _ = data_of(7)
     codes = np.random.default_rng(7).integers(3, size=len(X))
@@ -219,8 +210,9 @@ def test_prices_of_renamed_groups(params):
 
 
 @pytest.mark.parametrize("name", sorted(CENTERED))
-@pytest.mark.parametrize("factor", [1e-23, *(pytest.param(f, marks=pytest.mark.slow) for f in UNITS)])
-def test_units_in_single_precision(name, factor):
+def test_units_in_single_precision(name):
+    # Squares of these numbers are too small for single precision.
+    factor = 1e-23
     X, groups = make_grouped_blobs(400)
     model = getattr(methods, name)(N_CLUSTERS, random_state=1)
     before = model.fit(X, sensitive_features=groups)
@@ -247,10 +239,3 @@ def test_costs_are_in_the_unit_of_the_data(name, factor, offset):
         assert model.history_[-1]["clustering"] == pytest.approx(cost, rel=0.05)
         reduced = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2) + model.offset_[groups]
         assert (reduced.argmin(axis=1) != model.predict(X, groups)).sum() <= 2
-
-
-def test_starts_far_from_the_origin():
-    X, groups = make_grouped_blobs(2000, n_clusters=6, seed=5)
-    near = methods.PriceFairKMeans(6, tolerance=0.5, init="k-means++", n_init=1, random_state=0)
-    cost = near.fit(X, sensitive_features=groups).cost_
-    assert near.fit(X + 1e9, sensitive_features=groups).cost_ == pytest.approx(cost, rel=1e-3)

@@ -1,14 +1,10 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn import cluster
-from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.base import NotSupported
 from fairclust.methods import FairAlignmentKMeans
-from fairclust.methods.fair_alignment import _pair_costs
 from fairclust.methods.programs.fair_lp import fair_assignment_lp
 from fairclust.metrics import balance, contingency, data_balance, sse
 
@@ -33,18 +29,10 @@ def test_one_block_of_true_cost_is_the_fair_assignment_lp(grouped_blobs):
     )
     rows = [np.flatnonzero(codes == j) for j in range(2)]
     plan = model._match(X, rows, shares, start.cluster_centers_, np.random.RandomState(0))
-    cost = plan.mass @ _diagonal(X, plan, shares, start.cluster_centers_)
-    assert len(X) * cost == pytest.approx(program.cost)
+    to_centers = cdist(X, start.cluster_centers_, "sqeuclidean")
+    of_pairs = (shares[0] * to_centers[plan.first] + shares[1] * to_centers[plan.second]).min(axis=1)
+    assert len(X) * plan.mass @ of_pairs == pytest.approx(program.cost)
     assert model.objective_ <= program.cost
-
-
-def _diagonal(X, plan, shares, centers):
-    return np.array(
-        [
-            _pair_costs(X[[i]], X[[j]], shares, centers, 1.0)[0, 0]
-            for i, j in zip(plan.first, plan.second, strict=True)
-        ]
-    )
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.0])
@@ -54,7 +42,7 @@ def test_in_one_block_the_objective_falls(grouped_blobs, weight):
     model.fit(X, sensitive_features=codes)
     objectives = [r["objective"] for r in model.history_]
     assert len(objectives) > 2
-    assert all(b <= a * (1 + 1e-12) for a, b in pairwise(objectives))
+    assert (np.diff(objectives) <= 1e-12 * objectives[0]).all()
     assert model.objective_ == min(objectives)
 
 
@@ -102,11 +90,3 @@ def test_one_group_and_three(grouped_blobs):
     model = FairAlignmentKMeans(3, random_state=0).fit(X, sensitive_features=np.ones(len(X)))
     assert model.objective_ == pytest.approx(sse(X, model.labels_), rel=1e-3)
     assert model.shares_.shape == (1, 3)
-
-
-def test_too_few_rounds_warn(grouped_blobs):
-    X, codes = grouped_blobs()
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 rounds.*raise max_iter or tol"):
-        model = FairAlignmentKMeans(3, max_iter=1, random_state=0).fit(X, sensitive_features=codes)
-    assert not model.converged_
-    assert model.set_params(max_iter=50).fit(X, sensitive_features=codes).converged_

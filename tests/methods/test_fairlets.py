@@ -72,12 +72,43 @@ def test_centres_and_costs(method, grouped_blobs):
     assert means.history_[-1]["fairness"] == pytest.approx(balance(contingency(means.labels_, codes)))
 
 
-def test_infeasible_balance_names_a_feasible_one(method, grouped_blobs):
-    X = grouped_blobs()[0]
-    codes = (np.arange(600) % 3 == 0).astype(int)
-    with pytest.raises(NotSupported, match=r"balance 2/3 is above .*200/400 = 0.5: .*pair is \(1, 2\)"):
-        FairletTreeClustering(3, balance=(2, 3)).fit(X, sensitive_features=codes)
-    assert method(3, balance=(1, 2)).fit(X, sensitive_features=codes).balance_ == (1, 2)
+@pytest.mark.parametrize(
+    "method, wanted, sizes, found",
+    [
+        (FairletTreeClustering, "auto", (61, 29), (4, 9)),
+        (FairletTreeClustering, "auto", (39, 1), (1, 39)),
+        (FairletClustering, "auto", (61, 29), (1, 3)),
+        (FairletTreeClustering, [4, 10], (61, 29), (2, 5)),
+        (FairletTreeClustering, (4.0, 10.0), (61, 29), (2, 5)),
+    ],
+)
+def test_balances_are_reduced(method, wanted, sizes, found):
+    codes = np.repeat([0, 1], sizes)
+    X = np.random.default_rng(0).normal(size=(len(codes), 1))
+    assert method(1, balance=wanted).fit(X, sensitive_features=codes).balance_ == found
+
+
+WHOLE = r"whole numbers \(p, q\) with 1 <= p <= q"
+
+
+@pytest.mark.parametrize(
+    "method, wanted, message",
+    [
+        (FairletTreeClustering, (1, 2), r"balance 1/2 is above .*1077/2179 = 0.4943: .*pair is \(4, 9\)"),
+        # For large numbers it is the nearest pair whose numbers are no larger.
+        (FairletTreeClustering, (50, 101), r"nearest feasible pair is \(43, 87\)"),
+        (FairletClustering, (1, 2), r"pair is \(1, 3\)"),
+        (FairletClustering, (2, 5), r"must be \(1, q\) here"),
+        *(
+            (FairletTreeClustering, wanted, WHOLE)
+            for wanted in [(5, 2), (0, 1), (1, 2, 3), (0.5, 1), [[1, 2]]]
+        ),
+    ],
+)
+def test_balances_that_are_refused(method, wanted, message):
+    codes = np.repeat([0, 1], (2179, 1077))
+    with pytest.raises(NotSupported if "pair" in message else ValueError, match=message):
+        method(3, balance=wanted).fit(np.zeros((len(codes), 1)), sensitive_features=codes)
 
 
 def test_with_one_group_it_is_plain_clustering(method, grouped_blobs):
@@ -107,21 +138,3 @@ def test_adult(adult):
     assert balance(contingency(model.labels_, codes)) >= 0.4
     # k-means on the centres of the fairlets of the authors' program cost 12,891 in one run.
     assert sse(X, model.labels_) < 13_200
-
-
-def test_far_from_the_origin(method):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(64, 2)) + 5 * rng.integers(0, 3, size=(64, 1))
-    # Multiples of 1/2, and the mean of 64 of them, are stored exactly in both places.
-    X, codes = np.round(2 * X) / 2, np.arange(64) % 2
-    near, far = (
-        method(3, random_state=0).fit(points, sensitive_features=codes) for points in (X, X + 2.0**30)
-    )
-    np.testing.assert_array_equal(far.labels_, near.labels_)
-    assert far.cost_ == pytest.approx(near.cost_)
-
-
-def test_two_groups_only(method, grouped_blobs):
-    X, codes = grouped_blobs(n_groups=3)
-    with pytest.raises(NotSupported, match="two groups, found 3"):
-        method(3).fit(X, sensitive_features=codes)

@@ -14,18 +14,11 @@ from fairclust.methods import (
     VariationalFairKMedians,
     VariationalFairNCut,
 )
+from twins import counts_of
 
 SEARCHING = [VariationalFairKMeans, VariationalFairKMedians, BalancedFairKMeans]
 QUICK = {FairMixture: {"max_iter": 15}, VariationalFairNCut: {"n_neighbors": 10}}
 ALL = [*SEARCHING, VariationalFairNCut, FairMixture]
-
-
-def counts_of(labels, codes, n_clusters):
-    """Count the group-by-cluster table point by point."""
-    table = np.zeros((codes.max() + 1, n_clusters))
-    for k, j in zip(labels, codes, strict=True):
-        table[j, k] += 1
-    return table
 
 
 def measured(name, table):
@@ -108,10 +101,7 @@ def test_a_level_out_of_reach_warns_and_keeps_the_fairest():
 @pytest.mark.parametrize(
     "params, message",
     [
-        (
-            {"max_gap": 0.1, "min_balance": 0.1},
-            "give one level of fairness, found min_balance=0.1 and max_gap=0.1",
-        ),
+        ({"max_gap": 0.1, "min_balance": 0.1}, "give one level .* found min_balance=0.1 and max_gap=0.1"),
         ({"lam": 3.0, "max_gap": 0.1}, "leave lam at 'auto', found lam=3.0"),
         ({"min_balance": 0.99}, "the data's own balance, 0.8"),
         ({"lam": "much"}, "lam"),
@@ -135,17 +125,3 @@ def test_relative_weights_are_multiples_of_the_cost_of_one_cluster(grouped_blobs
     absolute = method(**params, **{name: 0.3 * whole}).fit(X, sensitive_features=codes)
     assert getattr(relative, f"{name}_") == pytest.approx(0.3 * whole)
     np.testing.assert_array_equal(relative.labels_, absolute.labels_)
-
-
-def test_warnings_point_at_the_line_of_the_user(grouped_blobs):
-    X, codes = grouped_blobs()
-    for method in (VariationalFairKMeans, BalancedFairKMeans, FairMixture):
-        with pytest.warns(ConvergenceWarning) as caught:
-            method(4, max_iter=1, random_state=0).fit(X, sensitive_features=codes)
-        assert {warning.filename for warning in caught} == {__file__}
-
-
-def test_few_rounds_of_a_mixture_warn(grouped_blobs):
-    X, codes = grouped_blobs()
-    with pytest.warns(ConvergenceWarning, match="FairMixture: stopped after 2 steps .* raise max_iter"):
-        FairMixture(3, max_iter=2, random_state=0).fit(X, sensitive_features=codes)

@@ -3,24 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from scipy.optimize import linprog
 
 from fairclust.methods import KMeans, MultiStageFlowKMeans
 from fairclust.methods.programs.bounded_sizes import assign_within_sizes
 from fairclust.methods.programs.multi_stage_flow import _size_bounds
 from fairclust.metrics import balance, data_balance, sse
-
-
-def program(distances, lower, upper):
-    n, k = distances.shape
-    columns = np.tile(np.eye(k), n)
-    return linprog(
-        distances.ravel(),
-        A_ub=np.vstack([columns, -columns]),
-        b_ub=np.r_[upper, -np.asarray(lower)],
-        A_eq=np.kron(np.eye(n), np.ones(k)),
-        b_eq=np.ones(n),
-    ).fun
+from twins import cheapest_shares
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -33,35 +21,26 @@ def test_assignment_is_the_cheapest_within_the_sizes(seed):
     labels = assign_within_sizes(distances, lower, upper)
     sizes = np.bincount(labels, minlength=k)
     assert (lower <= sizes).all() and (sizes <= upper).all()
-    assert distances[np.arange(n), labels].sum() == pytest.approx(program(distances, lower, upper))
+    best = cheapest_shares(distances, np.stack([np.ones(n), -np.ones(n)]), np.stack([upper, -lower]))
+    assert distances[np.arange(n), labels].sum() == pytest.approx(best)
 
 
-def test_sizes_that_leave_room_are_those_of_the_nearest():
-    distances = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
-    assert_array_equal(assign_within_sizes(distances, [0, 0], [3, 3]), [0, 0, 1])
-    assert_array_equal(np.sort(assign_within_sizes(distances, [0, 2], [3, 3])), [0, 1, 1])
-    for lower, upper in ([2, 2], [3, 3]), ([0, 0], [1, 1]), ([2, 0], [1, 3]):
-        with pytest.raises(ValueError, match="3 points cannot form clusters"):
-            assign_within_sizes(distances, lower, upper)
-
-
-def test_size_bounds_by_hand():
-    # The lower bounds are 4/5 of the sizes 10 and 5, and the upper bounds 5/4 of them.
-    lower, upper = _size_bounds(np.array([[10, 5]]), 12, 0.8)
-    assert_array_equal(lower, [8, 4])
-    assert_array_equal(upper, [12, 6])
-    # The larger of the two groups decides the lower bound, and the smaller one the upper bound.
-    lower, upper = _size_bounds(np.array([[10, 5], [9, 6]]), 14, 0.8)
-    assert_array_equal(lower, [8, 5])
-    assert_array_equal(upper, [11, 6])
-    # There are two points too few for the lower bounds, so these fall where the best balance is left: 7/10 before 3/5.
-    lower, _ = _size_bounds(np.array([[10, 5]]), 10, 0.8)
-    assert_array_equal(lower, [6, 4])
-    # There are two points too many for the upper bounds. They are raised where the balance stays highest: 10/13 before
-    # 5/7, then the first of 10/14 and 5/7, which are equal.
-    _, upper = _size_bounds(np.array([[10, 5]]), 20, 0.8)
-    assert upper.sum() == 20
-    assert_array_equal(upper, [14, 6])
+@pytest.mark.parametrize(
+    "table, n_points, lower, upper",
+    [
+        # The lower bounds are 4/5 of the sizes 10 and 5, and the upper bounds 5/4 of them.
+        ([[10, 5]], 12, [8, 4], [12, 6]),
+        # The larger of the two groups decides the lower bound, and the smaller one the upper bound.
+        ([[10, 5], [9, 6]], 14, [8, 5], [11, 6]),
+        # There are two points too few. The lower bounds fall where the best balance is left: 7/10 before 3/5.
+        ([[10, 5]], 10, [6, 4], [12, 6]),
+        # There are two points too many. The upper bounds are raised where the balance stays highest: 10/13 before 5/7,
+        # then the first of 10/14 and 5/7, which are equal.
+        ([[10, 5]], 20, [8, 4], [14, 6]),
+    ],
+)
+def test_size_bounds_by_hand(table, n_points, lower, upper):
+    assert_array_equal(_size_bounds(np.array(table), n_points, 0.8), [lower, upper])
 
 
 def test_one_step_by_hand():

@@ -10,6 +10,7 @@ from test_equivariance import QUICK
 import fairclust.methods as methods
 from fairclust.base import NotSupported
 from toys import make_grouped_blobs
+from twins import counts_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -84,6 +85,8 @@ def check_predict(name, seed, n_rows, n_groups, n_clusters, kind):
     X, codes = data_of(seed, n_rows, n_groups, kind)
     model = fitted(name, X, codes, n_clusters)
     assert (model.predict(X, codes) != model.labels_).sum() == getattr(model, "n_rounded_", 0)
+    if name.startswith("Variational"):
+        assert (np.diff([step["objective"] for step in model.history_]) <= 0).all()
 
 
 def cost_of(name, X, model):
@@ -91,18 +94,11 @@ def cost_of(name, X, model):
     return float(distances.sum() if name in MEDIANS else (distances**2).sum())
 
 
-def table_of(labels, codes, n_clusters):
-    """Count every group in every cluster, without the functions of the package."""
-    return np.array(
-        [[np.sum((codes == j) & (labels == k)) for k in range(n_clusters)] for j in np.unique(codes)]
-    )
-
-
 def check_bounds(name, seed, n_rows, n_groups, n_clusters, kind):
     X, codes = data_of(seed, n_rows, n_groups, kind)
     tolerance = [0.0, 0.1, 0.3][seed % 3]
     model = fitted(name, X, codes, n_clusters, tolerance=tolerance)
-    table = table_of(model.labels_, codes, n_clusters)
+    table = counts_of(model.labels_, codes, n_clusters)
     sizes, shares = table.sum(axis=0), table.sum(axis=1)[:, None] / len(X)
     least, most = (1 - tolerance) * shares * sizes, shares / (1 - tolerance) * sizes
     excess = float(np.maximum(table - most, least - table).max(initial=0.0))

@@ -1,23 +1,20 @@
 """Socially fair k-means: its centres against a general minimiser, its steps against a plain transcription."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
 from fairclust.methods import KMeans, SociallyFairKMeans
-from fairclust.methods._social import fair_centers, group_moments
 from fairclust.metrics import group_costs
+from twins import means_of
 
 
-def drawn(seed, n=60, n_groups=3, n_clusters=3):
+def drawn(seed, n_groups):
     rng = np.random.default_rng(seed)
-    shares = np.array([0.7, 0.2, 0.1])[:n_groups]
-    codes = np.concatenate([np.arange(n_groups), rng.choice(n_groups, n - n_groups, p=shares / shares.sum())])
-    X = rng.normal(size=(n, 2)) * (1 + codes[:, None]) + codes[:, None]
-    return X, codes, rng.integers(n_clusters, size=n)
+    codes = np.r_[np.arange(n_groups), rng.choice(n_groups, 80 - n_groups)]
+    return rng.normal(size=(80, 2)) * (1 + codes[:, None]) + codes[:, None], codes
 
 
 def slow_costs(X, codes, labels, centers):
@@ -27,20 +24,17 @@ def slow_costs(X, codes, labels, centers):
 
 def slow_centers(X, codes, labels, n_clusters):
     """Find the centres by a general minimiser, in which a variable bounds the cost of every group from above."""
-    n_groups, shape = codes.max() + 1, (n_clusters, X.shape[1])
-    means = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
+    means = means_of(X, labels, n_clusters)
+    shape = means.shape
     begin = np.append(means.ravel(), slow_costs(X, codes, labels, means).max())
     found = minimize(
         lambda v: v[-1],
         begin,
         method="SLSQP",
-        constraints=[
-            {
-                "type": "ineq",
-                "fun": lambda v, j=j: v[-1] - slow_costs(X, codes, labels, v[:-1].reshape(shape))[j],
-            }
-            for j in range(n_groups)
-        ],
+        constraints={
+            "type": "ineq",
+            "fun": lambda v: v[-1] - slow_costs(X, codes, labels, v[:-1].reshape(shape)),
+        },
         options={"maxiter": 1000, "ftol": 1e-12},
     )
     assert found.success
@@ -48,37 +42,18 @@ def slow_centers(X, codes, labels, n_clusters):
 
 
 @pytest.mark.parametrize("n_groups", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(4))
-def test_centres_are_those_of_a_general_minimiser(seed, n_groups):
-    X, codes, labels = drawn(seed, n_groups=n_groups)
-    moments = group_moments(X, codes, labels, n_groups, 3)
-    found = fair_centers(moments, np.zeros((3, 2)))
-    assert_allclose(found.costs, slow_costs(X, codes, labels, found.centers))
-    slow = slow_costs(X, codes, labels, slow_centers(X, codes, labels, 3)).max()
-    assert found.costs.max() == pytest.approx(slow, rel=1e-5)
-    assert found.lower_bound <= found.costs.max() * (1 + 1e-12)
-    assert found.lower_bound == pytest.approx(found.costs.max(), rel=1e-5)
-
-
-def test_an_empty_cluster_keeps_its_centre():
-    X, codes, labels = drawn(0, n_groups=2)
-    found = fair_centers(group_moments(X, codes, labels, 2, 4), np.full((4, 2), 7.0))
-    assert_allclose(found.centers[3], 7.0)
-
-
-@pytest.mark.parametrize("n_groups", [2, 3])
-def test_steps_are_those_of_a_plain_transcription(n_groups):
-    X, codes, _ = drawn(1, n=80, n_groups=n_groups)
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_are_those_of_a_plain_transcription(n_groups, seed):
+    X, codes = drawn(seed, n_groups)
     centers = start = X[[3, 30, 60]]
     model = SociallyFairKMeans(3, init=start, precision="double").fit(X, sensitive_features=codes)
     objectives = []
     for _ in model.history_:
-        labels = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        labels = cdist(X, centers).argmin(axis=1)
         objectives.append(slow_costs(X, codes, labels, centers).max())
         assert len(np.unique(labels)) == 3
         centers = slow_centers(X, codes, labels, 3)
     assert_allclose([step["objective"] for step in model.history_], objectives, rtol=1e-4)
-    assert model.n_iter_ > 2
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
@@ -91,8 +66,6 @@ def test_the_worst_group_pays_less_than_with_k_means(grouped_blobs, n_groups):
     after = group_costs(X, fair.labels_, sensitive_features=codes, centers=fair.cluster_centers_)
     assert_allclose(after, fair.group_costs_, rtol=1e-5)
     assert after.max() < 0.98 * before.max()
-    objectives = [step["objective"] for step in fair.history_]
-    assert all(b <= a * (1 + 1e-6) for a, b in pairwise(objectives))
     assert 0 <= fair.gap_ < 1e-4
 
 

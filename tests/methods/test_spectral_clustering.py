@@ -9,29 +9,29 @@ from fairclust.datasets.msbm import make_msbm
 from fairclust.kernels.graph import build_knn_graph, max_scaled_affinity
 from fairclust.methods import FairSpectralClustering, SpectralClustering, VariationalFairNCut
 from fairclust.metrics.counts import contingency
-from fairclust.metrics.fairness import average_balance, balance
+from fairclust.metrics.fairness import average_balance
 from fairclust.metrics.quality import clustering_error
+from twins import counts_of
 
 CLASSES = [SpectralClustering, FairSpectralClustering]
 
 
 def test_fair_methods_see_through_the_groups_of_the_block_model():
     # The published programs have errors of about 0.024 with both fair solvers and 0.25 without fairness, for n = 1,000.
-    errors = {"plain": [], "projected": [], "nullspace": []}
+    models = [
+        SpectralClustering(5),
+        *(FairSpectralClustering(5, solver=s) for s in ("projected", "nullspace")),
+    ]
     for seed in range(2):
-        made = make_msbm(1000, seed=seed)
-        for name in errors:
-            if name == "plain":
-                model = SpectralClustering(5, affinity="precomputed", random_state=0)
-            else:
-                model = FairSpectralClustering(5, affinity="precomputed", solver=name, random_state=0)
-            labels = model.fit_predict(made.W, sensitive_features=made.groups)
-            errors[name].append(clustering_error(labels, made.truth))
-            if name != "plain":
-                assert average_balance(contingency(labels, made.groups, 5, 2)) > 0.9
-    assert errors["projected"] == errors["nullspace"]
-    assert max(errors["projected"]) < 0.05
-    assert min(errors["plain"]) > 0.15
+        made, errors = make_msbm(1000, seed=seed), []
+        for model in models:
+            model.set_params(affinity="precomputed", random_state=0).fit(
+                made.W, sensitive_features=made.groups
+            )
+            errors.append(clustering_error(model.labels_, made.truth))
+        assert average_balance(contingency(model.labels_, made.groups, 5, 2)) > 0.9
+        assert errors[0] > 0.15
+        assert errors[1] == errors[2] < 0.05
 
 
 def test_attributes_say_how_exact_the_coordinates_are():
@@ -39,21 +39,12 @@ def test_attributes_say_how_exact_the_coordinates_are():
     model = FairSpectralClustering(5, affinity="precomputed", random_state=0)
     model.fit(made.W, sensitive_features=made.groups)
     assert max(model.residual_, model.orthogonality_, model.constraint_) < 1e-8
-    means = [model.embedding_[made.groups == j].mean(axis=0) for j in range(2)]
-    np.testing.assert_allclose(means[0], means[1], atol=1e-12)
     assert model.embedding_.shape == (700, 5)
     assert (np.diff(model.eigenvalues_) >= 0).all()
     record = model.history_[0]
     assert record["objective"] > 0
     assert record["clustering"] == pytest.approx(model.eigenvalues_.sum())
     assert 0 < record["embedding_seconds"] <= record["seconds"]
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_only_k_means_depends_on_the_random_state(cls, grouped_blobs):
-    X, codes = grouped_blobs(n_samples=700)
-    fits = [cls(4, random_state=seed).fit(X, sensitive_features=codes) for seed in (0, 1)]
-    np.testing.assert_array_equal(fits[0].embedding_, fits[1].embedding_)
 
 
 def test_plain_spectral_clustering_agrees_with_scikit_learn(grouped_blobs):
@@ -75,16 +66,22 @@ def test_points_sparse_and_dense_affinities_agree(cls, affinity, grouped_blobs):
         np.testing.assert_array_equal(model.fit_predict(data, sensitive_features=codes), wanted)
 
 
-@pytest.mark.parametrize("solver", ["projected", "nullspace"])
-def test_fair_cut_of_four_blobs(solver):
-    # The left blobs are one group and the right blobs the other. The graph has a component for each blob.
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairSpectralClustering(2, solver="projected"),
+        FairSpectralClustering(2, solver="nullspace"),
+        VariationalFairNCut(2, lam=1.0),
+    ],
+)
+@pytest.mark.parametrize("apart", [4, 40])
+def test_fair_cut_of_four_blobs(model, apart):
+    # The left blobs are one group and the right blobs the other. Far apart, each blob is a component of the graph.
     corner = np.repeat([0, 1, 2, 3], 50)
-    X = rng.normal(size=(200, 2)) + np.array([[0, 0], [40, 0], [0, 60], [40, 60]])[corner]
-    labels = FairSpectralClustering(2, solver=solver, random_state=0).fit_predict(
-        X, sensitive_features=corner % 2
-    )
-    assert balance(contingency(labels, (corner % 2).astype(np.int64), 2, 2)) == 1
+    X = np.random.default_rng(1).normal(size=(200, 2))
+    X += np.array([[0, 0], [apart, 0], [0, 60], [apart, 60]])[corner]
+    labels = model.set_params(random_state=0).fit_predict(X, sensitive_features=corner % 2)
+    assert counts_of(labels, corner % 2, 2).tolist() == [[50, 50], [50, 50]]
 
 
 @pytest.mark.parametrize(

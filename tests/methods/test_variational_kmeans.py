@@ -1,36 +1,32 @@
-import warnings
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.cluster import KMeans as SklearnKMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from fairclust import methods
 from fairclust.base import Diverged
-from fairclust.methods import VariationalFairKMeans
-from fairclust.methods.variational.penalty import fairness_term
+from fairclust.kernels.medoid import medoids
+from fairclust.methods import VariationalFairKMeans, VariationalFairKMedians, VariationalFairNCut
 from fairclust.metrics import contingency
-from twins import padded_fairness, vfc_kmeans
+from twins import counts_of, means_of, padded_fairness, vfc
 
 
 @pytest.mark.parametrize(("n_groups", "lipschitz"), [(1, 2.0), (2, 1.0), (3, 2.0)])
 @pytest.mark.parametrize("lam", [5.0, 200.0])
 def test_replays_the_papers_update(grouped_blobs, n_groups, lam, lipschitz):
     X, codes = grouped_blobs(n_groups=n_groups, seed=n_groups)
-    target = np.bincount(codes) / len(codes)
-    centers = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
-    labels, energies, inner = vfc_kmeans(X, codes, centers, lam, target=target, lipschitz=lipschitz)
-
+    start = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
+    labels, energies, inner, _ = vfc(
+        lambda centers: cdist(X, centers, "sqeuclidean"), lambda labels: means_of(X, labels, 4), start, codes, lam,
+        target=np.bincount(codes) / len(codes), lipschitz=lipschitz,
+    )  # fmt: skip
     model = VariationalFairKMeans(
-        4, lam=lam, lipschitz=lipschitz, init=centers, precision="double", match_reference=True
-    )
-    model.fit(X, sensitive_features=codes)
-
+        4, lam=lam, lipschitz=lipschitz, init=start, precision="double", match_reference=True
+    ).fit(X, sensitive_features=codes)
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
     assert model.n_inner_iter_ == inner
+    assert model.n_energy_rises_ == (np.diff(energies) > 0).sum()
 
 
 def test_single_precision_follows_double(grouped_blobs):
@@ -45,21 +41,6 @@ def test_single_precision_follows_double(grouped_blobs):
     assert single.history_[-1]["objective"] == pytest.approx(double.history_[-1]["objective"], rel=1e-4)
 
 
-def test_larger_lam_is_fairer_and_more_expensive(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=2000)
-    centers = X[:4]
-
-    def cost_and_error(lam):
-        model = VariationalFairKMeans(4, lam=lam, init=centers).fit(X, sensitive_features=codes)
-        table = np.stack([np.bincount(model.labels_[codes == j], minlength=4) for j in range(2)])
-        cost = sum(((X[model.labels_ == k] - X[model.labels_ == k].mean(0)) ** 2).sum() for k in range(4))
-        return cost, fairness_term(table.astype(float), model.target_)
-
-    plain, fair = cost_and_error(0.0), cost_and_error(1000.0)
-    assert fair[1] < plain[1] - 0.05
-    assert fair[0] > plain[0]
-
-
 def test_lam_zero_is_lloyd(grouped_blobs):
     X, codes = grouped_blobs()
     model = VariationalFairKMeans(4, lam=0, init=X[:4], tol=0.0).fit(X, sensitive_features=codes)
@@ -67,7 +48,7 @@ def test_lam_zero_is_lloyd(grouped_blobs):
     np.testing.assert_array_equal(model.labels_, lloyd.labels_)
 
 
-@pytest.mark.parametrize("cls, lam", [(VariationalFairKMeans, 500), (methods.VariationalFairNCut, 1)])
+@pytest.mark.parametrize("cls, lam", [(VariationalFairKMeans, 500), (VariationalFairNCut, 1)])
 def test_a_target_other_than_the_shares_of_the_data(grouped_blobs, cls, lam):
     X, codes = grouped_blobs(n_samples=800, seed=2)
     labels = [
@@ -76,15 +57,6 @@ def test_a_target_other_than_the_shares_of_the_data(grouped_blobs, cls, lam):
     ]
     np.testing.assert_array_equal(labels[0], labels[1])
     assert (labels[0] != labels[2]).any()
-
-
-def test_energy_rises_are_counted(grouped_blobs):
-    X, codes = grouped_blobs()
-    model = VariationalFairKMeans(4, lam=100, init=X[:4], match_reference=True).fit(
-        X, sensitive_features=codes
-    )
-    energy = np.array([step["objective"] for step in model.history_])
-    assert model.n_energy_rises_ == int((np.diff(energy) > 0).sum())
 
 
 def test_a_cluster_that_empties_restarts_from_fresh_seeds():
@@ -106,31 +78,39 @@ def test_diverged_names_the_step():
 
 
 def energy(X, codes, model):
-    """Compute the energy of labels at the means of their clusters."""
-    k = model.n_clusters
-    table = np.stack([np.bincount(model.labels_[codes == j], minlength=k) for j in range(len(model.target_))])
-    cost = sum(((X[model.labels_ == c] - X[model.labels_ == c].mean(axis=0)) ** 2).sum() for c in range(k))
-    return cost + model.lam * padded_fairness(table.astype(float), model.target_)
+    """Compute the energy of labels at the best centres of their clusters."""
+    k, labels = model.n_clusters, model.labels_
+    if isinstance(model, VariationalFairKMedians):
+        cost = sum(own.cost for own in medoids(X, labels, k))
+    else:
+        cost = ((X - means_of(X, labels, k)[labels]) ** 2).sum()
+    return cost + model.lam * padded_fairness(counts_of(labels, codes, k), model.target_)
 
 
-@pytest.mark.parametrize("n_groups", [2, 3])
-@pytest.mark.parametrize("lam", [60.0, 600.0])
-def test_accelerated_reaches_no_higher_energy_from_the_same_centers(grouped_blobs, n_groups, lam):
-    worse, restarts = [], 0
-    for seed in range(10):
-        X, codes = grouped_blobs(n_samples=3000, n_groups=n_groups, seed=seed)
-        fits = [
-            VariationalFairKMeans(
-                4, lam=lam, init=X[:4], match_reference=r, precision="double", random_state=0
-            )
-            for r in (False, True)
-        ]
-        fast, plain = (energy(X, codes, fit.fit(X, sensitive_features=codes)) for fit in fits)
-        restarts += fits[1].n_restarts_
-        worse.append((fast - plain) / plain)
-    assert restarts == 0
-    assert (np.array(worse) <= 1e-6).mean() >= 0.8
+@pytest.mark.parametrize(
+    "cls, n_groups, lam, near",
+    [
+        (VariationalFairKMeans, 2, 60.0, 1e-6),
+        (VariationalFairKMeans, 2, 600.0, 1e-6),
+        (VariationalFairKMeans, 3, 60.0, 1e-6),
+        (VariationalFairKMeans, 3, 600.0, 1e-6),
+        # Medoids jump from row to row.
+        (VariationalFairKMedians, 3, 200.0, 1e-2),
+    ],
+)
+def test_accelerated_reaches_no_higher_energy_from_the_same_centers(grouped_blobs, cls, n_groups, lam, near):
+    worse = []
+    for seed in range(8):
+        X, codes = grouped_blobs(n_samples=2000, n_groups=n_groups, seed=seed)
+        model = cls(4, lam=lam, init=X[:4], precision="double", random_state=0)
+        plain = clone(model).set_params(match_reference=True).fit(X, sensitive_features=codes)
+        model.fit(X, sensitive_features=codes)
+        assert (np.diff([step["objective"] for step in model.history_]) <= 0).all()
+        assert model.n_inner_iter_ < plain.n_inner_iter_ / 2
+        worse.append(energy(X, codes, model) / energy(X, codes, plain) - 1)
+    # The two solvers can end in different minima.
     assert np.median(worse) <= 0
+    assert (np.array(worse) <= near).mean() >= 0.75
 
 
 def test_accelerated_energies_are_those_of_the_labels_and_never_rise(grouped_blobs):
@@ -142,7 +122,6 @@ def test_accelerated_energies_are_those_of_the_labels_and_never_rise(grouped_blo
     assert (np.diff(energies) <= 0).all()
     assert model.n_energy_rises_ == 0
     assert model.converged_
-    assert model.scale_ == 1.0
     assert model.n_inner_iter_ >= sum(step["inner_iter"] for step in model.history_)
     distance = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
     assert model.history_[-1]["clustering"] == pytest.approx(distance)
@@ -150,36 +129,7 @@ def test_accelerated_energies_are_those_of_the_labels_and_never_rise(grouped_blo
     assert energy(X, codes, model) <= energies[-1] * (1 + 1e-12)
 
 
-@given(
-    seed=st.integers(0, 10_000),
-    n_samples=st.integers(3, 60),
-    n_groups=st.integers(1, 4),
-    n_clusters=st.integers(1, 3),
-    lam=st.sampled_from([0.0, 1e-6, 1.0, 50.0, 1e4]),
-    kind=st.sampled_from(["normal", "few values", "equal", "far", "tiny"]),
-    method=st.sampled_from(["VariationalFairKMeans", "VariationalFairKMedians"]),
-)
-@settings(max_examples=120, deadline=None)
-def test_odd_inputs(seed, n_samples, n_groups, n_clusters, lam, kind, method):
-    rng = np.random.default_rng(seed)
-    X = {
-        "normal": lambda: rng.normal(size=(n_samples, 2)),
-        "few values": lambda: rng.integers(0, 2, (n_samples, 2)).astype(float),
-        "equal": lambda: np.ones((n_samples, 2)),
-        "far": lambda: rng.normal(size=(n_samples, 2)) + 1e6,
-        "tiny": lambda: rng.normal(size=(n_samples, 2)) * 1e-6,
-    }[kind]()
-    codes = rng.integers(0, n_groups, n_samples)
-    model = getattr(methods, method)(n_clusters, lam=lam, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        labels = model.fit_predict(X, sensitive_features=codes)
-    assert set(np.unique(labels)) <= set(range(n_clusters))
-    assert (np.diff([step["objective"] for step in model.history_]) <= 0).all()
-    np.testing.assert_array_equal(model.predict(X, codes), labels)
-
-
-@pytest.mark.parametrize("cls", [VariationalFairKMeans, methods.VariationalFairKMedians])
+@pytest.mark.parametrize("cls", [VariationalFairKMeans, VariationalFairKMedians])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("lam", [1.0, 1e6])
 def test_extreme_weights_keep_all_clusters(grouped_blobs, cls, lam):

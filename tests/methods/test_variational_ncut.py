@@ -13,35 +13,13 @@ from fairclust.metrics import fairness_error
 from fairclust.metrics.quality import ncut
 from fairclust.pipeline.blocks import Cell
 from fairclust.pipeline.fit_cell import fit_cell
-from twins import vfc_inner
-
-
-def table(labels, codes, n_clusters):
-    return np.stack([np.bincount(labels[codes == j], minlength=n_clusters) for j in range(codes.max() + 1)])
+from toys import odd_affinities
+from twins import counts_of, ncut_potentials, padded_fairness, vfc
 
 
 def energy_terms(W, labels, codes, target, n_clusters):
     """Compute Ncut and the cross-entropy of equation 4 of labels, with 0.01 points added to every cluster."""
-    counts = table(labels, codes, n_clusters) + 0.01 * target[:, None]
-    return ncut(W, labels), -(target[:, None] * np.log(counts / counts.sum(axis=0))).sum()
-
-
-def ncut_by_rows(W, codes, labels, lam, n_clusters, max_iter=100, tol=1e-4):
-    """Run algorithm 1 with the Ncut potentials of Table 1. Return labels, energies and the number of inner updates."""
-    W = W.toarray().astype(float)
-    target = np.bincount(codes) / len(codes)
-    d, energies, inner = W.sum(axis=1), [], 0
-    for i in range(max_iter):
-        S = np.eye(n_clusters)[labels]
-        volume = d @ S
-        a = d[:, None] * np.diag(S.T @ W @ S) / volume**2 - 2 * W @ S / volume
-        s, n = vfc_inner(a, codes, target, lam, 1.0)
-        labels, inner = s.argmax(axis=1), inner + n
-        cut, fairness = energy_terms(W, labels, codes, target, n_clusters)
-        energies.append(cut + lam * fairness)
-        if i > 1 and abs(energies[-1] - energies[-2]) <= tol * abs(energies[-2]):
-            break
-    return labels, np.array(energies), inner
+    return ncut(W, labels), padded_fairness(counts_of(labels, codes, n_clusters), target)
 
 
 def weighted_graph(X, seed):
@@ -56,12 +34,19 @@ def test_mm_replays_the_papers_update(grouped_blobs, n_groups, lam):
     X, codes = grouped_blobs(n_samples=60, n_groups=n_groups, seed=n_groups)
     W = weighted_graph(X, seed=0)
     start = np.linalg.norm(X[:, None] - X[:4], axis=2).argmin(axis=1)
-    labels, energies, inner = ncut_by_rows(W, codes, start, lam, 4)
+    target = np.bincount(codes) / len(codes)
 
+    def energy(labels):
+        cut, fairness = energy_terms(W, labels, codes, target, 4)
+        return cut + lam * fairness
+
+    labels, energies, inner, _ = vfc(
+        lambda labels: ncut_potentials(W.toarray(), labels, 4), lambda labels: labels, start, codes, lam,
+        target=target, lipschitz=1.0, energy=energy,
+    )  # fmt: skip
     model = VariationalFairNCut(
         4, lam=lam, affinity="precomputed", init=start, match_reference=True, precision="double"
     ).fit(W, sensitive_features=codes)
-
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
     assert sum(step["inner_iter"] for step in model.history_) == inner
@@ -116,7 +101,7 @@ def test_every_start_separates_fair_blobs(affinity, match_reference, init):
     model = VariationalFairNCut(
         3, lam=1.0, affinity=affinity, match_reference=match_reference, init=init, random_state=0
     ).fit(data, sensitive_features=codes)
-    assert table(model.labels_, truth, 3).max(axis=1).tolist() == [60, 60, 60]
+    assert counts_of(model.labels_, truth, 3).max(axis=1).tolist() == [60, 60, 60]
     assert model.history_[-1]["clustering"] == 0
     tried = {"fair_spectral", "prices", "spectral"} if init == "best" else {init}
     assert set(model.start_objectives_) == tried
@@ -160,22 +145,20 @@ def test_bad_points_beside_a_graph(points, message):
         model.fit(np.ones((6, 6)), sensitive_features=[0, 1] * 3, points=points)
 
 
-def test_fair_starts_find_the_fair_cut_of_four_blobs():
-    # The left blobs are one group and the right blobs the other, so only the split into upper and lower blobs is fair.
-    rng = np.random.default_rng(1)
-    corner = np.repeat([0, 1, 2, 3], 50)
-    X = rng.normal(size=(200, 2)) + np.array([[0, 0], [4, 0], [0, 20], [4, 20]])[corner]
-    codes = corner % 2
-    model = VariationalFairNCut(2, lam=1.0, random_state=0).fit(X, sensitive_features=codes)
-    assert table(model.labels_, codes, 2).tolist() == [[50, 50], [50, 50]]
-    assert model.history_[-1]["clustering"] == 0
-
-
-def test_an_affinity_that_is_not_symmetric():
-    with pytest.raises(ValueError, match="not symmetric"):
-        VariationalFairNCut(2, affinity="precomputed").fit(
-            np.triu(np.ones((6, 6))), sensitive_features=[0, 1] * 3
-        )
+@pytest.mark.parametrize(
+    "W, message",
+    [
+        (np.ones((3, 2)), "square"),
+        (np.array([[0, -1.0], [-1.0, 0]]), "negative or not finite"),
+        (np.array([[0, 1.0], [0.5, 0]]), "not symmetric"),
+        (np.triu(np.ones((3, 3))), "not symmetric"),
+        (sp.csr_array((4, 4)), "4 isolated nodes"),
+        (np.diag([1.0, 0.0, 2.0]), r"1 isolated nodes \(no weight at all, first node 1\)"),
+    ],
+)
+def test_matrices_that_are_no_affinities_are_refused(W, message):
+    with pytest.raises(ValueError, match=message):
+        VariationalFairNCut(2, affinity="precomputed").fit(W, sensitive_features=np.arange(W.shape[0]) % 2)
 
 
 @pytest.mark.parametrize(
@@ -213,21 +196,7 @@ def test_plain_iteration_that_empties_a_cluster_keeps_the_step_before():
     assert model.history_[-1]["n_nonempty"] < 3
 
 
-@st.composite
-def graphs(draw):
-    """Draw a small affinity with several components and self-loops, groups, and a number of clusters."""
-    n = draw(st.integers(1, 14))
-    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    A = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.1, 0.3, 1.0])))
-    if draw(st.booleans()):
-        A = np.kron(np.eye(2), A)
-    W = (A + A.T) / 2 * draw(st.sampled_from([1e-6, 1.0, 1e6]))
-    W[np.diag_indices(len(W))] += W.sum(axis=1) == 0
-    codes = rng.integers(0, draw(st.integers(1, 3)), len(W))
-    return W, np.unique(codes, return_inverse=True)[1], draw(st.integers(1, len(W)))
-
-
-@given(case=graphs(), lam=st.sampled_from([0.0, 0.1, 10.0, 1e4]), match_reference=st.booleans())
+@given(case=odd_affinities(), lam=st.sampled_from([0.0, 0.1, 10.0, 1e4]), match_reference=st.booleans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:Graph is not fully connected")

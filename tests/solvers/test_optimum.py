@@ -5,14 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fairclust.base import NotSupported
-from fairclust.metrics import balance, sse
+from fairclust.metrics import sse
 from fairclust.solvers.optimum import optimal_clustering
-
-
-def drawn(seed, n=8, n_groups=2):
-    rng = np.random.default_rng(seed)
-    codes = np.concatenate([np.arange(n_groups), rng.integers(n_groups, size=n - n_groups)])
-    return rng.normal(size=(n, 2)), codes
 
 
 def slow_optimum(X, n_clusters, codes, allowed):
@@ -35,40 +29,33 @@ def slow_optimum(X, n_clusters, codes, allowed):
     return best[-1]
 
 
-@pytest.mark.parametrize("n_clusters", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(2))
-def test_without_bounds(seed, n_clusters):
-    X, codes = drawn(seed)
-    found = optimal_clustering(X, n_clusters)
-    assert found.is_optimal
-    assert found.cost == pytest.approx(slow_optimum(X, n_clusters, codes, lambda counts: True))
-    assert found.cost == pytest.approx(sse(X, found.labels))
-    assert found.lower_bound == pytest.approx(found.cost, rel=1e-4)
-    assert found.lower_bound <= found.cost
+EQUAL, UNEQUAL = np.arange(8) % 2, np.repeat([0, 1], [5, 3])
 
 
-@pytest.mark.parametrize("n_groups, min_balance", [(2, 0.5), (2, 1 / 3), (3, 0.25)])
-def test_with_a_balance(n_groups, min_balance):
-    X, codes = drawn(n_groups)[0], np.arange(8) % n_groups
-    found = optimal_clustering(X, 3, codes, min_balance=min_balance)
-    slow = slow_optimum(X, 3, codes, lambda counts: counts.min() >= min_balance * counts.max() - 1e-9)
-    assert found.cost == pytest.approx(slow)
-    assert balance(found.labels, sensitive_features=codes) >= min_balance - 1e-9
-
-
-def test_with_shares():
-    X, _ = drawn(5)
-    codes = np.array([0, 0, 0, 0, 0, 1, 1, 1])
-    tolerance, wanted = 0.3, np.array([5, 3]) / 8
-    found = optimal_clustering(X, 3, codes, tolerance=tolerance)
+@pytest.mark.parametrize(
+    "n_clusters, codes, bounds",
+    [
+        *((n_clusters, EQUAL, {}) for n_clusters in (1, 2, 3)),
+        *((3, EQUAL, {"min_balance": low}) for low in (1 / 2, 1 / 3)),
+        (3, np.arange(8) % 3, {"min_balance": 1 / 4}),
+        (3, UNEQUAL, {"tolerance": 0.3}),
+    ],
+)
+def test_agrees_with_the_search_through_all_subsets(n_clusters, codes, bounds):
+    # The groups are apart, so the bounds change the best clusters.
+    X, shares = np.random.default_rng(7).normal(size=(8, 2)) + 2 * codes[:, None], np.bincount(codes) / 8
+    low, least = bounds.get("min_balance", 0), 1 - bounds.get("tolerance", 1 - 1e-9)
 
     def allowed(counts):
-        shares = counts / counts.sum()
-        return (shares >= (1 - tolerance) * wanted - 1e-9).all() and (
-            shares <= wanted / (1 - tolerance) + 1e-9
-        ).all()
+        own = counts / counts.sum() / shares
+        within = least - 1e-9 <= own.min() and own.max() <= 1 / least + 1e-9
+        return within and counts.min() >= low * counts.max() - 1e-9
 
-    assert found.cost == pytest.approx(slow_optimum(X, 3, codes, allowed))
+    found = optimal_clustering(X, n_clusters, codes if bounds else None, **bounds)
+    assert found.is_optimal
+    assert found.cost == pytest.approx(slow_optimum(X, n_clusters, codes, allowed))
+    assert found.cost == pytest.approx(sse(X, found.labels))
+    assert found.lower_bound <= found.cost == pytest.approx(found.lower_bound, rel=1e-4)
 
 
 def test_by_hand():

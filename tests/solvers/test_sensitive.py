@@ -35,12 +35,7 @@ def test_columns_of_truth_values_are_groups_that_overlap():
 def test_ranges_of_large_numbers_have_different_names():
     seconds = 1_700_000_000 + np.arange(100)
     found = read_sensitive({"time": seconds, "sex": seconds % 2}, 100, bins=4)
-    assert found.columns[0].values.tolist() == [
-        "below 1700000025",
-        "1700000025 to below 1700000050",
-        "1700000050 to below 1700000075",
-        "1700000075 and above",
-    ]
+    assert found.columns[0].values.tolist()[::3] == ["below 1700000025", "1700000075 and above"]
     assert len(set(found.names)) == 8
     # Doubles that differ in the last place.
     steps = np.nextafter(1e15, np.inf) + np.spacing(1e15) * np.arange(100)
@@ -62,11 +57,13 @@ def test_many_different_numbers_are_no_groups():
     assert found.columns[0].encode([0, 31, 99], 3).tolist() == [0, 1, 3]
     assert len(found.columns[1].values) == 2
     # Numbers as text are groups, and so are codes that count up from 0 or 1.
-    assert len(read_sensitive(age.astype(str), 50).names) == 50
-    assert len(read_sensitive(np.arange(150) % 50, 150).names) == 50
-    assert len(read_sensitive(np.arange(150) % 50 + 1, 150).names) == 50
+    for given in (age.astype(str), np.arange(150) % 50, np.arange(150) % 50 + 1):
+        assert len(read_sensitive(given, len(given)).names) == 50
     # A mapping also cuts a column whose few different numbers would otherwise be the groups.
     assert len(read_sensitive({"sex": age % 4}, 50, bins={"sex": 2}).names) == 2
+
+
+AGE = [1.5, 1, 2.5, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -77,12 +74,8 @@ def test_many_different_numbers_are_no_groups():
         (np.zeros((5, 0)), None, r"found shape \(5, 0\)"),
         ({"sex": SEX}, {"age": 4}, r"bins names \['age'\]"),
         ({"sex": SEX}, {"sex": 4}, "bins names 'sex', which does not hold numbers"),
-        (
-            {"age": [1.5, np.nan, 2.5, 3, 4]},
-            {"age": 2},
-            r"\['age'\] has a missing or infinite number in row 1",
-        ),
-        ({"age": [1.5, 1, 2.5, 3, 4]}, {"age": 1}, "bins must be a whole number of at least 2"),
+        ({"age": [np.nan, *AGE[1:]]}, {"age": 2}, r"\['age'\] has a missing or infinite number in row 0"),
+        ({"age": AGE}, {"age": 1}, "bins must be a whole number of at least 2"),
     ],
 )
 def test_bad_columns(given, bins, message):
