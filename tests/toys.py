@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
 from fairclust.pipeline import fingerprint
 
 
@@ -32,6 +33,19 @@ def two_columns(n_samples):
     rng = np.random.default_rng(0)
     sex = np.where(X[:, 0] + rng.normal(size=len(X)) > np.median(X[:, 0]), "m", "f")
     return X, pd.DataFrame({"sex": sex, "race": np.array(["a", "b", "c"])[race]})
+
+
+def save_points(folder, name="toy", n_rows=2000):
+    """Write a prepared data set of normal points in two groups of the same size."""
+    X, groups = (
+        np.random.default_rng(0).normal(size=(n_rows, 2)),
+        np.tile(np.array([0, 1], np.int32), n_rows // 2),
+    )
+    names = ("a", "b"), ("f", "m")
+    card = {"status": "ok", "name": name, "rows": n_rows, "columns": ["a", "b"]}
+    card["groups"] = [{"name": group, "size": n_rows // 2} for group in names[1]]
+    card["data_hash"] = data_hash(X, groups, *names)
+    save_prepared(PreparedDataset(X, groups, *names, card), folder)
 
 
 def forget_code():
