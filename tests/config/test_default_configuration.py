@@ -143,11 +143,8 @@ def test_every_figure_has_all_its_methods_on_all_its_data_sets(catalogue, planne
     assert lacking == []
 
 
-def test_every_claim_is_valid_for_its_check_and_has_cells(catalogue, planned):
-    from fairclust.report.checks import validate_claim
-
+def test_every_claim_has_cells(catalogue, planned):
     for paper, name, claim in products(catalogue, "claims"):
-        validate_claim(name, claim, catalogue.papers[paper].tables)
         for method in claim.methods:
             ran = [
                 at for at in planned
