@@ -1,6 +1,5 @@
 """A headless Chromium that is driven by its debugging pipe, which needs no other package."""
 
-import base64
 import contextlib
 import json
 import os
@@ -28,19 +27,9 @@ class BrowserError(RuntimeError):
 
 
 class Page:
-    """A page in its own browser.
+    """A page in its own browser, whose profile is in a folder."""
 
-    Parameters
-    ----------
-    folder : Path
-        Folder for the browser's profile.
-    width, height : int
-        Size of the window, in CSS pixels.
-    javascript : bool
-    dark : bool
-    """
-
-    def __init__(self, folder, width=1400, height=900, *, javascript=True, dark=False):
+    def __init__(self, folder, *, javascript=True):
         to_browser, ours = os.pipe()
         theirs, from_browser = os.pipe()
         self._write, self._read = ours, theirs
@@ -65,10 +54,9 @@ class Page:
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        self.resize(width, height)
+        self.resize(1400)
         self.call("Emulation.setScriptExecutionDisabled", value=not javascript)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.choose_scheme("light")
 
     def call(self, method, **params):
         """Send a command and wait for its answer. Errors and requests that are reported meanwhile are kept."""
@@ -135,6 +123,10 @@ class Page:
             mobile=width < 600,
         )
 
+    def choose_scheme(self, name):
+        """Prefer light or dark colours."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+
     def press(self, key, **more):
         """Press a key as a user would."""
         text = {"Enter": "\r", " ": " "}.get(key)
@@ -157,16 +149,6 @@ class Page:
         )
         self.settle()
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
-
-    def screenshot(self, path, selector=None):
-        """Write a PNG of the whole page, or of one element."""
-        target = f"document.querySelector({json.dumps(selector)})" if selector else "document.documentElement"
-        box = self.js(
-            f"(() => {{const b = {target}.getBoundingClientRect();"
-            "return {x: b.x + scrollX, y: b.y + scrollY, width: b.width, height: b.height, scale: 1}; })()"
-        )
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=box)["data"]
-        path.write_bytes(base64.b64decode(data))
 
     def close(self):
         """End the browser."""

@@ -9,7 +9,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 import yaml
 
 
@@ -53,8 +52,6 @@ def test_every_method_has_a_file_of_its_own(root):
     # A file beside the folders of the families is a method.
     files = {p.stem for p in (root / "src/fairclust/methods").glob("[!_]*.py")}
     assert files == {home for home in methods._HOMES.values() if "." not in home}
-    with pytest.raises(AttributeError, match="has no attribute 'KMean'"):
-        _ = methods.KMean
 
 
 PUBLIC_MODULES = ("", ".chunks", ".datasets", ".methods", ".metrics", ".model_selection", ".plot")

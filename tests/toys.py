@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
+from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
 from fairclust.pipeline import fingerprint
 
 
@@ -47,6 +48,19 @@ def odd_affinities(draw):
     W[np.diag_indices(len(W))] += W.sum(axis=1) == 0
     codes = rng.integers(0, draw(st.integers(1, 4)), len(W))
     return W, np.unique(codes, return_inverse=True)[1], draw(st.integers(1, len(W)))
+
+
+def save_points(folder, name="toy", n_rows=2000):
+    """Write a prepared data set of normal points in two groups of the same size."""
+    X, groups = (
+        np.random.default_rng(0).normal(size=(n_rows, 2)),
+        np.tile(np.array([0, 1], np.int32), n_rows // 2),
+    )
+    names = ("a", "b"), ("f", "m")
+    card = {"status": "ok", "name": name, "rows": n_rows, "columns": ["a", "b"]}
+    card["groups"] = [{"name": group, "size": n_rows // 2} for group in names[1]]
+    card["data_hash"] = data_hash(X, groups, *names)
+    save_prepared(PreparedDataset(X, groups, *names, card), folder)
 
 
 def forget_code():

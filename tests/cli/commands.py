@@ -1,6 +1,11 @@
 """The command as a user types it."""
 
+import sys
+
 from fairclust.cli import main
+
+COMMAND = [sys.executable, "-c", "import sys; from fairclust.cli import main; sys.exit(main())"]
+"""The command in a process of its own, whose standard output a test chooses."""
 
 
 def run(capsys, *arguments):

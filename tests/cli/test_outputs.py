@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import refused, run
+from commands import COMMAND, refused, run
 
 from fairclust.cli import main
 
@@ -155,8 +155,7 @@ def test_devices_are_written_to_and_links_stay(folder, capsys):
 
 
 def test_a_full_standard_output_is_an_error(folder):
-    code = "import sys; from fairclust.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "predict", "model", "table.csv"]
+    command = [*COMMAND, "predict", "model", "table.csv"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2

@@ -6,20 +6,19 @@ import shutil
 from pathlib import Path
 
 import commands
-import numpy as np
 import pandas as pd
 import pytest
 import yaml
 from commands import refused, told
 
 from fairclust.cli.results import count
-from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
 from fairclust.pipeline.blocks import Request, plan_blocks, plan_jobs
 from fairclust.pipeline.cell_store import write_output
 from fairclust.pipeline.config import load_config
 from fairclust.pipeline.fingerprint import class_fingerprint, remember_code
 from fairclust.pipeline.fit_block import Setup, run_block
 from fairclust.pipeline.results_folder import lock
+from toys import save_points
 
 CLASS = "fairclust.methods.RandomLabels"
 
@@ -42,18 +41,7 @@ def write(name, raw):
 def finished(tmp_path_factory):
     """Fit three seeds of two methods, and then ask for two seeds of one method."""
     tmp_path = tmp_path_factory.mktemp("finished")
-    rng = np.random.default_rng(0)
-    X, groups = rng.normal(size=(60, 2)), np.tile(np.array([0, 1], np.int32), 30)
-    names = ("x", "y"), ("f", "m")
-    card = {
-        "status": "ok",
-        "name": "a",
-        "rows": 60,
-        "columns": ["x", "y"],
-        "data_hash": data_hash(X, groups, *names),
-    }
-    card["groups"] = [{"name": name, "size": 30} for name in names[1]]
-    save_prepared(PreparedDataset(X, groups, *names, card), tmp_path / "results/data/prepared/a")
+    save_points(tmp_path / "results/data/prepared/a", "a", 60)
     remember_code(tmp_path / "results", CLASS)
     results = tmp_path / "results"
     lock(results).close()

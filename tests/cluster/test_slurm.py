@@ -78,19 +78,9 @@ def run_on_the_cluster(cluster, project, *arguments, code=0):
 
 def submissions(cluster, project):
     """Return a row for each allocation of a project, and for each task of an array."""
-    columns = [
-        "JobID",
-        "State",
-        "Partition",
-        "ReqMem",
-        "TimelimitRaw",
-        "ReqCPUS",
-        "ReqTRES",
-        "Comment",
-        "WorkDir",
-    ]
-    lines = cluster.ask("sacct", "-X", "-n", "-P", "-S", "now-2hours", "-o", ",".join(columns)).splitlines()
-    found = pd.DataFrame([line.split("|") for line in lines], columns=columns)
+    columns = "JobID,State,Partition,ReqMem,TimelimitRaw,ReqCPUS,ReqTRES,Comment,WorkDir"
+    lines = cluster.ask("sacct", "-X", "-n", "-P", "-S", "now-2hours", "-o", columns).splitlines()
+    found = pd.DataFrame([line.split("|") for line in lines], columns=columns.split(","))
     return found[found.WorkDir == str(project.folder)].reset_index(drop=True)
 
 

@@ -94,18 +94,24 @@ def test_readme_names_every_key_plot_and_check(catalogue):
 # Everything that tables, figures and claims need is planned
 
 
-def test_every_reported_row_is_planned_or_excused(catalogue, planned):
-    lacking = []
+def test_every_reported_row_is_planned_as_published_or_excused(catalogue, planned):
     for paper, name, table in products(catalogue, "tables"):
-        for dataset, method, k, _ in rows_of(catalogue, paper, table):
-            if method == "data":
-                found = any(of == dataset for of, _, _ in planned)
-            else:
-                ks = ks_of(planned, dataset, method)
-                found = bool(ks) if k is None else k in ks
-            if not found and not is_excused(table, dataset, method):
-                lacking.append((paper, name, dataset, method, k))
-    assert lacking == []
+        for dataset, method, k, lam in rows_of(catalogue, paper, table):
+            settings = [
+                params
+                for (of, ran, at), every in planned.items()
+                if of == dataset and method in (ran, "data") and k in (None, at)
+                for params in every
+            ]
+            row = (paper, name, dataset, method, k, lam)
+            if is_excused(table, dataset, method):
+                continue
+            assert settings, row
+            assert lam is None or any(params.get("lam") == lam for params in settings), row
+            published = table.settings.get(method)
+            if published is not None:
+                assert any(published.items() <= params.items() for params in settings), row
+                assert published or len({str(params) for params in settings}) == 1, row
 
 
 def test_stand_ins_are_planned_with_the_papers_own_number_of_clusters(catalogue, planned):
@@ -137,11 +143,8 @@ def test_every_figure_has_all_its_methods_on_all_its_data_sets(catalogue, planne
     assert lacking == []
 
 
-def test_every_claim_is_valid_for_its_check_and_has_cells(catalogue, planned):
-    from fairclust.report.checks import validate_claim
-
+def test_every_claim_has_cells(catalogue, planned):
     for paper, name, claim in products(catalogue, "claims"):
-        validate_claim(name, claim, catalogue.papers[paper].tables)
         for method in claim.methods:
             ran = [
                 at for at in planned
@@ -154,27 +157,6 @@ def test_every_claim_is_valid_for_its_check_and_has_cells(catalogue, planned):
 
 
 # Methods with a paper's name are the paper's methods
-
-
-def test_printed_lambdas_are_in_the_grids(catalogue, planned):
-    for paper, name, table in products(catalogue, "tables"):
-        for dataset, method, k, lam in rows_of(catalogue, paper, table):
-            if lam is None or is_excused(table, dataset, method):
-                continue
-            lams = {params.get("lam") for params in planned[dataset, method, k]}
-            assert lam in lams, (paper, name, dataset, method, k, lam)
-
-
-def test_published_settings_are_planned(catalogue, planned):
-    for paper, name, table in products(catalogue, "tables"):
-        for dataset, method, k, _ in rows_of(catalogue, paper, table):
-            published = table.settings.get(method)
-            if published is None or is_excused(table, dataset, method):
-                continue
-            settings = planned[dataset, method, k]
-            assert any(published.items() <= params.items() for params in settings), (name, dataset, method)
-            if not published:
-                assert len({str(params) for params in settings}) == 1, (paper, name, dataset, method)
 
 
 def test_a_papers_rows_have_the_papers_own_solver(catalogue, planned):

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from small_files import prepare_files
 
-from fairclust.datasets import DatasetError, DatasetSpec, Generated, prepare_dataset, save_prepared
+from fairclust.datasets import DatasetError, Generated, save_prepared
 from fairclust.datasets.msbm import make_msbm
 from fairclust.datasets.store import load_graph
 from fairclust.pipeline import prepare_jobs
@@ -29,10 +30,7 @@ def prepare(tmp_path, lines=EDGES, nodes=NODES, **spec):
         "n_clusters": 2,
         **spec,
     }
-    paths = {"edges": tmp_path / "e.csv", "nodes": tmp_path / "n.csv"}
-    paths["edges"].write_text(lines, encoding="utf-8")
-    paths["nodes"].write_text(nodes, encoding="utf-8")
-    return prepare_dataset("demo", DatasetSpec.model_validate(fields), paths)
+    return prepare_files(tmp_path, "demo", fields, {"edges": lines, "nodes": nodes})
 
 
 def test_largest_piece(tmp_path):
@@ -72,7 +70,7 @@ def edges_spec(**more):
         ({"components": "error"}, r"falls into 3 pieces; expected one piece; found 5 nodes.*'largest'$"),
         ({"components": "keep"}, r"falls into 3 pieces; expected no isolated node; found .* 1 isolated"),
         ({"nodes": NODES + "a,f\n"}, r"the node 'a' is listed twice"),
-        ({"lines": EDGES + "a,q,1\n"}, r"'e.csv'.*1 edges end at nodes that are not listed.*found 'q'"),
+        ({"lines": EDGES + "a,q,1\n"}, r"'edges.csv'.*1 edges end at nodes that are not listed.*found 'q'"),
     ],
 )
 def test_errors_say_what_to_do(tmp_path, changes, message):
@@ -146,16 +144,3 @@ def test_block_model_has_its_probabilities():
         for b in range(6):
             rate = [[10, 4], [7, 1]][a // 2 != b // 2][a % 2 != b % 2]
             assert density[a, b] == pytest.approx(rate * unit, rel=0.08)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"n_rows": 15}, "n_rows at least"),
-        ({"n_rows": 100}, "give the probabilities"),
-        ({"n_groups": 1}, "n_groups"),
-    ],
-)
-def test_impossible_block_models_are_refused(params, message):
-    with pytest.raises(ValueError, match=message):
-        make_msbm(**params)

@@ -9,6 +9,7 @@ from sklearn.cluster import KMeans
 from fairclust.datasets import DatasetError, DatasetSpec, prepare_dataset
 from fairclust.datasets.blobs import make_group_blobs
 from fairclust.datasets.census_like import BLOCK_ROWS, make_census_like
+from fairclust.datasets.msbm import make_msbm
 from fairclust.datasets.sklearn_diabetes import make_sklearn_diabetes
 from fairclust.datasets.synthetic import make_synthetic
 
@@ -74,10 +75,21 @@ def test_census_like_clusters_are_unfair(share):
     assert max(shares) - min(shares) > 0.5 * min(share, 1 - share)
 
 
-@pytest.mark.parametrize("params", [{"n_rows": 0}, {"n_components": 0}, {"group_share": 1.0}])
-def test_census_like_refuses(params):
-    with pytest.raises(ValueError, match="must be positive"):
-        make_census_like(**params)
+@pytest.mark.parametrize(
+    ("make", "params", "message"),
+    [
+        (make_census_like, {"n_rows": 0}, "must be positive"),
+        (make_census_like, {"n_components": 0}, "must be positive"),
+        (make_census_like, {"group_share": 1.0}, "must be positive"),
+        (make_group_blobs, {"n_groups": 1}, "n_groups at least 2"),
+        (make_msbm, {"n_rows": 15}, "n_rows at least"),
+        (make_msbm, {"n_rows": 100}, "give the probabilities"),
+        (make_msbm, {"n_groups": 1}, "n_groups"),
+    ],
+)
+def test_impossible_data_are_refused(make, params, message):
+    with pytest.raises(ValueError, match=message):
+        make(**params)
 
 
 def test_diabetes():
@@ -96,34 +108,22 @@ def test_group_blobs_are_found_and_unfair():
         assert 0.6 < share.max() < 0.8
 
 
-def test_group_blobs_refuse():
-    with pytest.raises(ValueError, match="n_groups at least 2"):
-        make_group_blobs(n_groups=1)
-
-
 def generated(function, **params):
     spec = DatasetSpec(title="G", generator=function, params=params, n_clusters=2)
     return prepare_dataset("made", spec, {})
 
 
 @pytest.mark.parametrize(
-    ("function", "message"),
+    ("function", "params", "message"),
     [
-        (
-            "no.such:thing",
-            "data set 'made': the generator 'no.such:thing' cannot be imported; found No module",
-        ),
-        ("fairclust.datasets.blobs.nothing", "cannot be imported; found .*nothing"),
+        ("no.such:thing", {}, "data set 'made': the generator 'no.such:thing' cannot be imported; found No module"),
+        ("fairclust.datasets.blobs.nothing", {}, "cannot be imported; found .*nothing"),
+        ("fairclust.datasets.blobs:make_group_blobs", {"n_row": 5}, r"params \{'n_row': 5\}.*TypeError.*n_row"),
     ],
-)
-def test_generator_that_does_not_exist(function, message):
+)  # fmt: skip
+def test_generator_that_cannot_be_called(function, params, message):
     with pytest.raises(DatasetError, match=message):
-        generated(function)
-
-
-def test_generator_with_wrong_params():
-    with pytest.raises(DatasetError, match=r"failed with params \{'n_row': 5\}.*TypeError.*n_row"):
-        generated("fairclust.datasets.blobs:make_group_blobs", n_row=5)
+        generated(function, **params)
 
 
 GOOD = (np.zeros((3, 2)), np.array([0, 1, 0]), ("a", "b"), ("g", "h"))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, normalize
+from small_files import prepare_files
 
 from fairclust.datasets import (
     DatasetError,
@@ -35,12 +36,8 @@ def prepare(tmp_path, text=TEXT, groups_text=None, **spec):
         "n_clusters": 2,
         **spec,
     }
-    paths = {"table": tmp_path / "t.csv"}
-    paths["table"].write_text(text, encoding="utf-8")
-    if groups_text is not None:
-        paths["groups"] = tmp_path / "g.csv"
-        paths["groups"].write_text(groups_text, encoding="utf-8")
-    return prepare_dataset("demo", DatasetSpec.model_validate(fields), paths)
+    groups = {} if groups_text is None else {"groups": groups_text}
+    return prepare_files(tmp_path, "demo", fields, {"table": text, **groups})
 
 
 def test_prepared(tmp_path):
@@ -116,16 +113,9 @@ def test_groups_from_another_file(tmp_path):
     assert ds.group_names == ("a", "b")
     assert_array_equal(ds.groups, [1, 0])
     assert [source["name"] for source in ds.card["sources"]] == ["table", "groups"]
-
-
-def test_groups_from_another_file_with_its_own_reader(tmp_path):
-    ds = prepare(
-        tmp_path,
-        "u,v\n1,2\n3,4\n",
-        "id;g\n1;b\n2;a\n",
-        features="all",
-        sensitive={"column": "g", "source": "groups", "reader": {"sep": ";"}},
-    )
+    # This file can have a reader of its own.
+    own = {"column": "g", "source": "groups", "reader": {"sep": ";"}}
+    ds = prepare(tmp_path, "u,v\n1,2\n3,4\n", "id;g\n1;b\n2;a\n", features="all", sensitive=own)
     assert_array_equal(ds.groups, [1, 0])
 
 
@@ -177,7 +167,7 @@ def test_constant_column_and_zero_row(tmp_path):
 ERRORS = {
     "missing column": (
         {"features": ["age", "hour"]},
-        "data set 'demo', file 't.csv', column 'hour': no such column; .*did you mean 'hours'",
+        "data set 'demo', file 'table.csv', column 'hour': no such column; .*did you mean 'hours'",
     ),
     "missing sensitive column": ({"sensitive": {"column": "sx"}}, "column 'sx': no such column; .*'sex'"),
     "missing drop column": ({"drop_rows": {"town": ["x"]}}, "column 'town': no such column"),
@@ -187,7 +177,7 @@ ERRORS = {
     ),
     "unknown group": (
         {"sensitive": {"column": "sex", "groups": {"f": ["f"], "m": ["m"]}}},
-        "file 't.csv', column 'sex': unknown group value 'o'; expected 'f', 'm'; "
+        "file 'table.csv', column 'sex': unknown group value 'o'; expected 'f', 'm'; "
         "found 'o' in 1 rows, first in data row 4. Fix: add the value to 'sensitive.groups'",
     ),
     "several unknown groups": (
@@ -239,7 +229,7 @@ ERRORS = {
     ),
     "groups file too short": (
         {"groups_text": "gender\nf\nm\n", "sensitive": {"column": "gender", "source": "groups"}},
-        "file 'g.csv', column 'gender': the file of the groups has another number of rows than the table; "
+        "file 'groups.csv', column 'gender': the file of the groups has another number of rows than the table; "
         "expected 4 rows; found 2",
     ),
     "no path": (
@@ -282,24 +272,6 @@ def test_sources_on_the_card(tmp_path):
     wrong = right.model_copy(update={"sha256": "0" * 64})
     with pytest.raises(SourceCorrupt, match=f"is {sha256}, expected 000"):
         prepare_dataset("demo", named, {"s": path}, {"s": wrong})
-
-
-def test_census_ii_shape(tmp_path, catalogue):
-    """The reader of Census II on a file of the same shape: 125 tab-separated columns, no header."""
-    rng = np.random.default_rng(0)
-    table = rng.integers(0, 1000, size=(3000, 125))
-    table[:, 112] = rng.random(3000) < 0.5153
-    path = tmp_path / "census.txt"
-    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in table.tolist()))
-    spec = catalogue.datasets["census_ii"].model_copy(update={"rows": 3000})
-    ds = prepare_dataset("census_ii", spec, {"census1990_raw": path}, catalogue.sources_of("census_ii"))
-    columns = [int(column) for column in spec.features]
-    assert len(columns) == 25
-    expected = normalize(StandardScaler().fit_transform(table[:, columns].astype(float)))
-    assert_allclose(ds.X, expected, atol=1e-12)
-    assert_array_equal(ds.groups, table[:, 112])
-    assert ds.card["n_clusters"] == 20
-    assert ds.card["sources"][0]["check"] == "not verified"
 
 
 finite = st.floats(-1e6, 1e6).map(lambda v: round(v, 3))

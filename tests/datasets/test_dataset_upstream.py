@@ -54,8 +54,11 @@ COMPAS = (
     "3,c d,c,d,2013-01-27,Male,1982-01-22,34,mid,African-American,0,3,0,0,0,3,0,1\n"
     "4,e f,e,f,2013-04-14,Female,1991-05-14,24,young,Caucasian,0,4,0,1,4,4,4,1\n"
 )
+# This file has no header, and tabs between its cells.
+CENSUS = "".join("\t".join(str((i + j) % 2) for j in range(125)) + "\n" for i in range(4))
 # For each data set: the text of its file, the number of features, and the sizes of the groups.
 FORMS = {
+    "census_ii": (CENSUS, 25, [2, 2]),
     "hmda_2022": (HMDA, 8, [1, 1, 2, 1]),
     "hmda_2022_race": (HMDA, 8, [1, 1, 1, 1, 1]),
     "acs_income": (ACS, 4, [2, 2]),

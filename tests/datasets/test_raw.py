@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from small_files import prepare_files
 
 from fairclust import PriceFairKMeans
 from fairclust.cli import main
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.spec import DatasetSpec
 
 N = 120
 
@@ -27,17 +26,14 @@ def people():
     )
 
 
-def prepare(folder, people, groups=None, **changes):
-    people.to_csv(folder / "people.csv", index=False)
-    sensitive = {"column": "sex"}
-    paths = {"mine": folder / "people.csv"}
+def prepare(folder, people, groups=None, *, key=None, **changes):
+    """Prepare a table whose features are not listed. Its groups can be in a file of their own, and joined by a key."""
+    sources, sensitive = {"mine": people}, {"column": "sex"}
     if groups is not None:
-        groups.to_csv(folder / "groups.csv", index=False)
-        sensitive |= {"source": {"path": "groups.csv"}}
-        paths["mine.groups"] = folder / "groups.csv"
-    raw = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": sensitive, "n_clusters": 3}
-    sensitive |= changes.pop("sensitive", {})
-    return prepare_dataset("mine", DatasetSpec.model_validate({**raw, **changes}), paths)
+        sources["mine.groups"] = groups
+        sensitive |= {"source": {"path": "groups.csv"}, "key": key}
+    spec = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": sensitive, "n_clusters": 3}
+    return prepare_files(folder, "mine", spec | changes, sources)
 
 
 def test_identifiers_and_constants_are_left_out_with_the_reason(tmp_path, people):
@@ -52,7 +48,7 @@ def test_identifiers_and_constants_are_left_out_with_the_reason(tmp_path, people
 
 def test_the_command_fit_prepares_a_table_in_the_same_way(tmp_path, people, capsys):
     data = prepare(tmp_path, people)
-    table, out = tmp_path / "people.csv", tmp_path / "out.csv"
+    table, out = tmp_path / "mine.csv", tmp_path / "out.csv"
     words = ["fit", table, "--sensitive", "sex", "--n-clusters", 3, "--scale", "l2", "--out", out]
     assert main(list(map(str, words))) == 0, capsys.readouterr().err
     labels = PriceFairKMeans(3, random_state=0).fit_predict(data.X, sensitive_features=data.groups)
@@ -78,37 +74,33 @@ def test_every_column_with_missing_cells_is_named_at_once(tmp_path, people):
 
 def test_decimal_commas_and_other_delimiters(tmp_path, people):
     plain = prepare(tmp_path, people)
-    path = tmp_path / "people.csv"
-    people.to_csv(path, sep=";", decimal=",", index=False)
-    raw = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": {"column": "sex"}, "n_clusters": 3}
+    text = people.to_csv(sep=";", decimal=",", index=False)
     # Both signs can be stated, and are found otherwise.
     for reader in ({}, {"decimal": ","}, {"sep": ";", "decimal": ","}):
-        data = prepare_dataset("mine", DatasetSpec.model_validate({**raw, "reader": reader}), {"mine": path})
-        np.testing.assert_array_equal(data.X, plain.X)
+        np.testing.assert_array_equal(prepare(tmp_path, text, reader=reader).X, plain.X)
 
 
-def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_path, people):
-    path = tmp_path / "people.csv"
-    raw = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": {"column": "sex"}, "n_clusters": 3}
-    spec = DatasetSpec.model_validate(raw)
-    for text, advice in (
-        ("age,sex\n1,ä\n".encode("latin-1"), "set 'encoding' in 'reader' to latin-1"),
-        (b"age;town,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
-        (b"-1.5,f\n2,m\n", "set 'header: false' in 'reader'"),
-    ):
-        path.write_bytes(text)
-        with pytest.raises(DatasetError, match=advice):
-            prepare_dataset("mine", spec, {"mine": path})
+@pytest.mark.parametrize(
+    "text, advice",
+    [
+        ("age,sex\n1,\udcff\n", "set 'encoding' in 'reader' to latin-1"),
+        ("age;town,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
+        ("-1.5,f\n2,m\n", "set 'header: false' in 'reader'"),
+    ],
+)
+def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_path, text, advice):
+    with pytest.raises(DatasetError, match=advice):
+        prepare(tmp_path, text)
 
 
 def test_groups_of_another_file_are_joined_by_a_key(tmp_path, people):
     groups = people[["id", "sex"]].sample(frac=1, random_state=0)
-    table, key = people.drop(columns="sex"), {"sensitive": {"key": "id"}}
-    data = prepare(tmp_path, table, groups, **key)
+    table = people.drop(columns="sex")
+    data = prepare(tmp_path, table, groups, key="id")
     np.testing.assert_array_equal(data.groups, (people.sex == "m").astype(int))
     assert "id" in data.card["left_out"]
     # The same if the features are listed.
-    listed = prepare(tmp_path, table, groups, features=["age"], **key)
+    listed = prepare(tmp_path, table, groups, key="id", features=["age"])
     np.testing.assert_array_equal(listed.groups, data.groups)
 
 
@@ -116,17 +108,17 @@ def test_groups_of_another_file_are_joined_by_a_key(tmp_path, people):
 @pytest.mark.parametrize(
     "change, key, message",
     [
-        (lambda g: g, {}, "has a column of the table.*'key: id'"),
-        (lambda g: g[1:], {"key": "id"}, "rows of the table have no group; found 1 values: '1000'"),
-        (lambda g: pd.concat([g, g[:2]]), {"key": "id"}, "more than once; found 2 values: '1000', '1001'"),
-        (lambda g: g.rename(columns={"id": "number"})[1:], {}, "another number of rows.*expected 120 rows"),
-        (lambda g: g, {"key": "nobody"}, "no such column"),
+        (lambda g: g, None, "has a column of the table.*'key: id'"),
+        (lambda g: g[1:], "id", "rows of the table have no group; found 1 values: '1000'"),
+        (lambda g: pd.concat([g, g[:2]]), "id", "more than once; found 2 values: '1000', '1001'"),
+        (lambda g: g.rename(columns={"id": "number"})[1:], None, "another number of rows.*expected 120 rows"),
+        (lambda g: g, "nobody", "no such column"),
     ],
 )
 def test_groups_that_cannot_be_joined_are_refused(tmp_path, people, change, key, message, features):
     groups = change(people[["id", "sex"]])
     with pytest.raises(DatasetError, match=message):
-        prepare(tmp_path, people.drop(columns="sex"), groups, sensitive=key, **features)
+        prepare(tmp_path, people.drop(columns="sex"), groups, key=key, **features)
 
 
 def test_truth_and_dropped_rows(tmp_path, people):

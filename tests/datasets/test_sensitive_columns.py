@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from pydantic import ValidationError
+from small_files import prepare_files
 
-from fairclust.datasets import DatasetError, DatasetSpec, prepare_dataset
+from fairclust.datasets import DatasetError, DatasetSpec
 from fairclust.datasets.store import load_prepared, save_prepared
 from fairclust.metrics import balance, delta
 from fairclust.metrics.table import Scored, score_labels
@@ -23,11 +24,10 @@ SPEC = {
 @pytest.fixture
 def prepared(tmp_path):
     def prepare(**changes):
-        path = tmp_path / "people.csv"
         frame = pd.DataFrame(ROWS, columns=["x", "y", "sex", "race"])
         frame["both"] = frame.sex + " & " + frame.race.replace({"a": "a or b", "b": "a or b"})
-        frame.drop(columns=changes.pop("without", "both")).to_csv(path, index=False)
-        return prepare_dataset("people", DatasetSpec(**SPEC | changes), {"people": path})
+        frame = frame.drop(columns=changes.pop("without", "both"))
+        return prepare_files(tmp_path, "people", SPEC | changes, {"people": frame})
 
     return prepare
 
@@ -121,7 +121,7 @@ def test_numbers_are_cut_into_ranges_and_kept(prepared, tmp_path):
     np.testing.assert_array_equal(given["sex"], data.columns["sex"])
     assert again.with_numbers([])["x"].max() == 3
     labels = np.arange(40) // 20
-    scores = score_labels(Scored(labels, data.groups, data.X, numbers=data.numbers))
+    scores = score_labels(Scored(labels, data.groups, data.X, numbers=data.numbers), ["mean_deviation"])
     assert scores["mean_deviation"] == pytest.approx(10 / x.std())
     alone = prepared(sensitive={"column": "x", "bins": 2}, features=["y"])
     assert alone.columns == {} and list(alone.with_numbers({"x": 0.1})) == ["x"]

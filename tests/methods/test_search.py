@@ -136,8 +136,8 @@ def test_a_run_that_stopped_early_goes_on_if_its_labels_may_be_the_cheapest(monk
     )
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        X, groups = rng.normal(size=(60, 2)), rng.integers(2, size=60)
-        model = PriceFairKMeans(6, tolerance=0.1, n_init=10, search=False, random_state=seed)
+        X, groups = rng.normal(size=(300, 2)), rng.integers(2, size=300)
+        model = PriceFairKMeans(30, tolerance=0.1, n_init=10, search=False, random_state=seed)
         assert model.fit(X, sensitive_features=groups).converged_
     assert any(went_on)
 

@@ -196,10 +196,3 @@ def test_gaps_against_loops(table):
 
 def _clusters(table):
     return [(int(column.sum()), column) for column in table.T if column.sum() > 0]
-
-
-@settings(deadline=None)
-@given(TABLES)
-def test_values_lie_in_the_declared_range(table):
-    for metric in FROM_TABLE:
-        assert metric.range[0] <= metric.function(table) <= metric.range[1], metric.name

@@ -31,6 +31,12 @@ def until(what, seconds=60):
     raise AssertionError("it never came")
 
 
+def waiting_in(folder):
+    """Return the numbers of the processes of a job that waits, as soon as it does."""
+    file = folder / "waiting"
+    return [int(pid) for pid in until(lambda: file.is_file() and file.read_text()).split()]
+
+
 def lives(pid):
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -86,12 +92,7 @@ def test_noise_does_not_stop_the_server(tmp_path, server):
 
 def test_a_killed_script_ends_its_job_and_all_processes_of_the_job(tmp_path, server):
     asking = start_script(server, tmp_path, "wait")
-    pids = [
-        int(text)
-        for text in until(
-            lambda: (tmp_path / "waiting").is_file() and (tmp_path / "waiting").read_text()
-        ).split()
-    ]
+    pids = waiting_in(tmp_path)
     assert all(map(lives, pids))
     asking.kill()
     asking.wait()
@@ -125,9 +126,7 @@ def test_server_and_jobs_end_when_snakemake_is_killed(tmp_path):
     )
     address, server = parent.stdout.readline().split()
     asking = start_script(SimpleNamespace(address=address), tmp_path, "wait")
-    job = int(
-        until(lambda: (tmp_path / "waiting").is_file() and (tmp_path / "waiting").read_text()).split()[0]
-    )
+    job, _ = waiting_in(tmp_path)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     until(lambda: not lives(int(server)) and not lives(job), 5)

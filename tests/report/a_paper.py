@@ -11,7 +11,7 @@ NAMES = Names(
     order=["own", "rival", "plain", "mine"],
 )
 
-HEAD = "table,dataset,n_clusters,lam,method,metric,value,note\n"
+HEAD = "table,dataset,n_clusters,lam,method,metric,value,note"
 
 
 def table(**more):
@@ -19,8 +19,9 @@ def table(**more):
     return TableSpec.model_validate({"number": "1", "title": "A table", "own": "own", **more})
 
 
-def reported(folder, *lines):
-    """Read reported values from lines of a CSV: table, dataset, K, lam, method, metric, value, note."""
+def reported(folder, *lines, lam=""):
+    """Read reported values from lines of a CSV, with all columns or with method, metric and value of Town, K = 10."""
     path = folder / f"paper{len(list(folder.iterdir()))}.csv"
-    path.write_text(HEAD + "".join(f"{line}\n" for line in lines))
+    whole = [line if line.count(",") > 2 else f"1,town,10,{lam},{line}," for line in lines]
+    path.write_text("\n".join([HEAD, *whole]))
     return load_reported(path)

@@ -60,8 +60,6 @@ def made_up_scores(n_lams=6, n_seeds=2, datasets=("adult", "bank_3"), methods=("
 
 def made_up_board():
     """Make two rows of VFC's Table 3 that were run, one that was not run, and one of a paper without data."""
-    base = dict.fromkeys(VERDICT_COLUMNS, "")
-    base |= {"paper": "vfc", "table": "3", "n_clusters": 10, "decimals": 2, "seeds": 2, "sd": 2.0}
     values = [
         ("adult", "vfc_kmeans", "sse", 9984.01, 9984.5, "as printed", "reproduced", "yes", 9000, ""),
         ("adult", "vfc_kmeans", "fairness_error", 0.02, 0.021, "as printed", "reproduced", "yes", 9000, ""),
@@ -69,35 +67,17 @@ def made_up_board():
         ("bank_3", "bera", "balance", np.nan, 0.44, "matched fairness", "better", "", None, ""),
         ("synthetic", "bera", "sse", 758.43, np.nan, "", "not run", "", None, "no data"),
     ]
-    lines = [
-        {
-            **base,
-            **{"dataset": d, "method": m, "metric": metric, "reported": r},
-            **{"mean": mean, "low": mean - 9, "high": mean + 9},
-            **{"kind": kind, "verdict": verdict, "agrees": agrees, "lam": lam, "reason": reason},
-            **({"seeds": 0, "sd": None, "low": None, "high": None} if np.isnan(mean) else {}),
-        }
-        for d, m, metric, r, mean, kind, verdict, agrees, lam, reason in values
-    ]
-    lines.append({**lines[-1], "paper": "other", "table": "1"})
-    return pd.DataFrame(lines)
+    names = ["dataset", "method", "metric", "reported", "mean", "kind", "verdict", "agrees", "lam", "reason"]
+    board = pd.DataFrame(values, columns=names).reindex(columns=VERDICT_COLUMNS, fill_value="")
+    was_run = board["mean"].notna()
+    board = board.assign(paper="vfc", table="3", n_clusters=10, decimals=2, seeds=2 * was_run)
+    board = board.assign(sd=np.where(was_run, 2.0, np.nan), low=board["mean"] - 9, high=board["mean"] + 9)
+    return pd.concat([board, board.iloc[[-1]].assign(paper="other", table="1")])
 
 
 CLAIMS = pd.DataFrame(
-    [
-        {
-            **{
-                "paper": "vfc",
-                "claim": "cheap",
-                "text": "VFC costs less",
-                "where": "Section 4",
-                "check": "c",
-            },
-            **{"dataset": dataset, "n_clusters": k, "verdict": verdict, "numbers": "3 of 4"},
-        }
-        for dataset, k, verdict in (("", None, "holds in part"), ("adult", 10, "holds"))
-    ]
-)
+    [("", None, "holds in part"), ("adult", 10, "holds")], columns=["dataset", "n_clusters", "verdict"]
+).assign(paper="vfc", claim="cheap", text="VFC costs less", where="Section 4", check="c", numbers="3 of 4")
 
 
 def make_page_folder(folder, scores, *, papers=PAPERS, more=()):

@@ -189,8 +189,8 @@ def test_starts_that_leave_clusters_empty_do_not_count():
 def test_a_level_that_the_paper_reports(fronts, tmp_path):
     values = reported(
         tmp_path,
-        "1,town,10,,own,fairness_error,0.05,",
-        "1,town,10,,rival,fairness_error,0.50,",
+        "own,fairness_error,0.05",
+        "rival,fairness_error,0.50",
         "2,town,10,,rival,fairness_error,0.50,",
         "3,town,10,,own,fairness_error,0.04,",
         "4,town,10,,own,fairness_error,0.000,",

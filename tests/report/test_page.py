@@ -16,9 +16,8 @@ from frames import frame as table
 from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
 from fairclust.report.answers import answers_table, cheapest, full_fairness
-from fairclust.report.charts import front_chart
 from fairclust.report.selection import best_starts
-from fairclust.report.settings import SHOWN, make_settings
+from fairclust.report.settings import make_settings
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -195,25 +194,6 @@ def test_fronts_are_pictures_and_tables_without_javascript(frame, page, html):
     costs = [float(row[3].replace(",", "")) for row in body]
     assert costs == sorted(costs)
     assert [float(row[4]) for row in body] == sorted(float(row[4]) for row in body)
-
-
-def test_a_picture_of_each_pair_of_metrics_is_on_the_page(frame):
-    settings = make_settings(frame)
-    settings = settings[settings.dataset == "adult"]
-    chart = front_chart(settings, list(NAMES.methods), NAMES, "")
-    pictures = chart["data"]["pictures"]
-    cost, error = SHOWN.index("sse"), SHOWN.index("fairness_error")
-    assert f"{cost},{error}" in pictures and chart["data"]["costs"] == [cost, SHOWN.index("kmedians_cost")]
-    levels = [place.rpartition(",")[2] for place in pictures[f"{cost},{error}"]["at"].split(";")]
-    by_error = settings.sort_values(["sse", "method", "params"])
-    best = [
-        not ((by_error.sse < row.sse) & (by_error.fairness_error <= row.fairness_error)).any()
-        and np.isfinite(row.fairness_error)
-        for row in by_error.itertuples()
-    ]
-    assert [level == "2" for level in levels] == best
-    # K-means has an infinite error, which no picture can show.
-    assert all("K-means (1)" in pictures[f"{cost},{error}{more}"]["note"] for more in ("", ",whole"))
 
 
 def test_the_answers_name_the_cheapest_the_runner_up_and_the_bound(frame):

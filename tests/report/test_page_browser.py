@@ -23,10 +23,21 @@ def browser(tmp_path_factory):
 @pytest.fixture
 def page(browser, file):
     browser.resize(1400)
+    browser.choose_scheme("light")
     browser.open(file)
     yield browser
     assert browser.errors == []
     assert all(url.startswith(("file:", "data:", "about:")) for url in browser.requests)
+
+
+@pytest.fixture(scope="module")
+def still(file, tmp_path_factory):
+    """Open the page without JavaScript. The tests read it by scripts, though the page's own script did not run."""
+    still = Page(tmp_path_factory.mktemp("still"), javascript=False)
+    still.open(file)
+    still.call("Emulation.setScriptExecutionDisabled", value=False)
+    yield still
+    still.close()
 
 
 def choose(page, form, name, text):
@@ -113,21 +124,11 @@ STATE = (
 )
 
 
-def test_another_pair_and_back_shows_what_the_page_holds(page, file, tmp_path):
+def test_another_pair_and_back_shows_what_the_page_holds(page, still):
     choose(page, "choose", "fairness", "Fairness error")
     other = page.js(STATE)
     choose(page, "choose", "fairness", "Balance")
-    drawn = page.js(STATE)
-    still = Page(tmp_path, javascript=False)
-    try:
-        still.open(file)
-        # The test reads the page by a script, though the page's own script did not run.
-        still.call("Emulation.setScriptExecutionDisabled", value=False)
-        assert not still.js("document.documentElement.classList.contains('has-js')")
-        held = still.js(STATE)
-    finally:
-        still.close()
-    assert drawn == held != other
+    assert page.js(STATE) == still.js(STATE) != other
 
 
 def test_hovering_shows_what_a_mark_is(page):
@@ -316,11 +317,8 @@ CONTRAST = """
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast_of_all_text(page, scheme):
-    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    try:
-        assert page.js(CONTRAST) == []
-    finally:
-        page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    page.choose_scheme(scheme)
+    assert page.js(CONTRAST) == []
 
 
 def test_names_for_screen_readers(page):
@@ -336,19 +334,13 @@ def test_names_for_screen_readers(page):
     assert page.js("document.documentElement.lang") == "en"
 
 
-def test_everything_is_there_without_javascript(file, tmp_path):
-    still = Page(tmp_path, javascript=False)
-    try:
-        still.open(file)
-        still.call("Emulation.setScriptExecutionDisabled", value=False)
-        hidden = still.js(
-            "[...document.querySelectorAll('.js')].every(e => getComputedStyle(e).display === 'none')"
-        )
-        boards = still.js("document.querySelectorAll('.board').length")
-        shown = still.js("document.querySelector('svg.front .p.l2').getBoundingClientRect().width > 0")
-    finally:
-        still.close()
-    assert hidden and shown and boards > 1
+def test_everything_is_there_without_javascript(still):
+    assert not still.js("document.documentElement.classList.contains('has-js')")
+    assert still.js(
+        "[...document.querySelectorAll('.js')].every(e => getComputedStyle(e).display === 'none')"
+    )
+    assert still.js("document.querySelector('svg.front .p.l2').getBoundingClientRect().width > 0")
+    assert still.js("document.querySelectorAll('.board').length") > 1
 
 
 def test_a_graph_shows_the_cost_that_it_has(browser, tmp_path):

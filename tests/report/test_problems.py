@@ -31,13 +31,6 @@ def test_a_product_that_fails_leaves_files_that_say_so(tmp_path):
     assert load_claims(tmp_path / "claims.csv").empty
 
 
-def test_what_succeeds_is_left_alone(tmp_path):
-    problems = _Problems("paper.log")
-    with problems.of("table t", [tmp_path / "t.md"]):
-        (tmp_path / "t.md").write_text("made")
-    assert problems.found == [] and (tmp_path / "t.md").read_text() == "made"
-
-
 def test_a_damaged_file_of_cells_fails_the_job(tmp_path):
     with pytest.raises(DamagedFile), _Problems("paper.log").of("table t", []):
         raise DamagedFile("one.cells is damaged")

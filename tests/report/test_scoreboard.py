@@ -18,13 +18,12 @@ from fairclust.report.verdicts import load_verdicts
 @pytest.fixture
 def files(tmp_path):
     """Write the verdicts of two tables and the claims of a paper with five rows."""
-    (tmp_path / "csv").mkdir()
     values = reported(
-        tmp_path / "csv",
+        tmp_path,
         "1,town,10,4,own,sse,100.0,",
         "1,town,10,4,own,balance,0.30,",
-        "1,town,10,,rival,sse,200.0,",
-        "1,town,10,,rival,balance,0.30,",
+        "rival,sse,200.0",
+        "rival,balance,0.30",
         "1,city,10,4,own,sse,1.0,",
         "2,town,10,,own,sse,,N/A",
         "2,town,,,data,n_nodes,7,",

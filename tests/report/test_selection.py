@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from a_paper import reported
 from frames import cell, frame, starts
@@ -8,34 +7,6 @@ from fairclust.report.selection import Level, choose, choose_best, reported_leve
 
 BY_LAM = MatchSpec(fairness="fairness_error")
 BY_COST = MatchSpec(fairness="fairness_ratio", order="sse")
-
-
-@pytest.fixture
-def cells():
-    return frame(
-        [
-            *starts("own", [90.0, 91.0], lam=0, fairness_error=[np.inf, 0.5]),
-            # The mean error at lambda 5 is .04, although one of its starts is far fairer.
-            *starts("own", [100.0, 102.0], lam=5, fairness_error=[0.079, 0.001]),
-            *starts("own", [110.0, 114.0], lam=8, fairness_error=[0.02, 0.01]),
-            *starts("own", [120.0, np.nan], lam=9, fairness_error=[0.01, np.nan], status=["ok", "timeout"]),
-        ]
-    )
-
-
-def test_the_mean_over_the_starts_chooses(cells):
-    choice = choose(cells, 0.015, BY_LAM)
-    assert (choice.lam, choice.n_ok, choice.n_all, choice.setting) == (8.0, 2, 2, "lam=8")
-    assert choice.reached and choice.note == ""
-    assert choice.spread("sse").mean == 112.0
-    assert choose(cells, 0.04, BY_LAM).lam == 5.0
-    assert choose(cells, None, BY_LAM).lam == choose(cells).lam == 0.0
-
-
-def test_missing_starts_are_reported(cells):
-    choice = choose(cells, 0.012, BY_LAM)
-    assert (choice.lam, choice.n_ok, choice.n_all) == (9.0, 1, 2)
-    assert choice.note == "1 of 2 starts ended well, others: timeout"
 
 
 def test_the_cheapest_that_is_fair_enough():
@@ -55,8 +26,8 @@ def test_the_cheapest_that_is_fair_enough():
 def test_levels_are_within_the_printed_digits(tmp_path):
     values = reported(
         tmp_path,
-        "1,town,10,,own,fairness_error,0.02,",
-        "1,town,10,,rival,sse,100,",
+        "own,fairness_error,0.02",
+        "rival,sse,100",
         "2,town,10,,own,balance,0.30,",
         "2,town,10,4,rival,balance,0.40,",
         "2,town,10,9,rival,balance,0.45,",

@@ -12,13 +12,12 @@ from fairclust.report.tables import make_overview, make_table, value_text
 
 @pytest.fixture
 def values(tmp_path):
-    (tmp_path / "csv").mkdir()
     return reported(
-        tmp_path / "csv",
+        tmp_path,
         "1,town,10,4,own,sse,100.5,",
         "1,town,10,4,own,fairness_error,0.10,",
-        "1,town,10,,rival,sse,200.0,",
-        "1,town,10,,rival,fairness_error,0.30,",
+        "rival,sse,200.0",
+        "rival,fairness_error,0.30",
         "1,city,10,4,own,sse,,N/A",
         "2,town,10,,own,sse,5.0,",
     )
@@ -85,8 +84,7 @@ def test_the_csv_has_full_numbers(values, cells, tmp_path):
 
 
 def test_two_lambdas_of_a_method(tmp_path):
-    (tmp_path / "csv").mkdir()
-    values = reported(tmp_path / "csv", "1,town,10,4,own,sse,100.0,", "1,town,10,8,own,sse,120.0,")
+    values = reported(tmp_path, "own,sse,100.0", "1,town,10,8,own,sse,120.0,", lam=4)
     cells = frame([*starts("own", [100.0], lam=4), *starts("own", [120.0], lam=8)])
     text = made(tmp_path, {}, values, cells)
     assert "100.0 (100.0; 0.0 %)" in text and "120.0 (120.0; 0.0 %)" in text

@@ -72,7 +72,7 @@ def test_a_value_agrees(metric, printed, decimals, ours, agrees):
 
 
 def test_a_row_as_printed_takes_the_printed_lambda_and_all_its_starts(tmp_path):
-    values = reported(tmp_path, "1,town,10,4,own,sse,100.0,", "1,town,10,4,own,balance,0.30,")
+    values = reported(tmp_path, "own,sse,100.0", "own,balance,0.30", lam=4)
     # If the printed lambda did not decide, the other lambda would be chosen, which is fair enough and cheaper.
     cells = [
         *starts("own", [100.0, 102.0, 98.0], lam=4, balance=[0.3, 0.31, 0.29]),
@@ -88,7 +88,7 @@ def test_a_row_as_printed_takes_the_printed_lambda_and_all_its_starts(tmp_path):
 
 
 def test_a_row_is_judged_by_all_its_values(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,100.0,", "1,town,10,,own,balance,0.30,")
+    values = reported(tmp_path, "own,sse,100.0", "own,balance,0.30")
 
     def row(sse, balance):
         return only(judged(table(**PRINTED), values, starts("own", sse, balance=balance)))
@@ -106,7 +106,7 @@ def test_a_row_is_judged_by_all_its_values(tmp_path):
 
 
 def test_a_value_that_was_not_scored_keeps_a_row_from_being_reproduced(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,100.0,", "1,town,10,,own,dunn_index,0.30,")
+    values = reported(tmp_path, "own,sse,100.0", "own,dunn_index,0.30")
     row = only(judged(table(**PRINTED), values, starts("own", [100.0, 100.0])))
     assert row.verdict == "not reproduced" and "no value for DI" in row.note
     nothing = only(judged(table(**PRINTED), values, starts("own", [np.nan, np.nan])))
@@ -114,12 +114,7 @@ def test_a_value_that_was_not_scored_keeps_a_row_from_being_reproduced(tmp_path)
 
 
 def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
-    values = reported(
-        tmp_path,
-        "1,town,10,,own,fairness_error,0.10,",
-        "1,town,10,,own,sse,100.0,",
-        "1,town,10,,own,awd,0.20,",
-    )
+    values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0", "own,awd,0.20")
     grid = [
         *starts("own", [60.0, 60.0], lam=1, fairness_error=0.505, awd=0.2),
         *starts("own", [90.0, 94.0], lam=2, fairness_error=[0.2, 0.21], awd=0.2),
@@ -157,7 +152,7 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
 
 
 def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,fairness_error,0.10,", "1,town,10,,own,sse,100.0,")
+    values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
     grid = [
         *starts("own", [60.0, 60.0], lam=1, fairness_error=0.30),
         *starts("own", [95.0, 95.0], lam=2, fairness_error=0.13),
@@ -172,7 +167,7 @@ def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(t
 
 
 def test_an_infinite_error_is_no_end_of_a_front(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,fairness_error,0.10,", "1,town,10,,own,sse,100.0,")
+    values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
     grid = [
         *starts("own", [60.0, 60.0], lam=0, fairness_error=math.inf),
         *starts("own", [99.0, 99.0], lam=3, fairness_error=0.05),
@@ -182,25 +177,27 @@ def test_an_infinite_error_is_no_end_of_a_front(tmp_path):
 
 
 def test_without_a_published_setting_or_a_rule_the_lowest_objective_is_shown(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,100.0,")
+    values = reported(tmp_path, "own,sse,100.0")
     row = only(judged(table(), values, starts("own", [100.0] * 2, lam=1), starts("own", [90.0] * 2, lam=2)))
     assert (row.choice.lam, row.kind, row.verdict) == (2.0, "as printed", "another optimum")
     assert "publishes no setting" in row.note
 
 
-def test_collapsed_solutions_are_noted(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,100.0,", "1,town,10,,own,balance,0.30,")
+def test_collapsed_and_lost_solutions_are_noted(tmp_path):
+    values = reported(tmp_path, "own,sse,100.0", "own,balance,0.30")
     spec = table(**PRINTED)
     empty = only(judged(spec, values, starts("own", [100.0] * 3, balance=0.3, n_nonempty=[10, 3, 4])))
     assert "3 to 4 of 10 clusters are in use in 2 of 3 starts" in empty.note
     cheaper = only(judged(spec, values, starts("own", [50.0] * 2, balance=[0.9, 0.0])))
     assert cheaper.verdict == "not reproduced" and "balance is 0 in 1 of 2 starts" in cheaper.note
+    lost = only(judged(spec, values, starts("own", [100.0] * 2, balance=0.3, status=["ok", "timeout"])))
+    assert "1 of 2 starts ended well, others: timeout" in lost.note
     full = only(judged(spec, values, starts("own", [100.0] * 3, balance=0.3)))
     assert (full.verdict, full.note) == ("reproduced", "")
 
 
 def test_impossible_values(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,758.4,", "1,town,10,,own,balance,0.30,")
+    values = reported(tmp_path, "own,sse,758.4", "own,balance,0.30")
     reason = {
         "method": "own",
         "metric": "sse",
@@ -217,7 +214,7 @@ def test_impossible_values(tmp_path):
 
 
 def test_unpublished_rows(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,,printed as N/A", "1,town,10,,rival,sse,100.0,")
+    values = reported(tmp_path, "1,town,10,,own,sse,,printed as N/A", "rival,sse,100.0")
     spec = table(**PRINTED, reasons=[{"method": "rival", "kind": "unpublished", "reason": "which data?"}])
     own, rival = judged(spec, values, starts("own", [1.0]), starts("rival", [100.0]))
     assert (own.verdict, own.reasons) == ("unpublished", ["printed as N/A"])
@@ -226,9 +223,7 @@ def test_unpublished_rows(tmp_path):
 
 
 def test_why_a_row_was_not_run(tmp_path):
-    values = reported(
-        tmp_path, "1,town,10,,own,sse,100.0,", "1,town,10,4,rival,sse,100.0,", "1,city,10,,own,sse,100.0,"
-    )
+    values = reported(tmp_path, "own,sse,100.0", "1,town,10,4,rival,sse,100.0,", "1,city,10,,own,sse,100.0,")
     lost = [cell("city", "own", 10, None, 0, status="skipped", reason="no network\nmore")]
     other = starts("rival", [100.0], lam=5)
     found = {(row.dataset, row.method): row for row in judged(table(**PRINTED), values, lost, other)}
@@ -242,9 +237,7 @@ def test_why_a_row_was_not_run(tmp_path):
 
 
 def test_causes_are_shown_conjectured_or_unknown(tmp_path):
-    values = reported(
-        tmp_path, "1,town,10,,own,sse,100.0,", "1,town,10,,rival,sse,100.0,", "1,town,10,,plain,sse,100.0,"
-    )
+    values = reported(tmp_path, "own,sse,100.0", "rival,sse,100.0", "plain,sse,100.0")
     reasons = [
         {"method": "own", "metric": "balance", "reason": "not about this"},
         {"method": "own", "reason": "an early stop", "evidence": "python benchmarks/x.py"},
@@ -279,7 +272,7 @@ def program(*lines, kind="program"):
 
 
 def test_the_published_program_tells_who_differs(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,100.0,")
+    values = reported(tmp_path, "own,sse,100.0")
     spec = table(**PRINTED)
     cells = list(starts("own", [140.0, 142.0]))
     # Ours has the program's value, which the paper does not print.
@@ -314,7 +307,7 @@ def test_the_published_program_tells_who_differs(tmp_path):
 
 
 def test_published_labels_explain_only_what_is_better(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,fairness_error,0.10,", "1,town,10,,own,sse,100.0,")
+    values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
     labels = program(("own", "sse", "", 100.0), ("own", "fairness_error", "", 0.1), kind="labels")
     labels[["low", "high"]] = labels[["mean", "mean"]].to_numpy()
 
@@ -328,7 +321,7 @@ def test_published_labels_explain_only_what_is_better(tmp_path):
 
 
 def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,fairness_error,0.10,", "1,town,10,,own,sse,100.0,")
+    values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
     cells = list(starts("own", [140.0, 140.0], fairness_error=0.1))
     theirs = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.1))
     assert only(judged(table(**MATCHED), values, cells)).verdict == "worse"
@@ -344,7 +337,7 @@ def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):
 
 
 def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,balance,0.300,", "1,town,10,,own,sse,100.0,")
+    values = reported(tmp_path, "own,balance,0.300", "own,sse,100.0")
     spec = table(match={"fairness": "balance", "order": "sse"})
     cells = list(starts("own", [50.0, 50.0], balance=0.296))
     assert only(judged(spec, values, cells)).verdict == "on the front"
@@ -355,7 +348,7 @@ def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):
 
 
 def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,100.0,")
+    values = reported(tmp_path, "own,sse,100.0")
     spec = table(settings={"own": {}}, variants={"own": ["plain", "mine"]})
     own, plain = judged(spec, values, starts("own", [150.0] * 2), starts("plain", [100.0] * 2))
     assert (own.role, own.verdict, own.values[0].cause) == ("paper", "not reproduced", "run")
@@ -365,7 +358,7 @@ def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):
 
 
 def test_what_plain_clustering_reaches_says_nothing_about_a_fair_method(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,100.0,", "1,town,10,,rival,sse,100.0,")
+    values = reported(tmp_path, "own,sse,100.0", "rival,sse,100.0")
     spec = table(**PRINTED, control="plain")
     cells = [*starts("own", [100.0] * 3), *starts("rival", [150.0] * 3), *starts("plain", [100.0] * 3)]
     own, rival = judged(spec, values, cells)
@@ -379,11 +372,11 @@ def test_what_plain_clustering_reaches_says_nothing_about_a_fair_method(tmp_path
 def test_times_are_never_judged(tmp_path):
     values = reported(
         tmp_path,
-        "1,town,10,,own,seconds,10.0,",
-        "1,town,10,,own,seconds_std,1.0,",
-        "1,town,10,,own,relative_seconds,1.000,",
-        "1,town,10,,rival,seconds,20.0,",
-        "1,town,10,,rival,relative_seconds,2.000,",
+        "own,seconds,10.0",
+        "own,seconds_std,1.0",
+        "own,relative_seconds,1.000",
+        "rival,seconds,20.0",
+        "rival,relative_seconds,2.000",
     )
     own, rival = judged(
         table(**PRINTED),
@@ -399,10 +392,7 @@ def test_times_are_never_judged(tmp_path):
 
 def test_ours_and_stand_ins_have_no_verdict(tmp_path):
     values = reported(
-        tmp_path,
-        "1,town,10,7,own,sse,100.0,",
-        "1,town,10,7,own,fairness_error,0.10,",
-        "1,town,10,,rival,sse,9.0,",
+        tmp_path, "1,town,10,7,own,sse,100.0,", "1,town,10,7,own,fairness_error,0.10,", "rival,sse,9.0"
     )
     spec = table(**MATCHED, ours=["mine"], stand_ins={"town": ["village"]}, beside=["delta"])
     cells = [

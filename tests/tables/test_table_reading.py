@@ -31,6 +31,7 @@ def people():
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {
+            "Unnamed: 0": range(N),
             "person": [f"P{i}" for i in rng.permutation(N)],
             "number": rng.permutation(N) + 1000,
             "age": rng.normal(40, 12, N).round(1),
@@ -55,6 +56,7 @@ def test_each_column_is_understood(people):
     assert {name for name, role in kinds.items() if role == "category"} == {"education", "member"}
     assert "identifier" in found["person"][1]
     assert "identifier" in found["number"][1]
+    assert found["Unnamed: 0"][1] == "it has no name"
     assert "dates, such as '2020-01-01'" in found["joined"][1]
     assert found["country"][1] == "constant"
     assert "is read as" in found["income"][1]

@@ -18,8 +18,9 @@ from sklearn.utils.extmath import row_norms
 from fairclust.kernels.assignment import Potentials, by_products, cluster_moments, nearest_centers
 from fairclust.kernels.tiles import TILE, LayoutRoom, pack_points, zero_tiles
 
-# Equal rows are joined if there are at least so many of a kind, in the mean.
-_MANY_EQUAL = 2.0
+# Equal rows are joined if there are at least so many of a kind, in the mean. They are not looked for if less than a
+# part of some rows are equal, because that takes four times the memory of the rows.
+_MANY_EQUAL, _FEW_EQUAL, _SOME_ROWS = 2.0, 0.01, 1 << 14
 DTYPES = {"single": np.float32, "double": np.float64}
 
 
@@ -135,6 +136,9 @@ class TiledPoints(Potentials):
             return None
         groups = np.empty(self.n_samples, np.int32)
         groups[self.layout.order] = np.repeat(self.layout.group, self.layout.count)
+        some = slice(None, None, -(-self.n_samples // _SOME_ROWS))
+        if pd.DataFrame(self.X[some]).assign(group=groups[some]).duplicated().mean() < _FEW_EQUAL:
+            return None
         rows = pd.DataFrame(self.X).assign(group=groups)
         first = np.flatnonzero(~rows.duplicated())
         mean = self.n_samples / len(first)

@@ -92,14 +92,18 @@ def breathe(points: TiledPoints, runs: Sequence[Run], moves: Moves, rng: np.rand
 
     It is one for each of `runs`, the best first, and none for the last of them if enough cost about the same before.
     """
-    wider = [points.with_clusters(n_wider) for n_wider in n_split(points)]
+    wider: TiledPoints | None = None
     ends: list[Run] = []
     for run in runs:
-        best, left = run, list(wider)
+        best, left = run, n_split(points)
         for _ in range(_MOST_ROUNDS):
             if moves.is_done() or not left:
                 break
-            run = _split_and_merge(points, left[0], best, moves, rng)
+            if wider is None or wider.n_clusters != left[0]:
+                # The last table of distances is given up before there is another.
+                wider = None
+                wider = points.with_clusters(left[0])
+            run = _split_and_merge(points, wider, best, moves, rng)
             if any(alike(points, run, other) for other in ends):
                 # What follows from here has been found, but the best run so far may be cheaper.
                 best = min(run, best, key=moves.rank)

@@ -1,0 +1,12 @@
+"""Data sets out of small files."""
+
+from fairclust.datasets import DatasetSpec, prepare_dataset
+
+
+def prepare_files(folder, name, spec, sources):
+    """Write the text or the frame of every source into a file with its name, and prepare the data set from them."""
+    paths = {source: folder / f"{source}.csv" for source in sources}
+    for source, content in sources.items():
+        text = content if isinstance(content, str) else content.to_csv(index=False)
+        paths[source].write_text(text, encoding="utf-8", errors="surrogateescape")
+    return prepare_dataset(name, DatasetSpec.model_validate(spec), paths)
