@@ -217,3 +217,10 @@ def test_a_fit_says_what_its_certificate_is_about(cls, grouped_blobs):
     assert one.n_finished_ == 1 and repr(one).endswith(
         "other centres may be cheaper, and one start ran to its end"
     )
+
+
+def test_medoids_of_equal_rows_are_rows_of_the_data():
+    rng = np.random.default_rng(0)
+    X, groups = rng.integers(4, size=(600, 2)).astype(float), rng.integers(2, size=600)
+    model = PriceFairKMedians(3, tolerance=0.1, random_state=0).fit(X, sensitive_features=groups)
+    np.testing.assert_array_equal(X[model.medoid_indices_], model.cluster_centers_)

@@ -84,9 +84,11 @@ class Coarse(NamedTuple):
     criterion: Criterion
     level: float = 0.0
 
-    def at(self, start: Prototypes) -> Coarse:
-        """The same with a temperature."""
-        return self._replace(level=rough_level(self.points, self.criterion, start))
+    def at(self, starts: Sequence[Prototypes]) -> Coarse:
+        """The same with a temperature, if there are several starts. A single one takes no steps with rough prices."""
+        if len(starts) == 1:
+            return self
+        return self._replace(level=rough_level(self.points, self.criterion, starts[0]))
 
 
 @dataclass(eq=False, repr=False)
@@ -533,14 +535,13 @@ class PriceFairKMeans(PrototypeClusterer):
 
         `criterion_of` is called as `_criterion`, for other numbers of clusters.
         """
-        coarse = Coarse(points, criterion)
-        if len(starts) > 1:
-            joined = points.of_distinct_rows() if points.lists is None else None
-            if joined is not None:
-                few, unit = joined
-                criterion_of = partial(criterion_of, unit=unit)
-                coarse = Coarse(few, criterion_of(few.group_sizes))
-            coarse = coarse.at(starts[0])
+        coarse, joins = Coarse(points, criterion), self.takes_weights and points.lists is None
+        joined = points.of_distinct_rows() if joins and len(starts) > 1 else None
+        if joined is not None:
+            few, unit = joined
+            criterion_of = partial(criterion_of, unit=unit)
+            coarse = Coarse(few, criterion_of(few.group_sizes))
+        coarse = coarse.at(starts)
         search = self._search(coarse, criterion_of, rng) if self._searches else None
         return self._cheapest(points, criterion, self._runs(points, criterion, starts, coarse, search))
 
@@ -627,8 +628,7 @@ class PriceFairKMeans(PrototypeClusterer):
         def clustering(tolerance: float | None, work: Work) -> Attempt:
             nonlocal starts
             criterion = replace(criterion_of(tolerance=tolerance), work=work)
-            coarse = Coarse(points, criterion).at(starts[0])
-            runs = self._runs(points, criterion, starts, coarse)
+            runs = self._runs(points, criterion, starts, Coarse(points, criterion).at(starts))
             # The final centres for one tolerance are good starts for the next.
             starts = [run.prototypes for run in runs]
             run, found = self._cheapest(points, criterion, runs)

@@ -52,6 +52,9 @@ def _levels(
 
 def rough_level(points: MeasuredPoints, criterion: Criterion, start: Prototypes) -> float:
     """The temperature of rough prices, chosen at the centres of a start."""
+    if points.lists is not None:
+        # Prices far from those of the lists would have to be found first, see `approach`.
+        return _ROUGH_LEVELS[-1]
     points.measure(start.centers)
     for level in _ROUGH_LEVELS:
         levels = _levels(_FIRST, points, criterion, level)
