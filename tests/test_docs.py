@@ -11,6 +11,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from documentation import PAGES, ROOT, blocks, write_examples
 from fairclust.cli import CommandError
 from fairclust.cli.publish import filled
 from fairclust.pipeline import papers
@@ -19,15 +20,8 @@ from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.rule_inputs import RuleInputs
 from toys import write_people
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = ("", "docs", "docs/gallery", "docs/needs", "config", "profiles", "benchmarks", "results")
-PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))
 PUBLISHED = ROOT / "docs/results"
 METHODS = ROOT / "docs/methods.md"
-
-
-def blocks(page, language):
-    return re.findall(rf"^ *```{language}\n(.*?)^ *```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
@@ -35,14 +29,10 @@ WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """Change to a folder with the class that CONTRIBUTING shows. The examples of the pages run in it."""
+    """Change to a folder with the method and the paper that the pages show."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "my_methods").mkdir()
-    shown = next(text for text in blocks(ROOT / "CONTRIBUTING.md", "python") if "class Stripes" in text)
-    assert shown.startswith("# my_methods/stripes.py")
-    (tmp_path / "my_methods/stripes.py").write_text(shown)
-    return tmp_path
+    write_examples(tmp_path)
 
 
 # Examples
@@ -68,7 +58,7 @@ def test_every_method_has_a_row_and_a_page_with_an_example():
 
 
 def test_a_data_set_in_eight_lines_and_a_method_in_four(shipped, clone):
-    first, second = blocks(ROOT / "docs/gallery/adding.md", "yaml")
+    first, second = blocks("docs/gallery/adding.md", "yaml")
     assert len(first.splitlines()) <= 8
     assert len(second.splitlines()) <= 4
     mine = laid_over(yaml.safe_load(first), yaml.safe_load(second))
@@ -84,20 +74,13 @@ def test_a_data_set_in_eight_lines_and_a_method_in_four(shipped, clone):
 @pytest.mark.parametrize("page", ["config/README.md", "docs/cluster.md"])
 def test_other_yaml_examples_are_valid(page, shipped):
     sections = {*Config.model_fields}
-    examples = [
-        found for text in blocks(ROOT / page, "yaml") if set(found := yaml.safe_load(text)) <= sections
-    ]
+    examples = [found for text in blocks(page, "yaml") if set(found := yaml.safe_load(text)) <= sections]
     assert examples
     for mine in examples:
         load_config(laid_over(shipped, mine), user=mine)
 
 
 def test_the_paper_of_the_example_gets_its_table_figure_and_claim(shipped, clone):
-    page = ROOT / "config/README.md"
-    text = next(text for text in blocks(page, "yaml") if text.startswith("papers:"))
-    (clone / "my_papers").mkdir()
-    (clone / "my_papers/doe.yaml").write_text(text)
-    (clone / "my_papers/doe.csv").write_text(*blocks(page, "csv"))
     mine = {"also": "my_papers", "run": {"papers": []}}
     config = load_config(laid_over(shipped, mine), user=mine)
     assert config.run.papers == ["doe"]

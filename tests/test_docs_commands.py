@@ -14,18 +14,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+import documentation
+from documentation import BLOCK, ROOT, blocks, write_examples
 from fairclust import cli
 from fairclust.pipeline.config import laid_over
 from toys import write_people
 
-ROOT = Path(__file__).parents[1]
-PAGES = [
-    page
-    for folder in ("", "docs", "docs/gallery", "docs/needs", "config", "profiles", "benchmarks", "results")
-    for page in sorted((ROOT / folder).glob("*.md"))
-    if page.name != "CHANGELOG.md"  # it describes earlier versions, too
-]
-BLOCK = re.compile(r"^ *```(.*?)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+# The list of changes describes earlier versions, too.
+PAGES = [page for page in documentation.PAGES if page.name != "CHANGELOG.md"]
 PROGRAMS = ("make", "snakemake", "fairclust", "python", "conda", "pip", "docker", "apptainer")
 
 # These commands are not run, and only their options are parsed. All other commands are run.
@@ -40,11 +36,10 @@ NOT_RUN = {
 
 def commands(page):
     """Yield the commands in a page's blocks as lists of words. Continued lines are joined."""
-    for language, text in BLOCK.findall(page.read_text()):
-        if language == "sh":
-            for line in text.replace("\\\n", " ").splitlines():
-                if words := shlex.split(line, comments=True):
-                    yield words
+    for text in blocks(page, "sh"):
+        for line in text.replace("\\\n", " ").splitlines():
+            if words := shlex.split(line, comments=True):
+                yield words
 
 
 def spans(page):
@@ -149,18 +144,13 @@ def test_dask_has_these_options():
             assert {word for word in words if word.startswith("--")} <= known
 
 
-def of_page(page, language):
-    return [text for found, text in BLOCK.findall((ROOT / page).read_text()) if found == language]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Change to a folder as after a clone, with little to run, and with the files that the pages name."""
     folder = tmp_path_factory.mktemp("clone")
     for name in ("workflow", "profiles", "benchmarks"):
         (folder / name).symlink_to(ROOT / name)
-    for name in ("config", "my_methods", "my_papers"):
-        (folder / name).mkdir()
+    (folder / "config").mkdir()
     for name in ("datasets", "methods", "papers"):
         (folder / "config" / name).symlink_to(ROOT / "config" / name)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
@@ -171,16 +161,11 @@ def folder(tmp_path_factory):
     (folder / "big").mkdir()
     people[["age", "income", "sex"]].to_parquet(folder / "big/0.parquet")
     # The data set and the method of the gallery.
-    dataset, method = map(yaml.safe_load, of_page("docs/gallery/adding.md", "yaml"))
+    dataset, method = map(yaml.safe_load, blocks("docs/gallery/adding.md", "yaml"))
     mine = laid_over(dataset, method)
     mine["run"]["methods"].append("stripes")
     (folder / "my.yaml").write_text(yaml.safe_dump(mine))
-    shown = next(text for text in of_page("CONTRIBUTING.md", "python") if "class Stripes" in text)
-    (folder / "my_methods/stripes.py").write_text(shown)
-    # The paper of config/README.md.
-    paper = next(text for text in of_page("config/README.md", "yaml") if text.startswith("papers:"))
-    (folder / "my_papers/doe.yaml").write_text(paper)
-    (folder / "my_papers/doe.csv").write_text(*of_page("config/README.md", "csv"))
+    write_examples(folder)
     return folder
 
 

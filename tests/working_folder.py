@@ -192,10 +192,10 @@ class Project:
     def cells(self):
         return pd.read_parquet(self.results / "scores/runs.parquet")
 
-    def newly_fitted(self, before):
-        """Return the rows of cells that were fitted after the cells in `before`."""
-        now = self.cells()
-        return now[~now.finished.isin(before.finished)]
+
+def newly_fitted(now, before):
+    """Return the rows of the cells in `now` that were fitted after the cells in `before`."""
+    return now[~now.finished.isin(before.finished) & now.finished.notna()]
 
 
 def jobs_of(output):

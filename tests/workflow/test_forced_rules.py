@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from working_folder import QUIET, Project, jobs_of
+from working_folder import QUIET, Project, jobs_of, newly_fitted
 
 
 def files(folder):
@@ -42,7 +42,7 @@ def forced(tmp_path_factory):
     before = project.cells()
     shutil.rmtree(project.results / "data/prepared/blobs")
     project.run()
-    seen.fitted_for_data = changed(project.cells(), before)
+    seen.fitted_for_data = newly_fitted(project.cells(), before)
     seen.verified = project.fairclust("verify", "results").splitlines()
     project.config["methods"]["stripes"]["grid"]["lam"] = [0, 1]
     project.run()
@@ -53,18 +53,14 @@ def forced(tmp_path_factory):
     return seen
 
 
-def changed(now, before):
-    return now[~now.finished.isin(before.finished)]
-
-
 def test_forcing_a_job_fits_only_its_cells_again(forced):
-    new = changed(forced.one, forced.first)
+    new = newly_fitted(forced.one, forced.first)
     assert set(new.method) == {"stripes"}
     assert len(new) == 4
 
 
 def test_forcing_the_rule_fits_all_again_with_the_same_scores(forced):
-    assert len(changed(forced.rule, forced.one)) == 6
+    assert len(newly_fitted(forced.rule, forced.one)) == 6
     assert forced.scores[0] == forced.scores[1]
 
 
@@ -89,7 +85,7 @@ def test_prepared_data_that_are_deleted_are_made_again_without_a_fit(forced):
 
 
 def test_pruned_fits_are_made_again(forced):
-    new = changed(forced.wider, forced.rule)
+    new = newly_fitted(forced.wider, forced.rule)
     assert new[["lam", "seed"]].values.tolist() == [[1, 0], [1, 1]]
 
 

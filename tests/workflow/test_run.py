@@ -20,7 +20,7 @@ import run_crate
 from fairclust import cli, metrics
 from fairclust.pipeline.cell_store import cell_path, read_labels
 from toys import forget_code
-from working_folder import METHOD, Project, jobs_of
+from working_folder import METHOD, Project, jobs_of, newly_fitted
 
 PEOPLE = dedent(
     """
@@ -153,15 +153,9 @@ def test_a_second_run_with_a_comment_and_an_unused_method_more_does_nothing(life
     assert "Nothing to be done" in life.second
 
 
-def new(life, name, before):
-    """Return the cells of a run that were fitted after an earlier run."""
-    now = getattr(life, name).cells
-    return now[~now.finished.isin(getattr(life, before).cells.finished)]
-
-
 def test_more_settings_seeds_data_and_methods_fit_only_the_new_cells(life):
     assert len(PEOPLE.splitlines()) <= 8 and len(MINE.splitlines()) <= 4
-    fitted = new(life, "wide", "first")
+    fitted = newly_fitted(life.wide.cells, life.first.cells)
     keys = ["dataset", "method", "lam", "seed"]
     asked = {
         ("blobs", "random", None, 2),
@@ -179,7 +173,7 @@ def test_more_settings_seeds_data_and_methods_fit_only_the_new_cells(life):
 
 
 def test_a_dry_run_is_short_and_says_how_many_cells_it_would_fit(life):
-    fitted, every = new(life, "wide", "first"), life.again.cells
+    fitted, every = newly_fitted(life.wide.cells, life.first.cells), life.again.cells
     for said, cells in ((life.dry, fitted), (life.forced, every)):
         lines = said.splitlines()
         assert len(lines) <= 60
@@ -187,7 +181,7 @@ def test_a_dry_run_is_short_and_says_how_many_cells_it_would_fit(life):
 
 
 def test_an_edited_method_and_another_file_fit_only_their_own_cells(life):
-    fitted = new(life, "edited", "wide")
+    fitted = newly_fitted(life.edited.cells, life.wide.cells)
     mine, people = fitted.method == "mine", fitted.dataset == "people"
     assert (mine | people).all()
     assert len(fitted) == 3 + 3 * 5

@@ -79,16 +79,21 @@ def kill(process, whom, chance):
     raise AssertionError("the run ended before there was anybody to kill")
 
 
+def resume(project, undisturbed):
+    """Run again. The scores are those of an undisturbed run, and no finished cell is fitted again."""
+    kept = finished_cells(project)
+    output = project.run()
+    assert project.scores() == undisturbed
+    now = finished_cells(project)
+    assert {cell: now[cell] for cell in kept} == kept
+    return output
+
+
 def continue_and_compare(project, undisturbed, process):
     """Resume a killed run as the documentation says, check everything that it promises, and return the fits."""
     output, _ = process.communicate()
-    kept = finished_cells(project)
     project.run("--unlock")
-    output += project.run()
-    assert project.scores() == undisturbed
-    now = finished_cells(project)
-    assert {cell: now[cell] for cell in kept} == kept, "a finished cell was fitted again"
-    assert "damaged" not in output
+    assert "damaged" not in output + resume(project, undisturbed)
     left = [path.name for path in project.folder.rglob("*") if path.name.endswith((".damaged", ".tmp"))]
     assert not [name for name in left if ".cell" in name]
     logs = "".join(log.read_text() for log in project.folder.glob("results/logs/**/*.log"))
@@ -100,6 +105,16 @@ def wait_for_cells(project, process, number):
     while len(finished_cells(project)) < number:
         assert process.poll() is None
         time.sleep(0.05)
+
+
+def start_and_hold(project):
+    """Start a run, and return it and the file that keeps its first fit from ending."""
+    hold = project.write("hold", "")
+    process = project.start("--cores", "2")
+    while not (project.folder / "fits.txt").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    return process, hold
 
 
 @pytest.mark.slow
@@ -141,11 +156,7 @@ def test_an_interrupt_ends_at_once_and_makes_no_tables(tmp_path, undisturbed):
     assert process.returncode != 0
     assert "To resume, run the same command again" in output
     assert not (project.results / "scores").exists()
-    kept = finished_cells(project)
-    project.run()
-    assert project.scores() == undisturbed[0]
-    now = finished_cells(project)
-    assert {cell: now[cell] for cell in kept} == kept
+    resume(project, undisturbed[0])
 
 
 def mount(*options, at):
@@ -166,11 +177,7 @@ def test_a_full_disk_is_reported_and_the_same_command_resumes_when_there_is_room
         output = project.run("--retries", "0", code=1)
         assert "The disk is full. Finished fits are kept" in output
         mount("-o", "remount,size=50m", at=results)
-        kept = finished_cells(project)
-        project.run()
-        assert project.scores() == undisturbed[0]
-        now = finished_cells(project)
-        assert {cell: now[cell] for cell in kept} == kept
+        resume(project, undisturbed[0])
     finally:
         subprocess.run(["umount", str(results)], check=True)
 
@@ -228,11 +235,7 @@ def test_damaged_files_are_named_and_only_damaged_cells_are_fitted_again(tmp_pat
 @pytest.mark.slow
 def test_a_second_run_in_the_same_folder_is_refused_and_disturbs_nothing(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
-    hold = project.write("hold", "")
-    first = project.start("--cores", "2")
-    while not (project.folder / "fits.txt").exists():
-        assert first.poll() is None
-        time.sleep(0.05)
+    first, hold = start_and_hold(project)
     output = project.run(code=1)
     hold.unlink()
     assert "another run is using results" in output and "Traceback" not in output
@@ -301,14 +304,10 @@ def test_a_second_machine_with_the_same_results_folder_is_refused(tmp_path, undi
     if shutil.which("unshare") is None or subprocess.run([*APART, "true"], check=False).returncode:
         pytest.skip("no namespaces can be made here")
     projects = [new_project(tmp_path / name) for name in ("one", "two")]
-    hold = projects[0].write("hold", "")
     for project in projects:
         project.config["results"] = str(tmp_path / "results")
         project.command = lambda *given, own=project.command, **more: [*APART, *own(*given, **more)]
-    first = projects[0].start("--cores", "2")
-    while not (projects[0].folder / "fits.txt").exists():
-        assert first.poll() is None
-        time.sleep(0.05)
+    first, hold = start_and_hold(projects[0])
     second = projects[1].start("--cores", "2")
     output, _ = second.communicate()
     assert second.returncode == 1, output
