@@ -21,6 +21,8 @@ from fairclust.kernels.tiles import TILE, LayoutRoom, pack_points, zero_tiles
 # Equal rows are joined if there are at least so many of a kind, in the mean. They are not looked for if less than a
 # part of some rows are equal, because that takes four times the memory of the rows.
 _MANY_EQUAL, _FEW_EQUAL, _SOME_ROWS = 2.0, 0.01, 1 << 14
+# The search splits clusters, for which there must be more points than clusters.
+_LEAST_POINTS = 4
 DTYPES = {"single": np.float32, "double": np.float64}
 
 
@@ -128,7 +130,7 @@ class TiledPoints(Potentials):
         return other
 
     def of_distinct_rows(self) -> tuple[Self, float] | None:
-        """One point for all equal rows of a group, and the mean number of rows of a point; None if it is too small.
+        """One point for all equal rows of a group, and the mean number of rows of a point; None if that is too small.
 
         A point's weight is its number of rows, divided by the mean.
         """
@@ -142,7 +144,7 @@ class TiledPoints(Potentials):
         rows = pd.DataFrame(self.X).assign(group=groups)
         first = np.flatnonzero(~rows.duplicated())
         mean = self.n_samples / len(first)
-        if mean < _MANY_EQUAL:
+        if mean < _MANY_EQUAL or len(first) < _LEAST_POINTS * self.n_clusters:
             return None
         numbers = rows.groupby(list(rows), sort=False).ngroup()
         weights = np.bincount(numbers) / mean
