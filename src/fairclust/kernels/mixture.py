@@ -25,7 +25,7 @@ from numba import njit
 from numpy.typing import DTypeLike
 
 from fairclust.kernels.fast import FAST, exp, larger, where_less
-from fairclust.kernels.tiles import TILE, TileLayout, make_layout, pack_points, run_over_tiles
+from fairclust.kernels.tiles import TILE, TileLayout, distinct_rows, make_layout, pack_points, run_over_tiles
 
 # Responsibilities of at most this many bytes are kept between the two passes of a gradient. Larger ones are computed
 # again.
@@ -360,15 +360,6 @@ def _parted(joint, members, out):  # type: ignore[no-untyped-def]
                 target[k] += source[k]
 
 
-def _merged_rows(levels: np.ndarray, groups: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """One row of each kind, and the number of rows of this kind. Rows of a kind have the same categories and group."""
-    key = groups.astype(np.int64)
-    for column in levels.T:
-        key = np.unique(key, return_inverse=True)[1] * (n_levels + 1) + column
-    _, rows, counts = np.unique(key, return_index=True, return_counts=True)
-    return rows, counts
-
-
 def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
     """Replace many columns of categories by few columns of joint categories, whose numbers run over all columns.
 
@@ -434,7 +425,7 @@ class MixtureTiles:
         members, counts = np.arange(n_levels + 1, dtype=np.int32)[:, None], np.ones(len(groups))
         if merge and levels.shape[1]:
             if not numeric.shape[1]:
-                rows, counts = _merged_rows(levels, groups, n_levels)
+                rows, counts = distinct_rows(levels, groups)
                 numeric, levels, groups = numeric[rows], levels[rows], groups[rows]
             levels, members = _joint_categories(levels, n_levels)
         layout = make_layout(groups, n_groups)

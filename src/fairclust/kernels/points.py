@@ -9,17 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import DTypeLike
 from sklearn.utils.extmath import row_norms
 
 from fairclust.kernels.assignment import Potentials, by_products, cluster_moments, nearest_centers
-from fairclust.kernels.tiles import TILE, LayoutRoom, pack_points, zero_tiles
+from fairclust.kernels.tiles import TILE, LayoutRoom, distinct_rows, pack_points, zero_tiles
 
-# Equal rows are joined if there are at least so many of a kind, in the mean. They are not looked for if less than a
-# part of some rows are equal, because that takes four times the memory of the rows.
+# Equal rows are joined if there are at least _MANY_EQUAL of a kind, in the mean. All rows are sorted for this only if a
+# part of at least _FEW_EQUAL of _SOME_ROWS of them are equal to others.
 _MANY_EQUAL, _FEW_EQUAL, _SOME_ROWS = 2.0, 0.01, 1 << 14
 # The search splits clusters, for which there must be more points than clusters.
 _LEAST_POINTS = 4
@@ -139,25 +138,23 @@ class TiledPoints(Potentials):
         groups = np.empty(self.n_samples, np.int32)
         groups[self.layout.order] = np.repeat(self.layout.group, self.layout.count)
         some = slice(None, None, -(-self.n_samples // _SOME_ROWS))
-        if pd.DataFrame(self.X[some]).assign(group=groups[some]).duplicated().mean() < _FEW_EQUAL:
+        if len(distinct_rows(self.X[some], groups[some])[0]) > (1 - _FEW_EQUAL) * len(groups[some]):
             return None
-        rows = pd.DataFrame(self.X).assign(group=groups)
-        first = np.flatnonzero(~rows.duplicated())
+        first, counts = distinct_rows(self.X, groups)
         mean = self.n_samples / len(first)
         if mean < _MANY_EQUAL or len(first) < _LEAST_POINTS * self.n_clusters:
             return None
-        numbers = rows.groupby(list(rows), sort=False).ngroup()
-        weights = np.bincount(numbers) / mean
-        shape, kind = (self.n_groups, self.n_clusters), self.a.dtype
-        return type(self).pack(
+        points = type(self).pack(
             self.X[first],
             groups[first],
-            *shape,
+            self.n_groups,
+            self.n_clusters,
             shift=self.shift,
             squared=self.squared,
-            dtype=kind,
-            weights=weights,
-        ), mean
+            dtype=self.a.dtype,
+            weights=counts / mean,
+        )
+        return points, mean
 
     @property
     def is_sparse(self) -> bool:

@@ -101,6 +101,19 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
 
 
+def distinct_rows(rows: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first row of each kind, and the number of rows of this kind. Rows of a kind are equal and of one group.
+
+    Numbers of an integer type must not be negative.
+    """
+    key = groups.astype(np.int64)
+    for column in rows.T:
+        codes = column if column.dtype.kind in "iu" else np.unique(column, return_inverse=True)[1]
+        key = np.unique(key, return_inverse=True)[1] * (int(codes.max(initial=0)) + 1) + codes
+    _, first, counts = np.unique(key, return_index=True, return_counts=True)
+    return first, counts
+
+
 def zero_tiles(n_tiles: int, n_rows: int, dtype: DTypeLike) -> np.ndarray:
     """Zeros of shape (n_tiles, n_rows, TILE) that begin at a multiple of `_ALIGNED` bytes."""
     size = n_tiles * n_rows * TILE * np.dtype(dtype).itemsize
