@@ -97,8 +97,8 @@ def labels_of(chunk: Chunk, moved: np.ndarray, moved_labels: np.ndarray, by: Map
 def close_to(chunk: Chunk, by: Map, reach: np.ndarray) -> list[tuple[np.ndarray, ...]]:
     """For each block, the rows whose label can change at a cost of at most `reach`.
 
-    They come with their groups, their excess as `close` of the points returns it and, with lists, the clusters of its
-    columns.
+    They come with their groups and their excess, see `TiledPoints.close`. Rows with lists also come with the clusters
+    that the columns of the excess stand for.
     """
     found = []
     for first, _, points in _blocks(chunk, by):

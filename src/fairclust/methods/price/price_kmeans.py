@@ -173,9 +173,10 @@ class PriceFairKMeans(PrototypeClusterer):
     certificate_ : list of dict
         Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
     spread_ : float
-        The cost of the dearest start that ran to its end, divided by that of the cheapest, minus 1. After a search, it
-        compares the clusterings whose centres were crossed. The certificate is about the centres of the cheapest only.
-        A fit that goes on from a checkpoint does not set it.
+        The cost of the dearest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
+        dearer stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
+        whose centres were crossed. The certificate is about the centres of the cheapest only. A fit that goes on from
+        a checkpoint does not set it.
     n_finished_ : int
         The number of starts that `spread_` compares. Starts that end at the same centres count one each.
     tolerance_, tolerance_bound_ : float

@@ -4,7 +4,7 @@ The curvature is block diagonal in the prices, with one K x K block ``B_j = (dia
 The rows of a criterion mix the groups, so the Hessian with respect to the multipliers is dense. `step_of_equal_shares`
 uses the blocks to solve a small system for each group instead of one system for all groups. With
 `step_of_rows_that_bind`, which solves systems of the rows that bind, fits with 30 to 100 groups took 2 to 5 times as
-long at the same costs.
+long.
 """
 
 from __future__ import annotations
