@@ -319,12 +319,16 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
         return criterion(np.vstack([scaled, -scaled]), limits, np.vstack([-ones, ones]))
     # Each pair has a helper that is at least its difference, and the mean of the helpers is bounded.
     difference = np.array([(shares[i] - shares[j]) * min(sizes[i], sizes[j]) for i, j in pairs])
-    unit = np.eye(len(pairs))
-    mean = sizes.min() / (len(pairs) * np.array([min(sizes[i], sizes[j]) for i, j in pairs]))
+    n_pairs = len(pairs)
+    each = np.arange(n_pairs)
+    # For many groups this matrix is large. Memory of np.zeros is not taken where it stays zero.
+    helpers = np.zeros((2 * n_pairs + 1, n_pairs))
+    helpers[each, each] = helpers[n_pairs + each, each] = -1.0
+    helpers[-1] = sizes.min() / (n_pairs * np.array([min(sizes[i], sizes[j]) for i, j in pairs]))
     return criterion(
         np.vstack([difference, -difference, np.zeros(n_groups)]),
-        np.r_[np.zeros(2 * len(pairs)), gap * sizes.min()],
-        np.vstack([-unit, -unit, mean]),
+        np.r_[np.zeros(2 * n_pairs), gap * sizes.min()],
+        helpers,
     )
 
 
