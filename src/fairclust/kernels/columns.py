@@ -1,4 +1,4 @@
-"""The cheapest columns of a table with two rows that have given sums, by dynamic programming."""
+"""The cheapest columns of a table whose rows have given sums, by dynamic programming."""
 
 from __future__ import annotations
 
@@ -7,41 +7,60 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def cheapest_columns(costs, wanted, room):  # type: ignore[no-untyped-def]
-    """One entry (i, j) of each ``costs[k]`` so that the entries add up to the last of `wanted` at the least sum.
+def cheapest_columns(costs, options, wanted, room):  # type: ignore[no-untyped-def]
+    """One of the `options` for each column, so that they add up to the last row of `wanted` at the least sum of costs.
 
-    Sums over the first k columns are at most `room` away from ``wanted[k]``. Returns the entries, shape (n_columns, 2),
-    and the sum of their costs, infinity if there are none. Infinite costs exclude entries.
+    Option o, shape (n_groups,), costs ``costs[k, o]`` in column k, and infinite costs exclude it. Sums over the first k
+    columns are at most `room` away from ``wanted[k]``. Returns the chosen options, shape (n_columns,), and the sum of
+    their costs, infinity if there are none.
     """
-    n_columns, n_options = costs.shape[:2]
+    n_columns, n_options = costs.shape
+    n_groups = options.shape[1]
     width = 2 * room + 1
-    best = np.full((width, width), np.inf)
-    best[room, room] = 0.0
-    taken = np.zeros((n_columns, width, width), np.int32)
-    before = np.zeros(2, np.int64)
+    n_sums = width**n_groups
+    # A sum is a number with one digit for each group, `room` if it is the wanted one.
+    digits, places = np.empty((n_sums, n_groups), np.int64), np.empty(n_groups, np.int64)
+    for j in range(n_groups):
+        places[j] = width**j
+        for p in range(n_sums):
+            digits[p, j] = p // places[j] % width
+    middle = room * places.sum()
+    best = np.full(n_sums, np.inf)
+    best[middle] = 0.0
+    taken = np.zeros((n_columns, n_sums), np.int32)
+    before = np.zeros(n_groups, np.int64)
+    reached = np.zeros(n_sums, np.int64)
     for k in range(n_columns):
-        new = np.full((width, width), np.inf)
-        for i in range(n_options):
-            di = i - (wanted[k, 0] - before[0])
-            for j in range(n_options):
-                cost = costs[k, i, j]
-                if cost == np.inf:
-                    continue
-                dj = j - (wanted[k, 1] - before[1])
-                for p in range(max(0, -di), min(width, width - di)):
-                    for q in range(max(0, -dj), min(width, width - dj)):
-                        total = best[p, q] + cost
-                        if total < new[p + di, q + dj]:
-                            new[p + di, q + dj] = total
-                            taken[k, p + di, q + dj] = i * n_options + j
+        n_reached = 0
+        for p in range(n_sums):
+            if best[p] < np.inf:
+                reached[n_reached] = p
+                n_reached += 1
+        new = np.full(n_sums, np.inf)
+        for o in range(n_options):
+            cost = costs[k, o]
+            if cost == np.inf:
+                continue
+            change = options[o] - wanted[k] + before
+            shift = (change * places).sum()
+            for i in range(n_reached):
+                p = reached[i]
+                total = best[p] + cost
+                inside = True
+                for j in range(n_groups):
+                    digit = digits[p, j] + change[j]
+                    inside &= (digit >= 0) & (digit < width)
+                if inside and total < new[p + shift]:
+                    new[p + shift] = total
+                    taken[k, p + shift] = o
         best = new
-        before[:] = wanted[k]
-    picked = np.zeros((n_columns, 2), np.int64)
-    p, q = room, room
-    if best[p, q] == np.inf:
-        return picked, np.inf
+        before = wanted[k].copy()
+    chosen = np.zeros(n_columns, np.int64)
+    p = middle
+    if best[p] == np.inf:
+        return chosen, np.inf
     for k in range(n_columns - 1, -1, -1):
-        picked[k, 0], picked[k, 1] = divmod(taken[k, p, q], n_options)
-        step = wanted[k] - (wanted[k - 1] if k else np.zeros(2, np.int64))
-        p, q = p + step[0] - picked[k, 0], q + step[1] - picked[k, 1]
-    return picked, best[room, room]
+        chosen[k] = taken[k, p]
+        step = wanted[k] - (wanted[k - 1] if k else np.zeros(n_groups, np.int64))
+        p -= ((options[chosen[k]] - step) * places).sum()
+    return chosen, best[middle]

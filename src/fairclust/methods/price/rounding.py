@@ -9,6 +9,7 @@ about the cost, the moves of `single_points.py` are used instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ import numpy as np
 from fairclust.kernels.flow import all_clusters, shortest_paths
 from fairclust.methods.price.criteria import Criterion
 from fairclust.methods.price.prices import Prices, temperature_unit
-from fairclust.methods.price.single_points import move_nearby, move_singly
-from fairclust.methods.price.tables import WORST, accepted, flow_table, integer_tables
+from fairclust.methods.price.single_points import cell_regrets, move_nearby, move_singly
+from fairclust.methods.price.tables import MOST_POINTS, WORST, accepted, flow_table, integer_tables, is_loose
 from fairclust.solvers.points import Points
 
 # With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
@@ -49,7 +50,8 @@ def round_prices(
     def moved(labels: Any, counts: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
         # The prices do not show how much it costs to move points that lie far from all others, so a table is chosen by
         # what it costs.
-        charges = [WORST * unit * float(criterion.excess(table).max()) for table in tables]
+        worst = 0.0 if is_loose(soft, criterion) else WORST * unit
+        charges = [worst * float(criterion.excess(table).max()) for table in tables]
         return move_to_table(points, solved.prices, labels, counts, tables, charges)
 
     nearby = None
@@ -75,7 +77,9 @@ def round_prices(
         if again < added:
             labels, added = free[0], again
     else:
-        tables = integer_tables(soft, prices, criterion, solved.multipliers / unit)
+        few_points = points.n_samples <= MOST_POINTS
+        regrets = partial(cell_regrets, points, solved.prices, labels, counts, unit) if few_points else None
+        tables = integer_tables(soft, prices, criterion, solved.multipliers / unit, regrets)
         added, counts = moved(labels, counts, tables)
     if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
         labels, counts, added = nearby

@@ -67,7 +67,7 @@ def _nearest_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group, row and potentials of the points for which a change of cluster costs least."""
     n_clusters = prices.shape[1]
-    group, rows, cost = _movable_rows(points, prices, labels, _OF_BOUNDARY)
+    group, rows, cost = _movable_rows(points, prices, labels, np.full(len(prices), _OF_BOUNDARY))
     own, each = labels[rows], np.arange(len(rows))
     regret = cost + prices[group]
     regret -= regret[each, own][:, None]
@@ -84,10 +84,10 @@ def _nearest_rows(
 
 
 def _movable_rows(
-    points: Points, prices: np.ndarray, labels: np.ndarray, units: int
+    points: Points, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`Points.movable` with the same number of `units` for all groups: group, row and potentials of the points."""
-    found = list(points.movable(prices, labels, np.full(len(prices), units)))
+    """Group, row and potentials of all points of `Points.movable`."""
+    found = list(points.movable(prices, labels, units))
     group = np.concatenate([np.full(len(rows), j) for j, rows, *_ in found])
     rows = np.concatenate([rows for _, rows, *_ in found])
     # Clusters that a point does not list are too dear for it.
@@ -98,6 +98,40 @@ def _movable_rows(
         np.put_along_axis(of_group, all_clusters(*excess.shape) if listed is None else listed, excess, axis=1)
         first += len(own)
     return group, rows, cost
+
+
+def cell_regrets(
+    points: Points,
+    prices: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    unit: float,
+    wanted: np.ndarray,
+) -> np.ndarray:
+    """What it costs at these prices to have `wanted` points in each cell, of shape (n_groups, n_clusters, n).
+
+    A move costs its regret, half of which is counted in each of its two clusters. The costs are divided by `unit`.
+    """
+    change = (wanted - np.rint(counts)[:, :, None]).astype(int)
+    units = np.abs(change).max(axis=(1, 2))
+    group, rows, cost = _movable_rows(points, prices, labels, units)
+    paid = np.empty(change.shape)
+    for j in range(len(counts)):
+        own, reduced = labels[rows[group == j]], cost[group == j] + prices[j]
+        each = np.arange(len(own))
+        regret = np.maximum(reduced - reduced[each, own][:, None], 0.0)
+        regret[each, own] = np.inf
+        least = regret.min(axis=1)
+        # The sums of the least regrets of points that enter a cluster, and of those that leave it.
+        sums = np.full((2, units[j] + 1, counts.shape[1]), np.inf)
+        sums[:, 0] = 0.0
+        entering = np.sort(regret, axis=0)[: units[j]]
+        sums[0, 1 : len(entering) + 1] = entering.cumsum(axis=0)
+        for k in range(counts.shape[1]):
+            leaving = np.sort(least[own == k])[: units[j]]
+            sums[1, 1 : len(leaving) + 1, k] = leaving.cumsum()
+        paid[j] = sums[(change[j] < 0).astype(int), np.abs(change[j]), np.arange(counts.shape[1])[:, None]]
+    return paid / (2 * unit)
 
 
 def move_singly(
@@ -115,7 +149,7 @@ def move_singly(
     are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is returned.
     """
     n_groups, n_clusters = counts.shape
-    group, rows, cost = _movable_rows(points, prices, labels, _NEARBY)
+    group, rows, cost = _movable_rows(points, prices, labels, np.full(n_groups, _NEARBY))
     each = np.arange(len(rows))
     weights = np.ones(len(rows)) if weights is None else weights[rows]
     reduced = cost + prices[group]
