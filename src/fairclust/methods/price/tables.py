@@ -29,9 +29,8 @@ WORST, _ALL = 100.0, 10.0
 # with two and three groups, 108 then cost less than with the table of `_search`, 5 more, by .14 % at most. With the
 # regrets alone 22 cost more, by up to .47 %, and with the distances alone half as many cost less.
 _REGRETS, _FAR = (1.0, 0.5, 2.0), (2.0, 0.5, 8.0, 32.0)
-# Wider windows are left to `_search`. They are needed only if the prices are rough. With two groups the time is
-# proportional to the fourth power of the window, and is .1 s for a table of 20 clusters with this one. With three groups
-# it is proportional to the sixth power.
+# Wider windows are left to `_search`. They are needed only if the prices are rough. The time is proportional to the
+# fourth power of the window with two groups (.1 s for 20 clusters with this one), and to the sixth power with three.
 _WIDEST = {2: 15, 3: 3}
 # The sums of the first clusters stay so close to those of the soft table. With two groups, twice this room, beyond the
 # window, gave the same 77 tables, and half of it worse ones. With three groups, 6 instead of 4 takes twice as long, and
