@@ -122,12 +122,12 @@ def test_no_nearby_table_is_closer_to_the_shares_of_two_groups(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_tables_of_one_column_and_bounded_sizes_are_whole(seed):
     rng = np.random.default_rng(seed)
-    codes, n_clusters = rng.choice(3, 3000, p=[0.5, 0.3, 0.2]), 30
+    codes, n_clusters = rng.choice(4, 3000, p=[0.4, 0.3, 0.2, 0.1]), 30
     sizes, mean = np.bincount(codes), 100.0
     asked = Asked(tolerance=0.2, size_min=0.9, size_max=1.1)
     criterion = bounds_criterion(asked, read_sensitive(codes, 3000), sizes.astype(float), n_clusters)
     soft = np.outer(sizes / 3000, mean * rng.uniform(0.95, 1.05, n_clusters)) * rng.uniform(
-        0.95, 1.05, (3, n_clusters)
+        0.95, 1.05, (4, n_clusters)
     )
     soft *= (sizes / soft.sum(axis=1))[:, None]
     # They save less than a cell that is farther from the soft table costs.
