@@ -21,8 +21,8 @@ from fairclust.group_encoding import Values, combination_names, cross_codes, cut
 from fairclust.messages import shortened
 from fairclust.tables.preparation import decide
 from fairclust.tables.reading import read_table
-from fairclust.tables.text import TableError, as_number
-from fairclust.tables.values import factor
+from fairclust.tables.text import TableError
+from fairclust.tables.values import factor, to_numbers
 
 # Keys of `reader` that a table may have whose features are found; with others, every column must be a number.
 _READER = {"sep", "decimal", "thousands", "encoding", "header"}
@@ -275,7 +275,7 @@ def code_groups(
 
 def _read_numbers(values: Values, kept: np.ndarray, place: str) -> np.ndarray:
     """The kept rows of a sensitive column of numbers. A value that is not a finite number is a DatasetError."""
-    numbers = np.array([as_number(text) for text in values.words], float)[values.entries]
+    numbers = to_numbers(values)
     wrong = np.flatnonzero(kept & ~np.isfinite(numbers))
     if len(wrong):
         raise DatasetError(

@@ -14,7 +14,7 @@ from fairclust.datasets.spec import ReaderSpec
 from fairclust.group_encoding import Values
 from fairclust.messages import nearest
 from fairclust.tables.text import Format, TableError, as_number, number_pattern, open_rows
-from fairclust.tables.values import factor
+from fairclust.tables.values import factor, to_numbers
 
 ADVICE = {
     "delimiter": "is {!r} the right 'sep' in 'reader'?",
@@ -94,7 +94,7 @@ class TableFile:
             fast = [
                 i
                 for i in numbers
-                if plain and i not in drops and i not in texts and self._number(rows.first[i]) is not None
+                if plain and i not in drops and i not in texts and as_number(rows.first[i]) is not None
             ]
             types = dict.fromkeys([*numbers, *texts, *drops], str) | dict.fromkeys(fast, float)
             try:
@@ -110,9 +110,10 @@ class TableFile:
             if i in fast:
                 # Only the cells listed in `as_zero` are missing.
                 X[:, j] = frame[i].fillna(0.0).to_numpy()[kept]
-                continue
-            values = [0.0 if text in zeros else self._number(text) for text in found[i].words]
-            X[:, j] = np.array(values, float)[found[i].entries][kept]
+            else:
+                words = [("0" if word in zeros else word) for word in found[i].words]
+                values = Values(found[i].entries, np.array(words, dtype=object))
+                X[:, j] = to_numbers(values, self.reader.decimal, self.reader.thousands)[kept]
         wrong = ~np.isfinite(X)
         if wrong.any() and fast:
             return self.read(numbers, texts, drop_rows, as_text=True)
@@ -127,9 +128,6 @@ class TableFile:
                 "'drop_rows'"
             )
         return Table(X, found, kept, dropped)
-
-    def _number(self, cell: str) -> float | None:
-        return as_number(cell, self.reader.decimal, self.reader.thousands)
 
     def _other_signs(self, cell: str) -> str:
         """The signs in `reader` with which a cell would be a number, if there are any."""
