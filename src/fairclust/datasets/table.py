@@ -133,7 +133,7 @@ class TableFile:
         """The signs in `reader` with which a cell would be a number, if there are any."""
         own, other = (",", ".") if self.reader.decimal == "," else (".", ",")
         for thousands, decimal in ((other, own), ("'", own), (" ", own), (own, other)):
-            if re.fullmatch(number_pattern(thousands, decimal), cell):
+            if number_pattern(thousands, decimal).fullmatch(cell):
                 return f", which 'decimal: {decimal!r}' and 'thousands: {thousands!r}' in 'reader' would read"
         return ""
 
