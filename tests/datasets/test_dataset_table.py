@@ -203,7 +203,7 @@ def test_duplicate_header(tmp_path):
     ],
 )
 def test_messages_say_which_signs_would_read_a_cell(tmp_path, cell, decimal, thousands):
-    keys = f"'decimal: {decimal!r}' and 'thousands: {thousands!r}' in 'reader' would read"
+    keys = f"which decimal {decimal!r} and thousands {thousands!r} in 'reader' would read"
     with pytest.raises(DatasetError, match=re.escape(keys)):
         open_table(tmp_path, f'a,g\n"{cell}",x\n2,y\n').read([0], [1])
     table = open_table(tmp_path, f'a,g\n"{cell}",x\n2,y\n', decimal=decimal, thousands=thousands)
@@ -218,7 +218,7 @@ def test_thousands(tmp_path):
     # Without the separator, a point is none beside a comma.
     table = open_table(tmp_path, "a;g\n1,5;x\n44.954;y\n", sep=";", decimal=",")
     for drops in ({}, {0: ["?"]}):
-        with pytest.raises(DatasetError, match=r"'44\.954' in data row 2.* 'thousands: '\.''"):
+        with pytest.raises(DatasetError, match=r"'44\.954' in data row 2.* thousands '\.' in"):
             table.read([0], [1], drops)
 
 

@@ -102,7 +102,9 @@ class TableFile:
             except (TableError, UnicodeError):
                 raise
             except ValueError:  # a cell is no number
-                return self.read(numbers, texts, drop_rows, as_text=True)
+                frame = None
+        if frame is None:
+            return self.read(numbers, texts, drop_rows, as_text=True)
         found = {i: factor(frame[i]) for i in types if i not in fast}
         kept, dropped = dropped_rows({self.names[i]: (found[i], of) for i, of in drops.items()}, len(frame))
         X = np.empty((int(kept.sum()), len(numbers)))
@@ -134,7 +136,7 @@ class TableFile:
         own, other = (",", ".") if self.reader.decimal == "," else (".", ",")
         for thousands, decimal in ((other, own), ("'", own), (" ", own), (own, other)):
             if number_pattern(thousands, decimal).fullmatch(cell):
-                return f", which 'decimal: {decimal!r}' and 'thousands: {thousands!r}' in 'reader' would read"
+                return f", which decimal {decimal!r} and thousands {thousands!r} in 'reader' would read"
         return ""
 
 

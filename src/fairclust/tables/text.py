@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple
 import pandas as pd
 
 from fairclust.group_encoding import one_spelling
-from fairclust.messages import shortened
+from fairclust.messages import UserError, shortened
 
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # The first bytes of compressed data, for standard input, which has no name.
@@ -50,7 +50,7 @@ _NEARLY_ALL = 0.95
 _LEADING_ZERO = re.compile(r"0\d+")
 
 
-class TableError(ValueError):
+class TableError(UserError):
     """A table cannot be used; the message names the file, column or cell and says what to do."""
 
 
