@@ -29,18 +29,15 @@ class Generated(NamedTuple):
         For a graph: symmetric affinity of its nodes.
     truth : ndarray of int, shape (N,), optional
         True clusters, codes from 0.
-
-    The other fields are those of tables. A generator has no use for them.
-
     categories : sequence of sequence of str
         The categories behind the codes, for each of the last columns of X, which hold codes and are not scaled.
-    columns : mapping of str to (ndarray of int32, shape (N,), tuple of str)
+    columns : mapping of str to (ndarray of int32, shape (N,), tuple of str), optional
         If there are several sensitive columns: for each of them, by name, the code of each row's value and the values
-        by code. `groups` are then the combinations of values.
-    numbers : mapping of str to ndarray of float64, shape (N,)
-        The sensitive columns that were cut into ranges, before the cut.
-    card : mapping
-        Entries of the data card, such as what was left out.
+        by code. `groups` are then the combinations of values. Ignored if a generator returns it.
+    numbers : mapping of str to ndarray of float64, shape (N,), optional
+        The sensitive columns that were cut into ranges, before the cut. Ignored if a generator returns it.
+    card : mapping, optional
+        Entries of the data card, such as what was left out. Ignored if a generator returns it.
     """
 
     X: np.ndarray
@@ -70,7 +67,7 @@ def run_generator(dotted: str, params: Mapping[str, Any]) -> Generated:
             "folder is on PYTHONPATH"
         ) from error
     try:
-        X, groups, feature_names, group_names, W, truth = Generated(*generator(**params))[:6]
+        X, groups, feature_names, group_names, W, truth, categories = Generated(*generator(**params))[:7]
     except (TypeError, ValueError) as error:
         raise DatasetError(
             f"the generator '{dotted}' failed with params {dict(params)}; expected (X, groups, feature_names, "
@@ -99,4 +96,4 @@ def run_generator(dotted: str, params: Mapping[str, Any]) -> Generated:
         )
     card = {"generator": dotted, "params": dict(params), "rows_read": len(X), "dropped": []}
     names = tuple(feature_names), tuple(group_names)
-    return Generated(X, groups.astype(np.int32), *names, W, truth, card=card)
+    return Generated(X, groups.astype(np.int32), *names, W, truth, categories, card=card)
