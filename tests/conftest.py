@@ -10,7 +10,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import pytest
 from hypothesis import settings
 
-from fairclust.datasets import prepare_dataset
+from fairclust.datasets.prepare import prepare_dataset
 from fairclust.pipeline.config import read_yaml, shipped_config
 from fairclust.pipeline.rule_inputs import RuleInputs
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
+from fairclust.datasets.store import PreparedDataset, save_prepared
 from fairclust.pipeline import fingerprint
 
 
@@ -59,8 +59,9 @@ def save_points(folder, name="toy", n_rows=2000):
     names = ("a", "b"), ("f", "m")
     card = {"status": "ok", "name": name, "rows": n_rows, "columns": ["a", "b"]}
     card["groups"] = [{"name": group, "size": n_rows // 2} for group in names[1]]
-    card["data_hash"] = data_hash(X, groups, *names)
-    save_prepared(PreparedDataset(X, groups, *names, card), folder)
+    data = PreparedDataset(X, groups, *names, card)
+    card["data_hash"] = data.content_hash()
+    save_prepared(data, folder)
 
 
 def forget_code():

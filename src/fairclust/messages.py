@@ -1,9 +1,13 @@
-"""Texts in messages."""
+"""Texts in messages, and the base of the errors that a command prints as their message alone."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """Something is asked for that cannot be done; the message says why, and what to do."""
 
 
 def shortened(text: str, width: int = 80) -> str:

@@ -10,10 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from fairclust.messages import UserError
 from fairclust.temporary import temporary_beside
 
 
-class OutputError(ValueError):
+class OutputError(UserError):
     """A file must not or cannot be written; the message names the option and the file."""
 
 

@@ -1,6 +1,7 @@
 """Data sets out of small files."""
 
-from fairclust.datasets import DatasetSpec, prepare_dataset
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.spec import DatasetSpec
 
 
 def prepare_files(folder, name, spec, sources):

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from small_files import prepare_files
 
-from fairclust.datasets import DatasetError, Generated, save_prepared
+from fairclust.datasets import DatasetError, Generated
 from fairclust.datasets.msbm import make_msbm
-from fairclust.datasets.store import load_graph
+from fairclust.datasets.store import load_graph, save_prepared
 from fairclust.pipeline import prepare_jobs
 from fairclust.pipeline.blocks import Block, Grid, Request
 from fairclust.pipeline.fit_block import Setup, run_block

@@ -6,11 +6,13 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
 
-from fairclust.datasets import DatasetError, DatasetSpec, prepare_dataset
+from fairclust.datasets import DatasetError
 from fairclust.datasets.blobs import make_group_blobs
 from fairclust.datasets.census_like import BLOCK_ROWS, make_census_like
 from fairclust.datasets.msbm import make_msbm
+from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.sklearn_diabetes import make_sklearn_diabetes
+from fairclust.datasets.spec import DatasetSpec
 from fairclust.datasets.synthetic import make_synthetic
 
 

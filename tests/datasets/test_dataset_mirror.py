@@ -7,7 +7,8 @@ import pytest
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from fairclust.datasets import fetch_source, prepare_dataset
+from fairclust.datasets.download import fetch_source
+from fairclust.datasets.prepare import prepare_dataset
 
 MIRROR = Path(os.environ.get("FAIRCLUST_MIRROR") or Path(__file__).parents[3] / "shared" / "data")
 

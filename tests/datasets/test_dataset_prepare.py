@@ -12,15 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, normalize
 from small_files import prepare_files
 
-from fairclust.datasets import (
-    DatasetError,
-    DatasetSpec,
-    SourceCorrupt,
-    SourceSpec,
-    prepare_dataset,
-    scaling,
-)
+from fairclust.datasets import DatasetError, SourceCorrupt, scaling
+from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.scaling import minmax, standardize, unit_rows
+from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared
 
 TEXT = "age,sex,hours,city\n30,f,10,x\n40,m,20,y\n50,f,60,x\n60,o,30,z\n"
@@ -167,13 +162,13 @@ def test_constant_column_and_zero_row(tmp_path):
 ERRORS = {
     "missing column": (
         {"features": ["age", "hour"]},
-        "data set 'demo', file 'table.csv', column 'hour': no such column; .*did you mean 'hours'",
+        "data set 'demo': file 'table.csv', column 'hour': no such column; .*did you mean 'hours'",
     ),
     "missing sensitive column": ({"sensitive": {"column": "sx"}}, "column 'sx': no such column; .*'sex'"),
     "missing drop column": ({"drop_rows": {"town": ["x"]}}, "column 'town': no such column"),
     "text in a feature": (
         {"features": ["age", "city"]},
-        "column 'city': a feature has cells .* found 'x' in line 2, 4 such cells in all. Fix",
+        "column 'city': a feature has cells .* found 'x' in data row 1, 4 such cells in all. Fix",
     ),
     "unknown group": (
         {"sensitive": {"column": "sex", "groups": {"f": ["f"], "m": ["m"]}}},

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from fairclust.datasets import Catalogue, DatasetSpec, ReaderSpec, SensitiveSpec, SourceSpec, source_names
+from fairclust.datasets.spec import Catalogue, DatasetSpec, ReaderSpec, SensitiveSpec, SourceSpec
 
 URL = "https://example.org/a.csv"
 HASH = "0" * 64
@@ -137,7 +137,7 @@ def test_sources_of_a_data_set():
     assert catalogue.sources_of("own")["own.groups"].path == "g.csv"
     assert list(catalogue.sources_of("named")) == ["s"]
     assert catalogue.sources_of("made") == {}
-    assert source_names("named", catalogue.datasets["named"]) == ("s",)
+    assert catalogue.datasets["named"].stated_sources("named") == [("s", None)]
 
 
 def test_shipped_catalogue(catalogue):

@@ -11,19 +11,19 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from fairclust.datasets import (
-    DatasetError,
-    DatasetSkipped,
-    DatasetSpec,
+from fairclust.datasets import digest
+from fairclust.datasets.digest import content_digest
+from fairclust.datasets.errors import DatasetError, DatasetSkipped
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.spec import DatasetSpec
+from fairclust.datasets.store import (
     PreparedDataset,
-    content_digest,
-    digest,
     load_prepared,
-    prepare_dataset,
+    read_card,
     save_prepared,
+    write_card,
     write_skipped,
 )
-from fairclust.datasets.store import read_card, write_card
 
 
 def make(seed=0):

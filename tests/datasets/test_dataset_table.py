@@ -10,14 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from fairclust.datasets import DatasetError, ReaderSpec
+from fairclust.datasets import DatasetError
+from fairclust.datasets.spec import ReaderSpec
 from fairclust.datasets.table import TableFile
+from fairclust.tables.text import TableError
 
 
 def open_table(tmp_path, text, **reader):
     path = tmp_path / "t.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return TableFile(path, ReaderSpec(**reader), "demo")
+    return TableFile(path, ReaderSpec(**reader))
 
 
 def column_text(table, column):
@@ -110,7 +112,7 @@ def test_dropping_rows_of_a_feature(tmp_path):
     read = open_table(tmp_path, "a,b\n1,x\n?,y\n,z\n4,?\n").read([0], [1], {0: ["?", ""]})
     assert_array_equal(read.numbers[:, 0], [1, 4])
     assert [d["rows"] for d in read.dropped] == [1, 1]
-    with pytest.raises(DatasetError, match=r"found '!' in line 4, 1 such cells"):
+    with pytest.raises(DatasetError, match=r"found '!' in data row 3, 1 such cells"):
         open_table(tmp_path, "a,g\n1,x\n?,drop\n!,x\n").read([0], [1], {1: ["drop"]})
 
 
@@ -122,23 +124,23 @@ def test_a_row_is_counted_under_one_reason(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a,b\n1,2\n3,x\n4,x\n", "column 'b': a feature has cells that are not finite numbers; expected a "
-         "number in every row; found 'x' in line 3, 2 such cells in all. Fix: leave the column out"),
-        ("a,b\n1,2\n\n3,\n", "column 'b': .*found '' in line 4, 1 such cells"),
-        ("a,b\n1,2\nNaN,2\n", "column 'a': .*found 'NaN' in line 3"),
-        ("a,b\n1,2\n1,-inf\n", "column 'b': .*found '-inf' in line 3"),
-        ("a,b\n1,2\n1,1e999\n", "column 'b': .*found '1e999' in line 3"),
-        ("a,b\n1,1_000\n", "column 'b': .*found '1_000' in line 2"),
-        ("a,b\n1,True\n", "column 'b': .*found 'True' in line 2"),
+        ("a,b\n1,2\n3,x\n4,x\n", "column 'b': a feature has cells that are not finite numbers; found 'x' in "
+         "data row 2, 2 such cells in all. Fix: leave the column out"),
+        ("a,b\n1,2\n\n3,\n", "column 'b': .*found '' in data row 2, 1 such cells"),
+        ("a,b\n1,2\nNaN,2\n", "column 'a': .*found 'NaN' in data row 2"),
+        ("a,b\n1,2\n1,-inf\n", "column 'b': .*found '-inf' in data row 2"),
+        ("a,b\n1,2\n1,1e999\n", "column 'b': .*found '1e999' in data row 2"),
+        ("a,b\n1,1_000\n", "column 'b': .*found '1_000' in data row 1"),
+        ("a,b\n1,True\n", "column 'b': .*found 'True' in data row 1"),
         ("a,b;c\n1,2\n3,4,5\n", "t.csv, line 3 has 3 cells, but the first row has 2. Fix: .* the right 'sep' in"),
         ("a,b\n1,2\n3,4,5\n", "t.csv, line 3 has 3 cells, but the first row has 2. Fix: correct the line$"),
         ("a,b\n1,2\n3\n", "t.csv, line 3 has 1 cells, but the first row has 2. Fix: correct the line"),
-        ('a,b\n"1\n",2\n3,?\n', "found '\\?' in line 4"),
-        ("a,b\n" + "1,1\n" * 300 + "oops,1\n" + "2,2\n" * 50, "found 'oops' in line 302, 1 such"),
+        ('a,b\n"1\n",2\n3,?\n', "found '\\?' in data row 2"),
+        ("a,b\n" + "1,1\n" * 300 + "oops,1\n" + "2,2\n" * 50, "found 'oops' in data row 301, 1 such"),
     ],
 )  # fmt: skip
 def test_complaints(tmp_path, text, expected):
-    with pytest.raises(DatasetError, match=f"data set 'demo'.*{expected}"):
+    with pytest.raises((DatasetError, TableError), match=expected):
         open_table(tmp_path, text).read([0, 1])
 
 
@@ -163,7 +165,7 @@ DATA = r"the first line of t\.csv looks like data: .*Fix: set 'header: false'"
     ],
 )
 def test_files_that_cannot_be_opened(tmp_path, text, reader, expected):
-    with pytest.raises(DatasetError, match=expected):
+    with pytest.raises((DatasetError, TableError), match=expected):
         open_table(tmp_path, text, **reader)
 
 
@@ -175,11 +177,11 @@ def test_missing_column(tmp_path):
         table.position("hour")
     with pytest.raises(DatasetError, match=r"correct the name \(there are: 'age', 'hours'\)"):
         table.position("zzz")
-    with pytest.raises(DatasetError, match="column '2': no such column; expected a number from 0 to 1"):
+    with pytest.raises(
+        DatasetError, match="column '2': no such column; expected a name, or a number from 0 to 1"
+    ):
         table.position(2)
-    with pytest.raises(DatasetError, match="expected a number, the file has no header"):
-        open_table(tmp_path, "1,2\n", header=False).position("age")
-    with pytest.raises(DatasetError, match=r"the first line holds numbers, so perhaps .* 'header: false'"):
+    with pytest.raises(DatasetError, match=r"there are: '39', 'f'\), or check 'sep' and 'header'"):
         open_table(tmp_path, "39,f\n40,m\n").position("age")
 
 
@@ -191,22 +193,21 @@ def test_duplicate_header(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cell", "look", "fix"),
+    ("cell", "decimal", "thousands"),
     [
-        ("0%", "a percentage", "delete the '%'"),
-        ("1_000", "a number with '_' between thousands", "set 'reader.thousands' to '_'"),
-        ('"44,954"', "a number with ',' between thousands", "set 'reader.thousands' to ',' "),
-        ('"1,234.5"', "a number with ',' between thousands", "set 'reader.thousands' to ',' and"),
-        ("44 954", "a number with ' ' between thousands", "set 'reader.thousands' to ' '"),
-        ('"1,5"', "a number with ',' as decimal point", "set 'reader.decimal' to ','"),
-        ("0x1F", "a hexadecimal number", "list the column under 'categorical'"),
-        ("$5", "an amount of money", "delete the currency sign"),
-        ("True", "a truth value", "list the column under 'categorical'"),
+        ("44,954", ".", ","),
+        ("1,234.5", ".", ","),
+        ("44 954", ".", " "),
+        ("4'954", ".", "'"),
+        ("1,5", ",", "."),
     ],
 )
-def test_messages_say_what_a_cell_looks_like(tmp_path, cell, look, fix):
-    with pytest.raises(DatasetError, match=re.escape(f"it looks like {look}. Fix: {fix}")):
-        open_table(tmp_path, f"a,g\n{cell},x\n2,y\n").read([0], [1])
+def test_messages_say_which_signs_would_read_a_cell(tmp_path, cell, decimal, thousands):
+    keys = f"which decimal {decimal!r} and thousands {thousands!r} in 'reader' would read"
+    with pytest.raises(DatasetError, match=re.escape(keys)):
+        open_table(tmp_path, f'a,g\n"{cell}",x\n2,y\n').read([0], [1])
+    table = open_table(tmp_path, f'a,g\n"{cell}",x\n2,y\n', decimal=decimal, thousands=thousands)
+    assert table.read([0]).numbers[1, 0] == 2
 
 
 def test_thousands(tmp_path):
@@ -217,14 +218,14 @@ def test_thousands(tmp_path):
     # Without the separator, a point is none beside a comma.
     table = open_table(tmp_path, "a;g\n1,5;x\n44.954;y\n", sep=";", decimal=",")
     for drops in ({}, {0: ["?"]}):
-        with pytest.raises(DatasetError, match=r"'44\.954' in line 3.* set 'reader\.thousands' to '\.'"):
+        with pytest.raises(DatasetError, match=r"'44\.954' in data row 2.* thousands '\.' in"):
             table.read([0], [1], drops)
 
 
 @pytest.mark.parametrize("cell", ["44,95", "4495,400", "1,2", ",123", "1,,234", "12,34,567", "1,234,"])
 def test_thousands_separate_three_digits_each(tmp_path, cell):
     table = open_table(tmp_path, f'a,g\n"{cell}",x\n2,y\n', thousands=",")
-    with pytest.raises(DatasetError, match=re.escape(f"found {cell!r} in line 2, 1 such")):
+    with pytest.raises(DatasetError, match=re.escape(f"found {cell!r} in data row 1, 1 such")):
         table.read([0])
 
 
@@ -240,7 +241,7 @@ def test_cell_of_a_megabyte(tmp_path):
     long = "x" * 1_000_000
     assert open_table(tmp_path, f"a,b\n1,{long}\n").read([0], [1]).numbers.shape == (1, 1)
     with pytest.raises(
-        DatasetError, match=r"line 2 cannot be cut into cells: field larger .* Fix: close every quote"
+        TableError, match=r"line 2 cannot be cut into cells: field larger .* Fix: close every quote"
     ):
         open_table(tmp_path, f'a,b\n1,"{long}"\n')
 
@@ -265,7 +266,7 @@ def test_arff(tmp_path, comma):
     assert table.names == ["age", "marital status", "fee"]
     assert_array_equal(table.read([0, 2]).numbers, [[31, 0], [45, 2]])
     assert column_text(table, 1) == ["not married", "married"]
-    with pytest.raises(DatasetError, match="found 'NA' in line 8, 1 such cells"):
+    with pytest.raises(DatasetError, match="found 'NA' in data row 1, 1 such cells"):
         open_table(tmp_path, ARFF.replace(",", comma), **reader).read([0, 2])
 
 
@@ -275,10 +276,10 @@ def test_cells_that_count_as_zero(tmp_path):
     read = table.read([0, 1], [2], {1: ["?"]})
     assert_array_equal(read.numbers, [[0, 1], [2, 2], [0, 3]])
     assert column_text(table, 2) == ["NA", "x", "y", "z"]
-    with pytest.raises(DatasetError, match=r"column 'age': .* found '\?' in line 5, 1 such cells"):
+    with pytest.raises(DatasetError, match=r"column 'age': .* found '\?' in data row 4, 1 such cells"):
         table.read([0, 1])
     truth = open_table(tmp_path, "fee,g\nNA,x\nTrue,y\n", as_zero=("NA",))
-    with pytest.raises(DatasetError, match=r"found 'True' in line 3, .* looks like a truth value"):
+    with pytest.raises(DatasetError, match=r"found 'True' in data row 2, 1 such"):
         truth.read([0])
     dropped = open_table(tmp_path, "fee\nNA\n7\n-\n", as_zero=("NA",)).read([0], drop_rows={0: ["-"]})
     assert_array_equal(dropped.numbers[:, 0], [0, 7])

@@ -3,7 +3,8 @@
 import pytest
 from local_server import body, sha, status, zipped
 
-from fairclust.datasets import fetch_source, prepare_dataset
+from fairclust.datasets.download import fetch_source
+from fairclust.datasets.prepare import prepare_dataset
 
 HMDA = (
     "loan_amount,total_loan_costs,origination_charges,discount_points,lender_credits,interest_rate,"

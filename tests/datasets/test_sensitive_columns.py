@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 from small_files import prepare_files
 
-from fairclust.datasets import DatasetError, DatasetSpec
+from fairclust.datasets import DatasetError
+from fairclust.datasets.spec import DatasetSpec
 from fairclust.datasets.store import load_prepared, save_prepared
 from fairclust.metrics import balance, delta
 from fairclust.metrics.table import Scored, score_labels

@@ -13,7 +13,9 @@ import pytest
 from local_server import body, endless, in_turn, sha, status, zipped
 
 import fairclust.datasets.download as download
-from fairclust.datasets import SourceCorrupt, SourceSpec, SourceUnavailable, fetch_source, local_path
+from fairclust.datasets import SourceCorrupt, SourceUnavailable
+from fairclust.datasets.download import fetch_source, local_path
+from fairclust.datasets.spec import SourceSpec
 
 GOOD = b"age,sex\n31,f\n45,m\n" * 50
 FILE = "demo/table.csv"

@@ -18,7 +18,7 @@ EXTRAS = ("dask", "jinja2", "matplotlib", "ot", "pyarrow", "pydantic", "requests
     [
         (fairclust, ""),
         (fairclust.methods, ""),
-        (fairclust.datasets, "Catalogue"),
+        (fairclust.datasets, "fetch_adult"),
         (fairclust.metrics, "METRICS"),
     ],
 )

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from fairclust.group_encoding import Values
+from fairclust.messages import UserError
 
 CHUNK_ROWS = 1 << 20
 # File systems round the time of a change to a tick of the clock, which is at most this long on local disks.
 _TICK_SECONDS = 0.02
 
 
-class ChunkError(ValueError):
+class ChunkError(UserError):
     """Rows, files or workers that a fit in chunks cannot use. The message names them and says what is wrong."""
 
 

@@ -13,7 +13,8 @@ from typing import NoReturn
 
 from fairclust import __version__
 from fairclust.cli import options
-from fairclust.outputs import OutputError
+from fairclust.datasets.errors import DatasetError
+from fairclust.messages import UserError
 
 # The module and the function of each command. A module is imported only when its command runs, so that `--help` does
 # not wait for compiled code.
@@ -39,7 +40,7 @@ _EXTRAS = {
 }
 
 
-class CommandError(ValueError):
+class CommandError(UserError):
     """A command cannot do what the user asked for; the message says why and what to do."""
 
 
@@ -94,16 +95,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from fairclust.datasets.errors import DatasetError
-    from fairclust.pipeline.cell_store import DamagedFile
-
     if arguments is None:
         _keep_standard_output()
     args = _parser().parse_args(arguments)
     module, _, function = _COMMANDS[args.command].partition(":")
     try:
         lines = getattr(import_module(f"fairclust.cli.{module}"), function)(args)
-    except (CommandError, OutputError, OSError, DamagedFile, DatasetError) as error:
+    except (UserError, DatasetError, OSError) as error:
         return _fail(args.command, error)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get(str(error.name), "pipeline")

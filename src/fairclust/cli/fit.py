@@ -24,7 +24,7 @@ from fairclust.cli.results import Measured, Rows, as_text, describe, measure
 from fairclust.frame import as_directions
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
-from fairclust.tables import TableModel
+from fairclust.tables import TableModel, table_files
 
 _SHOWN_GROUPS = 5
 # If clusters have fewer rows than this on average, the group shares in them mean little.
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> list[str]:
 @contextmanager
 def _open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Iterator[Rows]:
     """The rows of a table that is read into memory."""
-    check_outputs({"--out": args.out, "--save": args.save}, raw_table.read_files(args))
+    check_outputs({"--out": args.out, "--save": args.save}, table_files(args.table))
     if args.save and not hasattr(cls, "predict"):
         raise CommandError(
             f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"

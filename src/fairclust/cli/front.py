@@ -18,10 +18,12 @@ from fairclust.cli.fitting import Grid, fit, fit_starts, scored
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned, count
+from fairclust.messages import UserError
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.plot import MEASURED, FrontDisplay
+from fairclust.tables import table_files
 
 _SHOWN = ("sse", "balance", "delta")
 # The silhouette is computed on a sample of this many rows. It agrees with that of all rows to two digits, and takes a
@@ -47,7 +49,7 @@ def run(args: argparse.Namespace) -> list[str]:
         )
     endings = ("csv", "png") if importlib.util.find_spec("matplotlib") else ("csv",)
     paths = {ending: Path(f"{args.out}.{ending}") for ending in endings}
-    check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, raw_table.read_files(args))
+    check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, table_files(args.table))
     grid = Grid(args)
     over_k = len(grid.numbers) > 1
     if over_k and not args.methods:
@@ -64,7 +66,7 @@ def run(args: argparse.Namespace) -> list[str]:
                 if over_k:
                     point["stability"] = _stability(model, raw.X, groups)
                 rows.append(point | {"seconds": round(seconds, 2)})
-            except CommandError as error:
+            except UserError as error:
                 warned = [str(error)]
             notes += [f"{' '.join(filter(None, (cls.__name__, setting)))}: {text}" for text in warned]
             done()
@@ -114,7 +116,7 @@ def _stability(model: Any, X: np.ndarray, groups: Any) -> float:
         try:
             fitted, _, _ = fit(type(model), takes | seeded, X[half], own)
             labels.append(fitted.predict(X, sensitive_features=groups))
-        except (CommandError, ValueError):
+        except ValueError:
             return np.nan
     return float(adjusted_rand_score(*labels))
 

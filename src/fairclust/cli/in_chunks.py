@@ -21,10 +21,10 @@ from fairclust.cli import CommandError
 from fairclust.cli.fitting import plain_kmeans
 from fairclust.cli.labels import labels_table, write_fit
 from fairclust.cli.progress import progress
-from fairclust.cli.raw_table import decided, possible, read_files
+from fairclust.cli.raw_table import decided, possible
 from fairclust.cli.results import Measured, Rows, measure
-from fairclust.outputs import OutputError, check_outputs
-from fairclust.tables import TableError, TableModel, left_out_rows
+from fairclust.outputs import check_outputs
+from fairclust.tables import TableModel, left_out_rows, table_files
 from fairclust.tables.chunked import ChunkedTable, prepare_chunks
 
 # The bytes that a fit in memory takes for a cell of the table, with its copies, and for a row and a cluster. The search
@@ -36,7 +36,7 @@ def is_asked_for(args: argparse.Namespace) -> bool:
     """Whether the table is read in chunks: an option of chunks is given, or Parquet files do not fit in memory."""
     if args.workers is not None or args.scheduler or args.checkpoint:
         return True
-    files = [Path(file) for file in read_files(args)]
+    files = table_files(args.table)
     if files[0].suffix.lower() != ".parquet":
         return False
     size = 0
@@ -59,37 +59,26 @@ def memory() -> int:
 
 @contextmanager
 def open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Iterator[Rows]:
-    """The rows of Parquet files.
-
-    CommandError if the files cannot be read, a column does not exist, or the method or an option does not work with
-    tables that are read in chunks.
-    """
+    """The rows of Parquet files. CommandError if the method or an option does not work with tables in chunks."""
     _check_options(args, cls, params)
-    try:
-        files = [Path(file) for file in read_files(args)]
-        if any(file.suffix.lower() != ".parquet" for file in files):
-            raise CommandError(
-                f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
-                "Parquet, or leave out --workers, --scheduler and --checkpoint"
-            )
-        read = [*files, *([args.scheduler] if args.scheduler else [])]
-        check_outputs({"--out": args.out, "--save": args.save, "--checkpoint": args.checkpoint}, read)
-        with _told_steps(), _engine(args) as engine:
-            found = prepare_chunks(
-                args.table,
-                lambda sample: decided(sample, args),
-                engine,
-                values=possible(args.sensitive, args.categories),
-                checkpoint=args.checkpoint,
-                seed=args.seed,
-            )
-            yield _RowsInChunks(args, params, found)
-    except (CommandError, OutputError):
-        raise
-    except TableError as error:
-        raise CommandError(str(error)) from None
-    except ValueError as error:
-        raise CommandError(f"{args.table} cannot be read: {error}") from None
+    files = table_files(args.table)
+    if any(file.suffix.lower() != ".parquet" for file in files):
+        raise CommandError(
+            f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
+            "Parquet, or leave out --workers, --scheduler and --checkpoint"
+        )
+    read = [*files, *([args.scheduler] if args.scheduler else [])]
+    check_outputs({"--out": args.out, "--save": args.save, "--checkpoint": args.checkpoint}, read)
+    with _told_steps(), _engine(args) as engine:
+        found = prepare_chunks(
+            args.table,
+            lambda sample: decided(sample, args),
+            engine,
+            values=possible(args.sensitive, args.categories),
+            checkpoint=args.checkpoint,
+            seed=args.seed,
+        )
+        yield _RowsInChunks(args, params, found)
 
 
 class _RowsInChunks:

@@ -8,10 +8,9 @@ import sys
 from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.labels import labels_table, write_labels
-from fairclust.cli.raw_table import read_files
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
-from fairclust.tables import TableError, left_out_rows, load_model
+from fairclust.tables import TableError, left_out_rows, load_model, table_files
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -20,7 +19,7 @@ def run(args: argparse.Namespace) -> list[str]:
     Returns the labels as CSV or, with `--out`, a line that names the written file. CommandError if the model or the
     table cannot be read, or the table lacks a column of the fit.
     """
-    check_outputs({"--out": args.out}, [args.model, *read_files(args)])
+    check_outputs({"--out": args.out}, [args.model, *table_files(args.table)])
     try:
         model = load_model(args.model, methods)
         frame = model.read(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,11 @@ from fairclust.messages import nearest, shortened
 from fairclust.tables import (
     Decision,
     Preparation,
-    TableError,
     cross,
     decide,
     left_out_rows,
     numbers,
     read_table,
-    table_files,
 )
 
 
@@ -62,10 +59,7 @@ def sensitive_for(cls: type, raw: RawTable, *, crossed: bool) -> Any:
             "--crossed: mean_tolerance bounds the mean of one column. Fix: leave out one of the two"
         )
     several = len(raw.groups.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed
-    try:
-        return raw.preparation.for_method(raw.frame, raw.groups, by_column=bool(means) or several)
-    except TableError as error:
-        raise CommandError(str(error)) from None
+    return raw.preparation.for_method(raw.frame, raw.groups, by_column=bool(means) or several)
 
 
 def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
@@ -75,26 +69,15 @@ def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
     otherwise. CommandError, with the option that helps, if the file cannot be read, or a column does not exist or
     cannot be used as asked.
     """
-    try:
-        frame = read_table(
-            args.table,
-            delimiter=args.delimiter,
-            decimal=args.decimal,
-            encoding=args.encoding,
-            values=possible(args.sensitive, args.categories),
-            ids=possible(args.id),
-        )
-        return _prepare(frame, args, means)
-    except TableError as error:
-        raise CommandError(str(error)) from None
-
-
-def read_files(args: argparse.Namespace) -> list[str | Path]:
-    """The files of the table, which no output may replace. CommandError if there are none."""
-    try:
-        return [*table_files(args.table)]
-    except TableError as error:
-        raise CommandError(str(error)) from None
+    frame = read_table(
+        args.table,
+        delimiter=args.delimiter,
+        decimal=args.decimal,
+        encoding=args.encoding,
+        values=possible(args.sensitive, args.categories),
+        ids=possible(args.id),
+    )
+    return _prepare(frame, args, means)
 
 
 def possible(*options: list[str]) -> set[str]:

@@ -14,8 +14,9 @@ from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import Grid, fit, scored
 from fairclust.cli.progress import progress
-from fairclust.cli.raw_table import RawTable, read_files, sensitive_for
+from fairclust.cli.raw_table import RawTable, sensitive_for
 from fairclust.cli.score import read_labels
+from fairclust.messages import UserError
 from fairclust.metrics import score_labels
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.pipeline.columns import of_columns
@@ -24,6 +25,7 @@ from fairclust.pipeline.provenance import provenance
 from fairclust.pipeline.scores import fits_frame
 from fairclust.report.html import Results, make_page
 from fairclust.report.leaderboard import FAIRNESS
+from fairclust.tables import table_files
 
 _MEASURED = ("sse", *FAIRNESS)
 
@@ -34,7 +36,7 @@ def run(args: argparse.Namespace) -> list[str]:
     Returns notes, the number of fits, and the name of the page. CommandError if the table cannot be read, an option
     names a column or method that does not exist, or no setting could be fitted.
     """
-    check_outputs({"--out": args.out}, [*read_files(args), *args.labels])
+    check_outputs({"--out": args.out}, [*table_files(args.table), *args.labels])
     grid = Grid(args)
     raw = grid.raw
     given = {path.stem: read_labels(path, raw.frame.index.to_numpy() + 1, None) for path in args.labels}
@@ -100,7 +102,7 @@ def _record(seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed
     try:
         groups = sensitive_for(cls, raw, crossed=crossed)
         model, seconds, warned = fit(cls, params, raw.X, groups)
-    except CommandError as error:
+    except UserError as error:
         return record | {"status": "error", "reason": str(error)}
     return record | {
         **_scores(model.labels_, n_clusters, raw, crossed),

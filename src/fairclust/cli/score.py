@@ -18,7 +18,6 @@ from fairclust.cli import CommandError
 from fairclust.cli.configuration import load
 from fairclust.cli.results import aligned
 from fairclust.datasets.download import fetch_source
-from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.store import PreparedDataset
@@ -40,10 +39,7 @@ _DIGITS = 9
 def run(args: argparse.Namespace) -> list[str]:
     """The scores of labels of a data set, and for each notion of fairness what the run has at the same cost."""
     config = load(args.configfile)
-    try:
-        data = _load_data(config, args.dataset, args.mirror)
-    except DatasetError as error:
-        raise CommandError(str(error)) from None
+    data = _load_data(config, args.dataset, args.mirror)
     n_clusters = config.datasets[args.dataset].n_clusters if args.n_clusters is None else args.n_clusters
     labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)
     scores = _score(data, labels, n_clusters)

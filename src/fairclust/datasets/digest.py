@@ -14,36 +14,17 @@ _known: dict[tuple[int, ...], str] = {}
 
 
 def content_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file, and read a file that has not changed only once per process.
+    """The SHA-256 of a file, as 64 hex digits. A file that has not changed is read only once per process.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    str
-        64 hex digits.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-
-    Notes
-    -----
-    A file is unchanged if its inode, size, `mtime_ns` and `ctime_ns` are. No program can set the
-    `ctime`, so `cp -p` or `touch` do not hide a replaced file.
+    It has not changed if its inode, size, `mtime_ns` and `ctime_ns` are the same. No program can set the `ctime`, so
+    `cp -p` or `touch` do not hide a replaced file.
     """
     with Path(path).open("rb") as file:
         stat = os.fstat(file.fileno())
         key = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
         if key in _known:
             return _known[key]
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > SETTLED_NS:
-        _known[key] = digest.hexdigest()
-    return digest.hexdigest()
+        _known[key] = digest
+    return digest

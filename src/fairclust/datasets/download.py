@@ -77,36 +77,11 @@ def local_path(name: str, spec: SourceSpec, raw_dir: str | Path) -> Path:
 def fetch_source(
     name: str, spec: SourceSpec, raw_dir: str | Path, mirrors: Sequence[str | Path] = ()
 ) -> Path:
-    """Make the file of a source present and verified, and return its path.
+    """Make the file of a source present and verified below `raw_dir`, and return its path.
 
-    Parameters
-    ----------
-    name : str
-        Name of the source, for messages.
-    spec : SourceSpec
-        Its specification.
-    raw_dir : path
-        Folder of raw data; the file lands at ``raw_dir / spec.file``.
-    mirrors : sequence of folder or base URL
-        Tried in order before ``spec.urls``; the file lies at ``mirror / spec.file``.
-
-    Returns
-    -------
-    Path
-        The file to read: the member of an archive if the source has one.
-
-    Raises
-    ------
-    SourceUnavailable
-        No place had the file; the message lists every place with its reason.
-    SourceCorrupt
-        Files were found, but none has the right hash.
-
-    Notes
-    -----
-    A file that is present already is used if its hash is right, or if the catalogue states no hash. A download shows a
-    bar on standard error if that is a terminal, and is tried again if the reason for its failure may pass.
-    The environment variable ``REQUESTS_CA_BUNDLE`` can name the certificates of a private authority.
+    The `mirrors`, folders or base URLs, are tried before the addresses of the source. A file that is present already is
+    used if its hash is right, or if the source states no hash. `REQUESTS_CA_BUNDLE` can name the certificates of a
+    private authority. SourceUnavailable lists every place with its reason; a wrong hash is a SourceCorrupt.
     """
     target = local_path(name, spec, raw_dir)
     stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairclust.datasets.errors import problem
+from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
-from fairclust.datasets.read import code_nodes
+from fairclust.datasets.read import code_groups, groups_reader
 from fairclust.datasets.spec import DatasetSpec
 from fairclust.datasets.table import TableFile
 
 
-def read_graph(
-    name: str, spec: DatasetSpec, files: list[Path]
-) -> tuple[Generated, int, list[dict[str, object]]]:
-    """Read the edges and then the nodes with their groups: the graph, the number of nodes read, and what was dropped.
+def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
+    """Read the edges and then the nodes with their groups.
 
     A node that is listed twice, and an edge to a node that is not listed, is a DatasetError.
     """
-    edges, sensitive = spec.edges, next(iter(spec.sensitive_columns), None)
-    assert edges is not None and sensitive is not None  # DatasetSpec
-    nodes = TableFile(files[1], sensitive.reader or spec.reader.model_copy(update={"names": ()}), name)
+    edges, sensitive = spec.edges, spec.sensitive_columns[0]
+    assert edges is not None  # DatasetSpec
+    nodes = groups_reader(spec, sensitive, files[1])
     named, column = nodes.position(edges.node), nodes.position(sensitive.column)
     texts = nodes.read([], [named, column]).texts
     names = texts[named]
     n_read = len(names.entries)
     if len(names.words) < n_read:
         twice = names.words[int(np.bincount(names.entries).argmax())]
-        raise problem(
-            f"the node {twice!r} is listed twice",
-            dataset=name,
-            file=files[1].name,
-            column=nodes.names[named],
-            fix="list every node once",
+        raise DatasetError(
+            f"file '{files[1].name}', column '{nodes.names[named]}': the node {twice!r} is listed twice. Fix: list "
+            "every node once"
         )
-    where = {"dataset": name, "file": files[1].name, "column": nodes.names[column]}
-    groups, group_names = code_nodes(sensitive, texts[column], where)
+    place = f"file '{files[1].name}', column '{nodes.names[column]}'"
+    groups, group_names = code_groups(sensitive, texts[column], np.ones(n_read, dtype=bool), place)
     sizes = np.bincount(groups, minlength=len(group_names))
     large = sizes >= edges.min_group
     dropped: list[dict[str, object]] = [
@@ -51,26 +45,22 @@ def read_graph(
     number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
     numbers = dict(zip(names.words, number, strict=True))
 
-    table = TableFile(files[0], spec.reader, name)
+    table = TableFile(files[0], spec.reader)
     drops = {table.position(key): listed for key, listed in spec.drop_rows.items()}
-    read = table.read([], [table.position(end) for end in edges.ends], drops)
+    at = [table.position(end) for end in edges.ends]
+    read = table.read([], at, drops)
     ends = []
-    for end in edges.ends:
-        values = read.texts[table.position(end)]
+    for i in at:
+        values = read.texts[i]
         of_value = np.array([numbers.get(value, -2) for value in values.words], dtype=np.int64)
         ends.append(of_value[values.entries[read.kept]])
         if (ends[-1] == -2).any():
             stranger = next(v for v in values.words if v not in numbers)
-            raise problem(
-                f"{int((ends[-1] == -2).sum())} edges end at nodes that are not listed",
-                dataset=name,
-                file=files[0].name,
-                column=table.names[table.position(end)],
-                expected=f"nodes of '{files[1].name}'",
-                found=repr(stranger),
-                fix="check 'edges.ends' and 'edges.node', or 'drop_rows'",
+            raise DatasetError(
+                f"file '{files[0].name}', column '{table.names[i]}': {int((ends[-1] == -2).sum())} edges end at nodes "
+                f"that are not listed; expected nodes of '{files[1].name}'; found {stranger!r}. Fix: check "
+                "'edges.ends' and 'edges.node', or 'drop_rows'"
             )
-    dropped += read.dropped
     a, b = ends
     real = (a >= 0) & (b >= 0) & (a != b)
     n_nodes = int(large[groups].sum())
@@ -80,14 +70,12 @@ def read_graph(
     W.sort_indices()
     codes = (np.cumsum(large) - 1)[groups[large[groups]]].astype(np.int32)
     kept_names = tuple(group for group, kept in zip(group_names, large, strict=True) if kept)
-    return Generated(np.empty((n_nodes, 0)), codes, (), kept_names, W), n_read, dropped
+    card = {"rows_read": n_read, "dropped": dropped + read.dropped}
+    return Generated(np.empty((n_nodes, 0)), codes, (), kept_names, W, card=card)
 
 
-def join_pieces(
-    name: str, made: Generated, components: str
-) -> tuple[Generated, list[dict[str, object]], dict[str, Any]]:
-    """Check the connected components of a graph, or restrict it to the largest; returns it, what was dropped, and a
-    card.
+def join_pieces(made: Generated, components: str) -> Generated:
+    """Check the connected components of a graph, or restrict it to the largest.
 
     A graph in pieces is a DatasetError if `components` is "error", and isolated nodes are one if all are kept.
     """
@@ -97,18 +85,18 @@ def join_pieces(
     sizes = np.bincount(piece, minlength=n_pieces)
     n_single = int((sizes == 1).sum())
     if (components == "error" and n_pieces > 1) or (components == "keep" and n_single):
-        raise problem(
-            f"the graph falls into {n_pieces} pieces",
-            dataset=name,
-            expected="one piece" if components == "error" else "no isolated node",
-            found=f"{sizes.max():,} nodes in the largest, {n_single:,} isolated nodes",
-            fix="set 'components' to 'largest'" + (", or to 'keep'" if not n_single else ""),
+        raise DatasetError(
+            f"the graph falls into {n_pieces} pieces; expected "
+            f"{'one piece' if components == 'error' else 'no isolated node'}; found {sizes.max():,} nodes in the "
+            f"largest, {n_single:,} isolated nodes. Fix: set 'components' to 'largest'"
+            f"{'' if n_single else ', or to ' + repr('keep')}"
         )
-    dropped: list[dict[str, object]] = []
+    dropped = list(made.card["dropped"])
     if components == "largest" and n_pieces > 1:
         inside = piece == sizes.argmax()
-        dropped = [{"column": "piece", "value": "not the largest", "rows": int((~inside).sum())}]
+        dropped.append({"column": "piece", "value": "not the largest", "rows": int((~inside).sum())})
         truth = None if made.truth is None else made.truth[inside]
         W = W[inside][:, inside]
         made = made._replace(X=made.X[inside], groups=made.groups[inside], W=W, truth=truth)
-    return made, dropped, {"n_edges": int(W.nnz // 2), "n_pieces": int(n_pieces), "components": components}
+    found = {"n_edges": int(W.nnz // 2), "n_pieces": int(n_pieces), "components": components}
+    return made._replace(card={**made.card, "dropped": dropped, "graph": found, "scaling": []})

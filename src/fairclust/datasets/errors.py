@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 
 class DatasetError(Exception):
     """A data set cannot be prepared; the message says where, what was found and how to fix it."""
@@ -22,32 +20,3 @@ class DatasetSkipped(Exception):
 
     This is not a :class:`DatasetError`, so that code that handles errors does not catch skipped data sets as well.
     """
-
-
-def problem(
-    what: str,
-    *,
-    dataset: str,
-    file: PurePath | str | None = None,
-    column: str | None = None,
-    expected: object = None,
-    found: object = None,
-    fix: str | None = None,
-) -> DatasetError:
-    """Build a `DatasetError` whose message has its parts in the same order as all others.
-
-    `what` is a clause that names the problem, and `fix` says what the user can do.
-    """
-    place = [f"data set '{dataset}'"]
-    if file is not None:
-        place.append(f"file '{file}'")
-    if column is not None:
-        place.append(f"column '{column}'")
-    text = f"{', '.join(place)}: {what}"
-    if expected is not None:
-        text += f"; expected {expected}"
-    if found is not None:
-        text += f"; found {found}"
-    if fix is not None:
-        text += f". Fix: {fix}"
-    return DatasetError(text)

@@ -163,85 +163,36 @@ def list_datasets() -> list[str]:
     return sorted(shipped_catalogue().datasets)
 
 
-def fetch_adult(
-    *,
-    categories: bool = False,
-    data_home: str | Path | None = None,
-    mirror: str | Path | None = None,
-    scale: str = "none",
-) -> tuple[pd.DataFrame, pd.Series]:
-    """UCI Adult: 32,561 people of the US census of 1994, groups by sex.
+def fetch_adult(*, categories: bool = False, **options: Any) -> tuple[pd.DataFrame, pd.Series]:
+    """UCI Adult: 32,561 people of the US census of 1994 with 5 features, groups 'male' and 'female'.
 
-    Parameters
-    ----------
-    categories : bool, default=False
-        Whether to append the seven categorical columns to the five numeric ones.
-    data_home, mirror, scale
-        As in `fetch_dataset`.
-
-    Returns
-    -------
-    X : DataFrame of shape (32561, 5) or (32561, 12)
-    sensitive_features : Series of shape (32561,)
-        'male' or 'female'.
+    `categories` appends the seven categorical columns. The other options are those of `fetch_dataset`.
     """
-    name = "adult_mixed" if categories else "adult"
-    return fetch_dataset(name, data_home=data_home, mirror=mirror, scale=scale)
+    return fetch_dataset("adult_mixed" if categories else "adult", **options)
 
 
-def fetch_bank(
-    *, data_home: str | Path | None = None, mirror: str | Path | None = None, scale: str = "none"
-) -> tuple[pd.DataFrame, pd.Series]:
-    """UCI Bank Marketing: 41,108 clients of a Portuguese bank, groups by marital status.
+def fetch_bank(**options: Any) -> tuple[pd.DataFrame, pd.Series]:
+    """UCI Bank Marketing: 41,108 clients of a Portuguese bank with 6 features, groups by marital status.
 
-    Parameters
-    ----------
-    data_home, mirror, scale
-        As in `fetch_dataset`.
-
-    Returns
-    -------
-    X : DataFrame of shape (41108, 6)
-    sensitive_features : Series of shape (41108,)
-        'married', 'single' or 'divorced'; the 80 clients of unknown status are left out.
+    The groups are 'married', 'single' and 'divorced'; the 80 clients of unknown status are left out. The options are
+    those of `fetch_dataset`.
     """
-    return fetch_dataset("bank_3", data_home=data_home, mirror=mirror, scale=scale)
+    return fetch_dataset("bank_3", **options)
 
 
-def fetch_credit(
-    *, data_home: str | Path | None = None, mirror: str | Path | None = None, scale: str = "none"
-) -> tuple[pd.DataFrame, pd.Series]:
-    """UCI Default of Credit Card Clients: 30,000 clients in Taiwan, groups by sex.
+def fetch_credit(**options: Any) -> tuple[pd.DataFrame, pd.Series]:
+    """UCI Default of Credit Card Clients: 30,000 clients in Taiwan with 14 features, groups 'male' and 'female'.
 
-    Parameters
-    ----------
-    data_home, mirror, scale
-        As in `fetch_dataset`.
-
-    Returns
-    -------
-    X : DataFrame of shape (30000, 14)
-        Credit limit, age, and the bills and payments of six months.
-    sensitive_features : Series of shape (30000,)
-        'male' or 'female'. The data set 'credit_3' of `fetch_dataset` has groups by education.
+    The features are the credit limit, the age, and the bills and payments of six months. The data set 'credit_3' of
+    `fetch_dataset`, whose options these are, has groups by education.
     """
-    return fetch_dataset("creditcard_sex", data_home=data_home, mirror=mirror, scale=scale)
+    return fetch_dataset("creditcard_sex", **options)
 
 
-def fetch_census(
-    *, data_home: str | Path | None = None, mirror: str | Path | None = None, scale: str = "none"
-) -> tuple[pd.DataFrame, pd.Series]:
-    """US census of 1990: 2,458,285 people, groups by sex; a download of several hundred megabytes.
+def fetch_census(**options: Any) -> tuple[pd.DataFrame, pd.Series]:
+    """US census of 1990: 2,458,285 people with 25 features, groups 'male' and 'female'.
 
-    Parameters
-    ----------
-    data_home, mirror, scale
-        As in `fetch_dataset`.
-
-    Returns
-    -------
-    X : DataFrame of shape (2458285, 25)
-    sensitive_features : Series of shape (2458285,)
-        'male' or 'female'. The data set 'census_like' of `fetch_dataset` is generated and needs no download.
+    This is a download of several hundred megabytes. The options are those of `fetch_dataset`, whose data set
+    'census_like' is generated and needs no download.
     """
-    return fetch_dataset("census_ii", data_home=data_home, mirror=mirror, scale=scale)
+    return fetch_dataset("census_ii", **options)

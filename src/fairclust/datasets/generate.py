@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fairclust.datasets.errors import problem
+from fairclust.datasets.errors import DatasetError
 
 
 class Generated(NamedTuple):
@@ -36,6 +36,8 @@ class Generated(NamedTuple):
         by code. `groups` are then the combinations of values. Ignored if a generator returns it.
     numbers : mapping of str to ndarray of float64, shape (N,), optional
         The sensitive columns that were cut into ranges, before the cut. Ignored if a generator returns it.
+    card : mapping, optional
+        Entries of the data card, such as what was left out. Ignored if a generator returns it.
     """
 
     X: np.ndarray
@@ -47,9 +49,10 @@ class Generated(NamedTuple):
     categories: tuple[tuple[str, ...], ...] = ()
     columns: Mapping[str, tuple[np.ndarray, tuple[str, ...]]] = MappingProxyType({})
     numbers: Mapping[str, np.ndarray] = MappingProxyType({})
+    card: Mapping[str, Any] = MappingProxyType({})
 
 
-def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Generated:
+def run_generator(dotted: str, params: Mapping[str, Any]) -> Generated:
     """Import ``package.module:function`` or ``package.module.function`` and call it with the parameters.
 
     It is a DatasetError if there is none, if it does not take these parameters, or if it returns something else than a
@@ -59,21 +62,16 @@ def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Gener
     try:
         generator = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise problem(
-            f"the generator '{dotted}' cannot be imported",
-            dataset=dataset,
-            found=error,
-            fix="check the dotted path, and that its folder is on PYTHONPATH",
+        raise DatasetError(
+            f"the generator '{dotted}' cannot be imported; found {error}. Fix: check the dotted path, and that its "
+            "folder is on PYTHONPATH"
         ) from error
     try:
         X, groups, feature_names, group_names, W, truth, categories = Generated(*generator(**params))[:7]
     except (TypeError, ValueError) as error:
-        raise problem(
-            f"the generator '{dotted}' failed with params {dict(params)}",
-            dataset=dataset,
-            expected="(X, groups, feature_names, group_names)",
-            found=f"{type(error).__name__}: {error}",
-            fix="correct 'params'",
+        raise DatasetError(
+            f"the generator '{dotted}' failed with params {dict(params)}; expected (X, groups, feature_names, "
+            f"group_names); found {type(error).__name__}: {error}. Fix: correct 'params'"
         ) from error
     X = np.ascontiguousarray(X, dtype=np.float64)
     groups = np.asarray(groups)
@@ -91,14 +89,11 @@ def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Gener
     elif truth is not None and truth.shape != (len(X),):
         complaint = f"true clusters of shape {truth.shape} for {len(X)} rows"
     if complaint:
-        raise problem(
-            f"the generator '{dotted}' returned something unusable",
-            dataset=dataset,
-            expected="finite X (N, d), integer groups (N,) from 0, d feature names, J group names; a graph "
-            "has W (N, N) and d = 0",
-            found=complaint,
-            fix="correct the generator",
+        raise DatasetError(
+            f"the generator '{dotted}' returned something unusable; expected finite X (N, d), integer groups (N,) from "
+            "0, d feature names, J group names; a graph has W (N, N) and d = 0; found "
+            f"{complaint}. Fix: correct the generator"
         )
-    return Generated(
-        X, groups.astype(np.int32), tuple(feature_names), tuple(group_names), W, truth, categories
-    )
+    card = {"generator": dotted, "params": dict(params), "rows_read": len(X), "dropped": []}
+    names = tuple(feature_names), tuple(group_names)
+    return Generated(X, groups.astype(np.int32), *names, W, truth, categories, card=card)

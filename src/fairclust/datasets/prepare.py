@@ -10,12 +10,13 @@ import numpy as np
 
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.edges import join_pieces, read_graph
-from fairclust.datasets.errors import SourceCorrupt, problem
+from fairclust.datasets.errors import DatasetError, SourceCorrupt
 from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.read import read_rows
 from fairclust.datasets.scaling import MEANING, minmax, standardize, unit_rows
-from fairclust.datasets.spec import DatasetSpec, SourceSpec, source_names, stated_sources
-from fairclust.datasets.store import PreparedDataset, data_hash
+from fairclust.datasets.spec import DatasetSpec, SourceSpec
+from fairclust.datasets.store import PreparedDataset
+from fairclust.tables.text import TableError
 
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
@@ -28,73 +29,57 @@ def prepare_dataset(
     paths: Mapping[str, str | Path],
     sources: Mapping[str, SourceSpec] | None = None,
 ) -> PreparedDataset:
-    """Read or generate a data set, code its groups, scale its features.
+    """Read or generate a data set, code its groups, scale its features; a DatasetError says why that is impossible.
 
-    Parameters
-    ----------
-    name : str
-        Name of the data set.
-    spec : DatasetSpec
-        Its specification.
-    paths : mapping of source name to path
-        The files, as :func:`fairclust.datasets.fetch_source` returns them. A source that is specified inside the data
-        set has a name made from that of the data set, see :func:`fairclust.datasets.source_names`.
-    sources : mapping of source name to SourceSpec, optional
-        The sources that `spec` names, as :meth:`Catalogue.sources_of` returns them. They give the
-        card its licences and URLs, and their hashes are checked.
-
-    Returns
-    -------
-    PreparedDataset
-        ``X`` float64 (N, d) C-contiguous, ``groups`` int32 (N,), names and card; a graph has d = 0 and ``W``.
-
-    Raises
-    ------
-    DatasetError
-        A column is missing, a feature is not a number, a group is unknown or empty, the file of the groups has another
-        length, fewer than two rows are left, the number of rows differs from `rows`, or a graph is in pieces.
-    SourceCorrupt
-        A file does not have the hash that its source states.
+    `paths` has the file of every source of `DatasetSpec.stated_sources`. `sources` has those that are only named there,
+    for the card, and so that their hashes are checked: another hash is a SourceCorrupt.
     """
-    scaled = False
+    try:
+        return _prepare(name, spec, paths, sources or {})
+    except SourceCorrupt:
+        raise
+    except (DatasetError, TableError) as error:
+        raise DatasetError(f"data set '{name}': {error}") from error
+
+
+def _prepare(
+    name: str, spec: DatasetSpec, paths: Mapping[str, str | Path], sources: Mapping[str, SourceSpec]
+) -> PreparedDataset:
+    origin: dict[str, Any] = {}
     if spec.generator is not None:
-        made = run_generator(name, spec.generator, spec.params)
-        rows_read = len(made.X)
-        dropped: list[dict[str, object]] = []
-        origin: dict[str, Any] = {"generator": spec.generator, "params": dict(spec.params)}
+        made = run_generator(spec.generator, spec.params)
     else:
-        files, origin = _files(name, spec, paths, sources or {})
-        if spec.edges:
-            made, rows_read, dropped = read_graph(name, spec, files)
-        else:
-            made, rows_read, dropped, more, scaled = read_rows(name, spec, files)
-            origin |= more
+        files, origin["sources"] = _files(name, spec, paths, sources)
+        made = (read_graph if spec.edges else read_rows)(spec, files)
     if made.W is not None:
-        made, left_out, origin["graph"] = join_pieces(name, made, spec.components)
-        dropped = [*dropped, *left_out]
-    rows, width = made.X.shape
+        made = join_pieces(made, spec.components)
+    (rows, width), rows_read = made.X.shape, made.card["rows_read"]
     if rows < 2 or (width < 1 and made.W is None):
-        raise problem(
-            "too little data",
-            dataset=name,
-            expected="at least 2 rows and 1 feature",
-            found=f"{rows} of {rows_read} rows, {width} features",
-            fix="check 'drop_rows' and 'features'",
+        raise DatasetError(
+            f"too little data; expected at least 2 rows and 1 feature; found {rows} of {rows_read} rows, {width} "
+            "features. Fix: check 'drop_rows' and 'features'"
         )
     if spec.rows not in (None, rows):
-        raise problem(
-            "another number of rows than the configuration states",
-            dataset=name,
-            expected=f"{spec.rows:,} rows",
-            found=f"{rows:,} of {rows_read:,} rows that were read",
-            fix="check 'drop_rows', 'header' and the file, or correct 'rows'",
+        raise DatasetError(
+            f"another number of rows than the configuration states; expected {spec.rows:,} rows; found {rows:,} of "
+            f"{rows_read:,} rows that were read. Fix: check 'drop_rows', 'header' and the file, or correct 'rows'"
         )
     sizes = np.bincount(made.groups, minlength=len(made.group_names))
-    _check_sizes(name, made, sizes)
-    if scaled:
-        scaling: list[dict[str, Any]] = [{"step": step, "meaning": MEANING[step]} for step in spec.scale]
-    else:
-        scaling = _scale(name, made, spec.scale) if made.W is None else []
+    if len(sizes) < 2 or not sizes.all():
+        counted = dict(zip(made.group_names, sizes.tolist(), strict=True))
+        empty = next((f"group '{group}' is empty" for group, size in counted.items() if not size), "")
+        raise DatasetError(
+            f"{empty or 'there is only one group'}; expected at least two groups with at least one row each; found "
+            f"{', '.join(f'{group}: {size}' for group, size in counted.items())}. Fix: correct the values in "
+            "'sensitive.groups', or check 'drop_rows'"
+        )
+    scaling = made.card["scaling"] if "scaling" in made.card else _scale(made, spec.scale)
+    coded = made.feature_names[len(made.feature_names) - len(made.categories) :]
+    values_of = {
+        "categories": dict(zip(coded, map(list, made.categories), strict=True)),
+        "sensitive": {column: list(values) for column, (_, values) in made.columns.items()},
+        "numbers": list(made.numbers),
+    }
     card = {
         "status": "ok",
         "name": name,
@@ -102,45 +87,36 @@ def prepare_dataset(
         "shown": spec.shown,
         "rows": rows,
         "columns": list(made.feature_names),
-        **_categories_card(made),
+        **{key: values for key, values in values_of.items() if values},
         "groups": [
             {"name": group, "size": int(size), "share": float(size) / rows}
             for group, size in zip(made.group_names, sizes, strict=True)
         ],
-        **(
-            {"sensitive": {name: list(values) for name, (_, values) in made.columns.items()}}
-            if made.columns
-            else {}
-        ),
-        **({"numbers": list(made.numbers)} if made.numbers else {}),
         "n_clusters": spec.n_clusters,
-        "rows_read": rows_read,
-        "dropped": dropped,
+        **made.card,
         "scaling": scaling,
         **origin,
-        "data_hash": data_hash(*made[:6], tuple(made.columns), made.numbers),
     }
-    columns = {name: codes for name, (codes, _) in made.columns.items()}
-    return PreparedDataset(*made[:4], card, *made[4:6], columns, made.numbers)
+    columns = {column: codes for column, (codes, _) in made.columns.items()}
+    data = PreparedDataset(*made[:4], card, made.W, made.truth, columns, made.numbers)
+    card["data_hash"] = data.content_hash()
+    return data
 
 
 def _files(
     name: str, spec: DatasetSpec, paths: Mapping[str, str | Path], sources: Mapping[str, SourceSpec]
-) -> tuple[list[Path], dict[str, Any]]:
-    """Return the files in the order of `source_names`, and their description for the card."""
+) -> tuple[list[Path], list[dict[str, Any]]]:
+    """The files of the table and of the groups, and their description for the card."""
     files, cards = [], []
-    for source, stated in zip(source_names(name, spec), stated_sources(spec), strict=True):
+    for source, stated in spec.stated_sources(name):
         if source not in paths:
-            raise problem(
-                f"no path is given for its source '{source}'", dataset=name, found=sorted(paths) or "none"
-            )
+            raise DatasetError(f"no path is given for its source '{source}'; found {sorted(paths) or 'none'}")
         path = Path(paths[source])
         if not path.is_file():
-            raise problem("no such file", dataset=name, file=path, fix=f"fetch the source '{source}'")
+            raise DatasetError(f"file '{path}': no such file. Fix: fetch the source '{source}'")
         files.append(path)
-        source_spec = stated if isinstance(stated, SourceSpec) else sources.get(source)
-        cards.append(_source_card(source, source_spec, path))
-    return files, {"sources": cards}
+        cards.append(_source_card(source, sources.get(source) if stated is None else stated, path))
+    return files, cards
 
 
 def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, Any]:
@@ -166,49 +142,24 @@ def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, 
     }
 
 
-def _check_sizes(name: str, raw: Generated, sizes: np.ndarray) -> None:
-    if len(sizes) < 2 or not sizes.all():
-        empty = [group for group, size in zip(raw.group_names, sizes, strict=True) if not size]
-        raise problem(
-            f"group '{empty[0]}' is empty" if empty else "there is only one group",
-            dataset=name,
-            expected="at least two groups with at least one row each",
-            found=", ".join(f"{g}: {s}" for g, s in zip(raw.group_names, sizes.tolist(), strict=True)),
-            fix="correct the values in 'sensitive.groups', or check 'drop_rows'",
-        )
-
-
-def _categories_card(raw: Generated) -> dict[str, Any]:
-    if not raw.categories:
-        return {}
-    names = raw.feature_names[-len(raw.categories) :]
-    return {"categories": {name: list(values) for name, values in zip(names, raw.categories, strict=True)}}
-
-
-def _scale(name: str, raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:
+def _scale(raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Scale the features in place, without the codes of categories, and describe each step for the card."""
     X = raw.X[:, : raw.X.shape[1] - len(raw.categories)]
     if not X.shape[1]:
         return []
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))
     if largest.max() > LARGEST:
-        raise problem(
-            "values whose squares overflow",
-            dataset=name,
-            column=raw.feature_names[int(largest.argmax())],
-            expected=f"at most {LARGEST:g}",
-            found=f"{largest.max():g}",
-            fix="measure the column in a larger unit",
+        raise DatasetError(
+            f"column '{raw.feature_names[int(largest.argmax())]}': values whose squares overflow; expected at most "
+            f"{LARGEST:g}; found {largest.max():g}. Fix: measure the column in a larger unit"
         )
     for i, big in enumerate(largest):
         sizes = np.abs(X[:, i])
         if 2 * np.count_nonzero((sizes > 0) & (sizes * HIDING < big)) > np.count_nonzero(sizes):
-            raise problem(
-                "a value is so large that most others count as zero beside it",
-                dataset=name,
-                column=raw.feature_names[i],
-                expected="values within 15 orders of magnitude",
-                found=f"{X[sizes.argmax(), i]:g}",
-                fix="correct the value, or list it under 'drop_rows'",
+            raise DatasetError(
+                f"column '{raw.feature_names[i]}': a value is so large that most others count as zero beside it; "
+                f"expected values within 15 orders of magnitude; found {X[sizes.argmax(), i]:g}. Fix: correct the "
+                "value, or list it under 'drop_rows'"
             )
     cards: list[dict[str, Any]] = []
     for step in steps:

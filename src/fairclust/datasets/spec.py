@@ -334,6 +334,19 @@ class DatasetSpec(Spec):
     shown: str | None = None
     """Note printed beside the title, such as 'stands in for Census II'."""
 
+    def stated_sources(self, name: str) -> list[tuple[str, SourceSpec | None]]:
+        """The names of the files of this data set, with the sources that it writes out; `name` is that of the data set.
+
+        First comes the table, then the file of the groups if there is one. A source that is written out has the name of
+        the data set, with ``.groups`` behind it for the groups.
+        """
+        stated = (self.source, *(column.source for column in self.sensitive_columns))
+        return [
+            (of, None) if isinstance(of, str) else (own, of)
+            for own, of in zip((name, f"{name}.groups"), stated, strict=False)
+            if of is not None
+        ]
+
     @property
     def sensitive_columns(self) -> tuple[SensitiveSpec, ...]:
         """The sensitive columns as a tuple; empty for a generator."""
@@ -403,62 +416,12 @@ class Catalogue(Spec):
         return self
 
     def sources_of(self, dataset: str) -> dict[str, SourceSpec]:
-        """Return the sources that a data set reads, by name; a generated data set reads none.
-
-        Parameters
-        ----------
-        dataset : str
-            A key of `datasets`.
-
-        Returns
-        -------
-        dict of str to SourceSpec
-            The name of a source that is specified inside the data set comes from :func:`source_names`.
-
-        Raises
-        ------
-        ValueError
-            A named source is not in the catalogue.
-        """
-        spec = self.datasets[dataset]
+        """The sources that a data set reads; a named source that does not exist is a ValueError."""
         found: dict[str, SourceSpec] = {}
-        for name, stated in zip(source_names(dataset, spec), stated_sources(spec), strict=True):
-            if isinstance(stated, SourceSpec):
-                found[name] = stated
-            elif name in self.sources:
-                found[name] = self.sources[name]
-            else:
+        for name, stated in self.datasets[dataset].stated_sources(dataset):
+            if stated is None and name not in self.sources:
                 raise ValueError(
-                    f"data set '{dataset}' reads the unknown source '{name}'; "
-                    + nearest(name, list(self.sources))
+                    f"data set '{dataset}' reads the unknown source '{name}'; {nearest(name, self.sources)}"
                 )
+            found[name] = stated or self.sources[name]
         return found
-
-
-def stated_sources(spec: DatasetSpec) -> tuple[str | SourceSpec, ...]:
-    """Return the source of a data set's table and, if the groups are in another file, their source."""
-    groups = [column.source for column in spec.sensitive_columns]
-    return tuple(stated for stated in (spec.source, *groups) if stated is not None)
-
-
-def source_names(dataset: str, spec: DatasetSpec) -> tuple[str, ...]:
-    """Return the names under which the files of a data set are passed around.
-
-    Parameters
-    ----------
-    dataset : str
-        Name of the data set.
-    spec : DatasetSpec
-        Its specification.
-
-    Returns
-    -------
-    tuple of str
-        First the table, then the file of the groups if there is one. Sources that are specified inside the data set
-        have the names ``dataset`` and ``dataset.groups``, with the name of the data set.
-    """
-    own = (dataset, f"{dataset}.groups")
-    return tuple(
-        stated if isinstance(stated, str) else name
-        for name, stated in zip(own, stated_sources(spec), strict=False)
-    )

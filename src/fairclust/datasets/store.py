@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,45 +24,27 @@ from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.metrics.table import Scored
 from fairclust.outputs import replace_folder
 
-FEATURES, GROUPS, TRUTH, CARD = "X.npy", "groups.npy", "truth.npy", "card.json"
-COLUMNS, NUMBERS, GRAPH = "columns.npy", "numbers.npy", "graph.npz"
+CARD, GRAPH = "card.json", "graph.npz"
+ARRAYS = frozenset({"X.npy", "groups.npy", "truth.npy", "columns.npy", "numbers.npy"})
 # Snakemake writes a time stamp file into a folder that is an output.
-KNOWN_FILES = frozenset({FEATURES, GROUPS, COLUMNS, NUMBERS, TRUTH, GRAPH, CARD, ".snakemake_timestamp"})
+KNOWN_FILES = ARRAYS | {GRAPH, CARD, ".snakemake_timestamp"}
 
 
 @dataclass(frozen=True)
 class PreparedDataset:
-    """Features and groups, ready to be clustered.
+    """Features and groups, ready to be clustered."""
 
-    Attributes
-    ----------
-    X : ndarray of float64, shape (N, d), C-contiguous
-        Scaled features; a graph has d = 0.
-    groups : ndarray of int32, shape (N,)
-        Group code of each row, from 0 to J - 1.
-    feature_names : tuple of str, length d
-    group_names : tuple of str, length J
-    card : dict
-        Description of the data set and its preparation; serialisable as JSON.
-    W : csr_array of shape (N, N) or None
-        Affinity, if the data set is a graph.
-    truth : ndarray of int32, shape (N,), or None
-        True clusters, if they are known.
-    columns : mapping of str to ndarray of int32, shape (N,)
-        If there are several sensitive columns: the code of each row's value, by column. `groups` are then the
-        combinations of values that occur. Empty if there is one column.
-    numbers : mapping of str to ndarray of float64, shape (N,)
-        The sensitive columns of numbers, by name. Their codes are those of ranges.
-    """
-
-    X: np.ndarray
-    groups: np.ndarray
+    X: np.ndarray  # (N, d), scaled, float64, C-contiguous; a graph has d = 0
+    groups: np.ndarray  # (N,), int32, the group of each row from 0 to J - 1
     feature_names: tuple[str, ...]
     group_names: tuple[str, ...]
-    card: dict[str, Any] = field(repr=False)
-    W: sp.csr_array | None = None
-    truth: np.ndarray | None = None
+    card: dict[str, Any] = field(repr=False)  # what the data are and how they were prepared, as JSON
+    W: sp.csr_array | None = None  # (N, N), the affinity of a graph
+    truth: np.ndarray | None = None  # (N,), int32, the true clusters if they are known
+    # If there are several sensitive columns: the code of each row's value, (N,), int32, by column. `groups` are then
+    # the combinations of values that occur.
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    # The sensitive columns of numbers, (N,), float64, by name. Their codes are those of ranges.
     numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -76,9 +58,20 @@ class PreparedDataset:
         return {**self.columns, **found} if found else self.sensitive_features
 
     def content_hash(self) -> str:
-        """The hash of these data, which is also on their card."""
-        names = self.feature_names, self.group_names
-        return data_hash(self.X, self.groups, *names, self.W, self.truth, tuple(self.columns), self.numbers)
+        """The SHA-256 of all arrays and names, which identifies these data. It is also on their card."""
+        names = {"features": self.feature_names, "groups": self.group_names, "shape": self.X.shape}
+        # The group names contain the values of all columns, but do not show that there are several columns.
+        names |= {"columns": tuple(self.columns)} if self.columns else {}
+        names |= {"numbers": tuple(self.numbers)} if self.numbers else {}
+        digest = hashlib.sha256(json.dumps(names).encode())
+        parts = [(self.X, "<f8"), (self.groups, "<i4")]
+        if self.W is not None:
+            parts += [(self.W.indptr, "<i8"), (self.W.indices, "<i4"), (self.W.data, "<f8")]
+        if self.truth is not None:
+            parts.append((self.truth, "<i4"))
+        for part, kind in (*parts, *((column, "<f8") for column in self.numbers.values())):
+            digest.update(np.ascontiguousarray(part, dtype=kind).data)
+        return digest.hexdigest()
 
     def scored(self, labels: np.ndarray, n_clusters: int, W: sp.csr_array | None = None) -> Scored:
         """A clustering of these rows for `score_labels`; `W` is the affinity for the Ncut."""
@@ -87,105 +80,67 @@ class PreparedDataset:
         return Scored(codes, self.groups, X, n_clusters, W, self.truth, self.columns, self.numbers)
 
 
-def data_hash(
-    X: np.ndarray,
-    groups: np.ndarray,
-    feature_names: tuple[str, ...],
-    group_names: tuple[str, ...],
-    W: sp.csr_array | None = None,
-    truth: np.ndarray | None = None,
-    columns: tuple[str, ...] = (),
-    numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
-) -> str:
-    """Return the SHA-256 of all arrays and names of a prepared data set, which identifies it."""
-    digest = hashlib.sha256()
-    names = {"features": feature_names, "groups": group_names, "shape": X.shape}
-    # The group names contain the values of all columns, but do not show that there are several columns.
-    names |= {"columns": columns} if columns else {}
-    names |= {"numbers": tuple(numbers)} if numbers else {}
-    digest.update(json.dumps(names).encode())
-    digest.update(np.ascontiguousarray(X, dtype="<f8").data)
-    digest.update(np.ascontiguousarray(groups, dtype="<i4").data)
-    if W is not None:
-        for part, kind in ((W.indptr, "<i8"), (W.indices, "<i4"), (W.data, "<f8")):
-            digest.update(np.ascontiguousarray(part, dtype=kind).data)
-    if truth is not None:
-        digest.update(np.ascontiguousarray(truth, dtype="<i4").data)
-    for column in numbers.values():
-        digest.update(np.ascontiguousarray(column, dtype="<f8").data)
-    return digest.hexdigest()
+def save_prepared(data: PreparedDataset, folder: str | Path) -> None:
+    """Write the arrays, the graph and the card into a folder, which appears only when it is complete.
 
-
-def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
-    """Write X.npy, groups.npy, card.json, and the other arrays and the graph if there are any.
-
-    The folder appears only when it is complete.
-
-    Parameters
-    ----------
-    ds : PreparedDataset
-    folder : path
-        Created if it does not exist. An older data set in it is replaced when the new one is complete.
-
-    Raises
-    ------
-    DatasetError
-        The folder holds files that are not part of a data set.
+    An older data set in the folder is replaced then. A folder with other files is a DatasetError.
     """
-
-    def write(temp: Path) -> None:
-        np.save(temp / FEATURES, ds.X, allow_pickle=False)
-        np.save(temp / GROUPS, ds.groups, allow_pickle=False)
-        if ds.truth is not None:
-            np.save(temp / TRUTH, ds.truth, allow_pickle=False)
-        if ds.W is not None:
-            _write_graph(temp, ds.W)
-        if ds.columns:
-            np.save(temp / COLUMNS, np.column_stack(list(ds.columns.values())), allow_pickle=False)
-        if ds.numbers:
-            np.save(temp / NUMBERS, np.column_stack(list(ds.numbers.values())), allow_pickle=False)
-        write_card(temp, ds.card)
-
-    _replace_folder(Path(folder), write)
+    arrays = {"X": data.X, "groups": data.groups}
+    if data.truth is not None:
+        arrays["truth"] = data.truth
+    for name, columns in (("columns", data.columns), ("numbers", data.numbers)):
+        if columns:
+            arrays[name] = np.column_stack(list(columns.values()))
+    _write(folder, data.card, arrays, data.W)
 
 
 def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> None:
     """Write the graph of a data set, and a card with its description, into a folder of its own, as `save_prepared`."""
-
-    def write(temp: Path) -> None:
-        _write_graph(temp, W)
-        write_card(temp, {"status": "ok", "graph": info})
-
-    _replace_folder(Path(folder), write)
-
-
-def _write_graph(folder: Path, W: sp.csr_array) -> None:
-    parts = {"indptr": W.indptr, "indices": W.indices, "data": W.data, "n_nodes": W.shape[0]}
-    np.savez(folder / GRAPH, allow_pickle=False, **parts)
-
-
-def _read_graph(folder: Path) -> sp.csr_array:
-    with np.load(folder / GRAPH, allow_pickle=False) as file:
-        n_nodes = int(file["n_nodes"])
-        W = sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=(n_nodes, n_nodes))
-    W.check_format()
-    return W
+    _write(folder, {"status": "ok", "graph": info}, W=W)
 
 
 def write_skipped(folder: str | Path, name: str, reason: str) -> None:
-    """Write a folder that says why there is no data set; see :func:`load_prepared`.
+    """Write a folder whose card says, in one sentence, why there is no data set."""
+    _write(folder, {"status": "skipped", "name": name, "reason": reason})
 
-    Parameters
-    ----------
-    folder : path
-        As for :func:`save_prepared`.
-    name : str
-        Name of the data set.
-    reason : str
-        One sentence for the reader of the tables.
-    """
-    card = {"status": "skipped", "name": name, "reason": reason}
-    _replace_folder(Path(folder), lambda temp: write_card(temp, card))
+
+def _write(
+    folder: str | Path,
+    card: dict[str, Any],
+    arrays: Mapping[str, np.ndarray] = MappingProxyType({}),
+    W: sp.csr_array | None = None,
+) -> None:
+    folder = Path(folder).absolute()
+    foreign = {p.name for p in folder.iterdir()} - KNOWN_FILES if folder.exists() else set()
+    if foreign:
+        raise DatasetError(
+            f"'{folder}' is not replaced: it holds other files ({', '.join(sorted(foreign)[:5])}). "
+            "Fix: give each data set a folder of its own"
+        )
+
+    def write(temp: Path) -> None:
+        for name, array in arrays.items():
+            np.save(temp / f"{name}.npy", array, allow_pickle=False)
+        if W is not None:
+            parts = {"indptr": W.indptr, "indices": W.indices, "data": W.data, "n_nodes": W.shape[0]}
+            np.savez(temp / GRAPH, allow_pickle=False, **parts)
+        write_card(temp, card)
+
+    replace_folder(folder, write)
+
+
+def write_card(folder: Path, card: dict[str, Any]) -> None:
+    """Write the card with a digest of each array in the folder and one of itself."""
+    digests = {path.name: content_digest(path) for path in sorted(folder.glob("*.np[yz]"))}
+    (folder / CARD).write_text(_card_text(card, digests), encoding="utf-8", newline="")
+
+
+def _card_text(card: dict[str, Any], digests: dict[str, str]) -> str:
+    def text(content: dict[str, Any]) -> str:
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    content = {**card, "digests": digests}
+    return text({**content, "digest": hashlib.sha256(text(content).encode()).hexdigest()})
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
@@ -211,90 +166,52 @@ def _checked_card(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def load_prepared(folder: str | Path) -> PreparedDataset:
-    """Read what :func:`save_prepared` wrote.
+    """Read what `save_prepared` wrote. A DatasetSkipped has the reason if the data set was skipped.
 
-    Parameters
-    ----------
-    folder : path
-        The folder.
-
-    Returns
-    -------
-    PreparedDataset
-
-    Raises
-    ------
-    DatasetSkipped
-        The data set was skipped; the message is the reason.
-    DatasetError
-        The folder holds no data set, or a file of it is damaged.
-
-    Notes
-    -----
-    The digest of a file is computed once per process, at about 1 GB per second.
+    No data set, or a damaged file, is a DatasetError. The digest of a file is computed once per process, at about 1 GB
+    per second.
     """
-    folder = Path(folder)
-    with _opened(folder, (FEATURES, GROUPS)) as (card, there):
-        X = np.load(folder / FEATURES, allow_pickle=False)
-        groups = np.load(folder / GROUPS, allow_pickle=False)
-        truth = np.load(folder / TRUTH, allow_pickle=False) if TRUTH in there else None
-        W = _read_graph(folder) if GRAPH in there else None
+    with _opened(Path(folder)) as (card, found):
         names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
-        codes = np.load(folder / COLUMNS, allow_pickle=False).T if COLUMNS in there else []
-        columns = dict(zip(card.get("sensitive", ()), codes, strict=True))
-        values = np.load(folder / NUMBERS, allow_pickle=False).T if NUMBERS in there else []
-        numbers = dict(zip(card.get("numbers", ()), values, strict=True))
-    return PreparedDataset(X, groups, *names, card, W, truth, columns, numbers)
+        columns, numbers = (
+            dict(zip(card.get(key, ()), found[own].T if own in found else (), strict=True))
+            for key, own in (("sensitive", "columns"), ("numbers", "numbers"))
+        )
+        graph, truth = found.get("graph"), found.get("truth")
+        return PreparedDataset(found["X"], found["groups"], *names, card, graph, truth, columns, numbers)
 
 
 def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
     """Read the graph and the description that `save_graph` wrote. The errors are those of `load_prepared`."""
-    with _opened(Path(folder), (GRAPH,)) as (card, _):
-        return _read_graph(Path(folder)), card["graph"]
+    with _opened(Path(folder)) as (card, found):
+        return found["graph"], card["graph"]
 
 
 @contextmanager
-def _opened(folder: Path, needed: Collection[str]) -> Iterator[tuple[dict[str, Any], Collection[str]]]:
-    """The card of a folder and the names of the files beside it, which are checked. What cannot be read is an error."""
+def _opened(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The card of a folder, and the arrays and the graph by name. What cannot be read is an error."""
     card, digests = _checked_card(folder)
+    if card.get("status") == "skipped":
+        raise DatasetSkipped(card["reason"])
+    found = {}
     try:
-        if card["status"] == "skipped":
-            raise DatasetSkipped(card["reason"])
         # Only known names are used, because a card from elsewhere could list any path.
-        for file in sorted({*needed, *(KNOWN_FILES & digests.keys())}):
-            if content_digest(folder / file) != digests[file]:
+        for file in sorted((ARRAYS | {GRAPH}) & digests.keys()):
+            path = folder / file
+            if content_digest(path) != digests[file]:
                 raise DatasetError(
-                    f"'{folder / file}' is damaged: its content is not what was written. "
+                    f"'{path}' is damaged: its content is not what was written. "
                     f"Fix: delete the folder '{folder}' and run again"
                 )
-        yield card, digests.keys()
+            found[path.stem] = np.load(path, allow_pickle=False)
+        if "graph" in found:
+            with found["graph"] as file:
+                parts, n_nodes = (file["data"], file["indices"], file["indptr"]), int(file["n_nodes"])
+            found["graph"] = sp.csr_array(parts, shape=(n_nodes, n_nodes))
+            found["graph"].check_format()
+        yield card, found
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DatasetError(
             f"'{folder}' holds no prepared data set or graph ({type(error).__name__}: {error}). "
             f"Fix: delete the folder '{folder}' and run again"
         ) from error
-
-
-def write_card(folder: Path, card: dict[str, Any]) -> None:
-    """Write the card with a digest of each array in the folder and one of itself."""
-    digests = {path.name: content_digest(path) for path in sorted(folder.glob("*.np[yz]"))}
-    (folder / CARD).write_text(_card_text(card, digests), encoding="utf-8", newline="")
-
-
-def _card_text(card: dict[str, Any], digests: dict[str, str]) -> str:
-    def text(content: dict[str, Any]) -> str:
-        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    content = {**card, "digests": digests}
-    return text({**content, "digest": hashlib.sha256(text(content).encode()).hexdigest()})
-
-
-def _replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    folder = folder.absolute()
-    foreign = {p.name for p in folder.iterdir()} - KNOWN_FILES if folder.exists() else set()
-    if foreign:
-        raise DatasetError(
-            f"'{folder}' is not replaced: it holds other files ({', '.join(sorted(foreign)[:5])}). "
-            "Fix: give each data set a folder of its own"
-        )
-    replace_folder(folder, write)

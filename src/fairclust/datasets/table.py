@@ -1,21 +1,20 @@
-"""Files of data sets: delimited text whose columns are known by name and number, with errors that name the line."""
+"""Files of data sets: delimited text whose columns are known by name and number."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from fairclust.datasets.errors import DatasetError, problem
+from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.spec import ReaderSpec
 from fairclust.group_encoding import Values
 from fairclust.messages import nearest
-from fairclust.tables.text import Format, Rows, TableError, as_number, open_rows
-from fairclust.tables.values import factor
+from fairclust.tables.text import Format, TableError, as_number, number_pattern, open_rows
+from fairclust.tables.values import factor, to_numbers
 
 ADVICE = {
     "delimiter": "is {!r} the right 'sep' in 'reader'?",
@@ -28,206 +27,131 @@ _ATTRIBUTE = re.compile(
     r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
 )
 _DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
-# Cells that look like numbers to a person but not to this program: pattern, description, and what to do. {0} stands
-# for the separator that was found.
-_LOOKALIKES = (
-    (r"[+-]?[0-9.,]+ ?%", "a percentage", "delete the '%' from the file"),
-    (
-        r"[+-]?0[xX][0-9a-fA-F]+",
-        "a hexadecimal number",
-        "list the column under 'categorical' if it holds codes",
-    ),
-    (
-        r"[+-]?[0-9]{1,3}([^0-9a-zA-Z+-])[0-9]{3}(?:\1[0-9]{3})*",
-        "a number with '{0}' between thousands",
-        "set 'reader.thousands' to '{0}' (or 'reader.decimal', if that is the decimal point)",
-    ),
-    (
-        r"[+-]?[0-9]{1,3}(?:([^0-9a-zA-Z+-])[0-9]{3})+[,.][0-9]+",
-        "a number with '{0}' between thousands",
-        "set 'reader.thousands' to '{0}' and 'reader.decimal' to the decimal point",
-    ),
-    (
-        r"[+-]?[0-9]+([,.])[0-9]+",
-        "a number with '{0}' as decimal point",
-        "set 'reader.decimal' to '{0}'",
-    ),
-    (r"[$€£¥] ?[0-9.,]+|[0-9.,]+ ?[$€£¥]", "an amount of money", "delete the currency sign from the file"),
-    (r"(?i:true|false|yes|no)", "a truth value", "list the column under 'categorical'"),
-)
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """The columns that were read."""
 
-    numbers: (
-        np.ndarray
-    )  # (n_kept, n_numbers), the columns of numbers in the order in which they were asked for
-    # The other columns by number, with all rows of the file. Cells have no blanks around them.
-    texts: dict[int, Values] = field(default_factory=dict)
-    kept: np.ndarray = field(default_factory=lambda: np.empty(0, bool))  # (n_read,)
-    dropped: list[dict[str, object]] = field(default_factory=list)  # column, value, number of rows
+    numbers: np.ndarray  # (n_kept, n_numbers), in the order in which they were asked for
+    texts: dict[int, Values]  # the other columns by number, with all rows and without blanks around the cells
+    kept: np.ndarray  # (n_read,)
+    dropped: list[dict[str, object]]  # column, value, number of rows
 
 
 class TableFile:
-    """A delimited text file whose columns are known by name and number.
+    """A delimited text file. What is wrong with it is a TableError or a DatasetError."""
 
-    It is a DatasetError if the file is empty, if ``reader.names`` does not fit it, or if its first line is a comment or
-    data instead of the names of the columns.
-    """
-
-    def __init__(self, path: Path, reader: ReaderSpec, dataset: str):
-        self.path, self.reader, self.dataset = path, reader, dataset
-        head: int = 0
-        if reader.format == "arff":
-            try:
-                with path.open(encoding=reader.encoding, errors="replace", newline="") as lines:
-                    head, self.names = _arff_head(lines)
-            except ValueError as error:
-                raise self._problem("the file is no ARFF", found=error, fix="check 'format'") from None
-        self._named = reader.header and reader.format == "csv"
+    def __init__(self, path: Path, reader: ReaderSpec):
+        self.path, self.reader = path, reader
+        head, self.names = _arff_head(path, reader.encoding) if reader.format == "arff" else (0, [])
+        named = reader.header and reader.format == "csv"
         self._format = Format(
             delimiter=reader.sep,
             decimal=reader.decimal,
             encoding=reader.encoding,
             quote=reader.quotechar,
-            header=self._named,
+            header=named,
             skip_blanks=reader.skipinitialspace,
             skip_lines=head,
             advice=ADVICE,
         )
-        with self._rows() as rows:
+        with open_rows(path, self._format, path.name) as rows:
             width = len(rows.first)
-            if self._named:
-                self.names = [cell.strip() for cell in rows.header]
-                if width > len(self.names):
-                    raise rows.differ()
-        if reader.format == "arff" or self._named:
-            return
-        self.names = list(reader.names) or [f"column {i}" for i in range(width)]
-        if len(self.names) != width:
-            raise self._problem(
-                "'reader.names' does not fit the file",
-                expected=f"{width} names",
-                found=len(reader.names),
-                fix="name every column, or none and use numbers",
-            )
-
-    @contextmanager
-    def _rows(self) -> Iterator[Rows]:
-        """The rows of the file; what is wrong with them is a DatasetError."""
-        try:
-            with open_rows(self.path, self._format, self.path.name) as rows:
-                yield rows
-        except TableError as error:
-            raise problem(str(error), dataset=self.dataset) from None
-
-    def _problem(self, what: str, **details: object) -> DatasetError:
-        return problem(what, dataset=self.dataset, file=self.path.name, **details)  # type: ignore[arg-type]
+            if named and width > len(rows.header):
+                raise rows.differ()
+        if named:
+            self.names = [cell.strip() for cell in rows.header]
+        elif not self.names:
+            self.names = list(reader.names) or [f"column {i}" for i in range(width)]
+            if len(self.names) != width:
+                raise DatasetError(
+                    f"file '{path.name}': 'reader.names' does not fit the file; expected {width} names; found "
+                    f"{len(self.names)}. Fix: name every column, or none and use numbers"
+                )
 
     def position(self, column: str | int) -> int:
-        """The number of a column given by name or number. None, or two of that name, is a DatasetError."""
-        if isinstance(column, int):
-            if column < len(self.names):
-                return column
-            raise self._problem(
-                "no such column",
-                column=str(column),
-                expected=f"a number from 0 to {len(self.names) - 1}",
-                fix="columns are counted from 0; check 'sep' if the file has more",
-            )
-        found = [i for i, name in enumerate(self.names) if name == column]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise self._problem("the header has this name twice", column=column, fix=f"use a number: {found}")
-        numbered = self.reader.header and any(self._number(name) is not None for name in self.names)
-        raise self._problem(
-            "no such column",
-            column=column,
-            expected="a column of the header" if self.reader.header else "a number, the file has no header",
-            fix=f"correct the name ({nearest(column, self.names)}), or check 'sep' and 'header'"
-            + (
-                "; the first line holds numbers, so perhaps the file has no header: set 'header: false'"
-                if numbered
-                else ""
-            ),
-        )
+        """The number of a column given by name or number."""
+        return position(column, self.names, self.path.name)
 
     def read(
         self,
         numbers: Sequence[int],
         texts: Sequence[int] = (),
         drop_rows: Mapping[int, Sequence[str]] | None = None,
+        *,
+        as_text: bool = False,
     ) -> Table:
         """Read columns of numbers, and other columns as text.
 
         Rows whose cell in a column of `drop_rows` has one of its values are left out. A DatasetError names the first
-        cell that is not a finite number, or a row of another length.
+        cell that is not a finite number. With `as_text`, numbers are read as text first, as all but plain ones are.
         """
-        drops = dict(drop_rows or {})
-        plain = self.reader.thousands is None and self.reader.decimal == "."
-        with self._rows() as rows:
-            # pandas reads plain numbers, which takes little time and memory. Others are read as text first, and so are
-            # columns that do not begin with a number, because pandas takes truth values for zeros and ones.
-            begin = [i for i in numbers if plain and self._number(rows.first[i]) is not None]
-            fast = [i for i in begin if i not in drops and i not in texts]
+        drops, zeros = dict(drop_rows or {}), list(self.reader.as_zero)
+        plain = self.reader.thousands is None and self.reader.decimal == "." and not as_text
+        with open_rows(self.path, self._format, self.path.name) as rows:
+            # pandas reads plain numbers, which takes little time and memory. Columns that do not begin with a number
+            # are read as text, because pandas takes truth values for zeros and ones.
+            fast = [
+                i
+                for i in numbers
+                if plain and i not in drops and i not in texts and as_number(rows.first[i]) is not None
+            ]
             types = dict.fromkeys([*numbers, *texts, *drops], str) | dict.fromkeys(fast, float)
             try:
-                frame = rows.frame(types, {i: list(self.reader.as_zero) for i in fast}, all_columns=False)
-            except UnicodeError:
+                frame = rows.frame(types, dict.fromkeys(fast, zeros), all_columns=False)
+            except (TableError, UnicodeError):
                 raise
-            except ValueError as error:  # a cell is no number
-                raise self._diagnose(numbers, drops, error) from None
+            except ValueError:  # a cell is no number
+                frame = None
+        if frame is None:
+            return self.read(numbers, texts, drop_rows, as_text=True)
         found = {i: factor(frame[i]) for i in types if i not in fast}
-        kept, dropped = dropped_rows(
-            {self.names[i]: (found[i], listed) for i, listed in drops.items()}, len(frame)
-        )
+        kept, dropped = dropped_rows({self.names[i]: (found[i], of) for i, of in drops.items()}, len(frame))
         X = np.empty((int(kept.sum()), len(numbers)))
         for j, i in enumerate(numbers):
-            # Only the cells listed in `as_zero` are missing.
-            X[:, j] = frame[i].fillna(0.0).to_numpy()[kept] if i in fast else self._converted(found[i])[kept]
-        if not np.isfinite(X).all():
-            raise self._diagnose(numbers, drops, "NaN or infinity")
+            if i in fast:
+                # Only the cells listed in `as_zero` are missing.
+                X[:, j] = frame[i].fillna(0.0).to_numpy()[kept]
+            else:
+                words = [("0" if word in zeros else word) for word in found[i].words]
+                values = Values(found[i].entries, np.array(words, dtype=object))
+                X[:, j] = to_numbers(values, self.reader.decimal, self.reader.thousands)[kept]
+        wrong = ~np.isfinite(X)
+        if wrong.any() and fast:
+            return self.read(numbers, texts, drop_rows, as_text=True)
+        if wrong.any():
+            row, j = np.argwhere(wrong)[0]
+            row = int(np.flatnonzero(kept)[row])
+            cell = str(found[numbers[j]].at(row))
+            raise DatasetError(
+                f"file '{self.path.name}', column '{self.names[numbers[j]]}': a feature has cells that are not finite "
+                f"numbers; found {cell!r} in data row {row + 1}, {wrong[:, j].sum():,} such cells in all"
+                f"{self._other_signs(cell)}. Fix: leave the column out of 'features', or list the value under "
+                "'drop_rows'"
+            )
         return Table(X, found, kept, dropped)
 
-    def _number(self, cell: str) -> float | None:
-        return as_number(cell, self.reader.decimal, self.reader.thousands)
+    def _other_signs(self, cell: str) -> str:
+        """The signs in `reader` with which a cell would be a number, if there are any."""
+        own, other = (",", ".") if self.reader.decimal == "," else (".", ",")
+        for thousands, decimal in ((other, own), ("'", own), (" ", own), (own, other)):
+            if number_pattern(thousands, decimal).fullmatch(cell):
+                return f", which decimal {decimal!r} and thousands {thousands!r} in 'reader' would read"
+        return ""
 
-    def _converted(self, values: Values) -> np.ndarray:
-        """A column of texts as numbers; NaN where a text is none."""
-        found = [0.0 if text in self.reader.as_zero else self._number(text) for text in values.words]
-        return np.array(found, float)[values.entries]
 
-    def _diagnose(
-        self, numbers: Sequence[int], drops: Mapping[int, Sequence[str]], cause: object
-    ) -> DatasetError:
-        """Find the line of the file that led to the error `cause`."""
-        bad: dict[int, tuple[int, str, int]] = {}
-        with self._rows() as rows:
-            for line, row in rows.cells():
-                if any(row[column].strip() in listed for column, listed in drops.items()):
-                    continue
-                for column in numbers:
-                    if row[column] not in self.reader.as_zero and self._number(row[column]) is None:
-                        first_line, cell, count = bad.get(column, (line, row[column], 0))
-                        bad[column] = (first_line, cell, count + 1)
-        if not bad:
-            return self._problem(
-                "the table cannot be read", found=cause, fix="check 'sep', 'quotechar' and 'encoding'"
-            )
-        column, (line, cell, count) = min(bad.items(), key=lambda item: item[1][0])
-        look, fix = _lookalike(cell)
-        return self._problem(
-            "a feature has cells that are not finite numbers",
-            column=self.names[column],
-            expected="a number in every row",
-            found=f"{cell!r} in line {line}, {count:,} such cells in all"
-            + (f"; it looks like {look}" if look else ""),
-            fix=(f"{fix}, or " if fix else "")
-            + "leave the column out of 'features', or list the value under 'drop_rows'",
-        )
+def position(column: str | int, names: Sequence[str], file: str) -> int:
+    """The number of a column given by name or number. None, or two of that name, is a DatasetError."""
+    found = [i for i, name in enumerate(names) if column in (i, name)]
+    if len(found) == 1:
+        return found[0]
+    raise DatasetError(
+        f"file '{file}', column '{column}': the header has this name twice. Fix: use a number: {found}"
+        if found
+        else f"file '{file}', column '{column}': no such column; expected a name, or a number from 0 to "
+        f"{len(names) - 1}. Fix: correct the name ({nearest(str(column), names)}), or check 'sep' and 'header' in "
+        "'reader'"
+    )
 
 
 def dropped_rows(
@@ -246,22 +170,16 @@ def dropped_rows(
     return kept, dropped
 
 
-def _arff_head(lines: Iterable[str]) -> tuple[int, list[str]]:
-    """Lines of an ARFF file up to and including ``@data``, and the names of its columns; a ValueError without them."""
+def _arff_head(path: Path, encoding: str) -> tuple[int, list[str]]:
+    """The number of lines of an ARFF file up to and including ``@data``, and the names of its columns."""
     names: list[str] = []
-    for count, line in enumerate(lines, 1):
-        if found := _ATTRIBUTE.match(line):
-            names.append(next(name for name in found.groups() if name is not None))
-        elif _DATA.match(line):
-            if not names:
-                raise ValueError("no line with @attribute before @data")
-            return count, names
-    raise ValueError("no line with @data")
-
-
-def _lookalike(cell: str) -> tuple[str, str]:
-    """Describe a cell that is not a number, and say what to do; both are empty if it looks like nothing known."""
-    for pattern, look, fix in _LOOKALIKES:
-        if found := re.fullmatch(pattern, cell.strip()):
-            return look.format(*found.groups()), fix.format(*found.groups())
-    return "", ""
+    with path.open(encoding=encoding, errors="replace", newline="") as lines:
+        for count, line in enumerate(lines, 1):
+            if found := _ATTRIBUTE.match(line):
+                names.append(next(name for name in found.groups() if name is not None))
+            elif names and _DATA.match(line):
+                return count, names
+    raise DatasetError(
+        f"file '{path.name}': the file is no ARFF; found no line with @attribute before one with @data. Fix: check "
+        "'format' in 'reader'"
+    )

@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from fairclust.messages import UserError
 from fairclust.outputs import atomic_write
 
 _HEADER = b"fairclust cell 2\n"
@@ -33,7 +34,7 @@ _LENGTH = struct.Struct("<Q")
 _DIGEST = 16
 
 
-class DamagedFile(ValueError):
+class DamagedFile(UserError):
     """A file of the results does not match its digests; the message names the file."""
 
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_va
 
 from fairclust.datasets.spec import Catalogue, DatasetSpec, Name
 from fairclust.looks import Colour, Mark
-from fairclust.messages import nearest, shortened
+from fairclust.messages import UserError, nearest, shortened
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, Strict, _check_unique
 from fairclust.pipeline.papers import Papers
@@ -23,7 +23,7 @@ SECTIONS = ("sources", "datasets", "methods", "papers")
 BESIDE_THE_FIT_MB = 500
 
 
-class ConfigError(ValueError):
+class ConfigError(UserError):
     """The configuration cannot be used; every line of the message names a key and what to do."""
 
 

@@ -10,8 +10,8 @@ from typing import Literal
 import pandas as pd
 
 from fairclust.messages import shortened
-from fairclust.tables.text import TableError, number_pattern
-from fairclust.tables.values import is_nested
+from fairclust.tables.text import TableError
+from fairclust.tables.values import factor, is_nested, to_numbers
 
 Role = Literal["number", "category", "identifier", "left out"]
 
@@ -87,15 +87,15 @@ def _column(
 
 
 def _text_column(text: pd.Series, name: str, asked: bool, thousands: str | None, decimal: str) -> Column:
-    numeric = is_number(text, thousands, decimal)
+    found = numbers(text, thousands, decimal)
+    numeric = found.notna()
     if numeric.all():
-        identifies = None if asked else _identifies(to_number(text, thousands, decimal), name)
+        identifies = None if asked else _identifies(found, name)
         if identifies:
             return Column(name, "identifier", identifies)
-        example = text[text.str.contains(_separator(thousands, decimal), regex=False)].iloc[:1]
-        read = to_number(example, thousands, decimal)
-        note = f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:.15g}" if len(read) else ""
-        return Column(name, "number", note)
+        signed = text.str.contains(thousands or _thousands(decimal), regex=False)
+        example = "" if not signed.any() else shortened(repr(text[signed].iloc[0]))
+        return Column(name, "number", example and f"{example} is read as {found[signed].iloc[0]:.15g}")
     distinct = text.nunique()
     signs = _other_signs(text[~numeric])
     if text.str.fullmatch(_DATE.pattern).mean() > _NEARLY_ALL:
@@ -127,7 +127,7 @@ def _other_signs(text: pd.Series) -> str:
         ("--thousands ' '", " ", "."),
         ("--decimal .", ",", "."),
     ):
-        if is_number(text, thousands, decimal).mean() > _NEARLY_ALL:
+        if numbers(text, thousands, decimal).notna().mean() > _NEARLY_ALL:
             example = shortened(repr(text.iloc[0]))
             return f"; it seems to hold numbers, such as {example}, which {option} would read"
     return ""
@@ -158,28 +158,13 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     return None
 
 
-def is_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
-    """Which cells of text are numbers, with or without separators of thousands."""
-    return text.str.fullmatch(number_pattern(_separator(thousands, decimal), decimal))
-
-
-def to_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
-    """The numbers in cells for which `is_number` is true."""
-    plain = text.str.replace(_separator(thousands, decimal), "", regex=False)
-    return pd.to_numeric(plain.str.replace(decimal, ".", regex=False))
-
-
 def numbers(cells: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
     """The cells of a column as floats; NaN for those that are no numbers."""
     if pd.api.types.is_numeric_dtype(cells):
         return cells.astype(float)
-    text = cells.dropna().astype(str).str.strip()
-    return (
-        to_number(text[is_number(text, thousands, decimal)], thousands, decimal)
-        .astype(float)
-        .reindex(cells.index)
-    )
+    found = to_numbers(factor(cells), decimal, thousands or _thousands(decimal))
+    return pd.Series(found, cells.index, name=cells.name)
 
 
-def _separator(thousands: str | None, decimal: str) -> str:
-    return thousands or ("." if decimal == "," else ",")
+def _thousands(decimal: str) -> str:
+    return "." if decimal == "," else ","

@@ -216,24 +216,19 @@ def as_numbers(frame: pd.DataFrame, thousands: str | None, decimal: str) -> pd.D
 
 
 def _as_number(column: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
-    numbers = _converted(column, thousands, decimal)
-    large = ~(numbers.abs() < _TOO_LARGE) & numbers.notna()
-    if large.any():
-        row = large.idxmax()
-        raise TableError(
-            f"column {column.name!r} has {column[row]} in data row {row + 1:,}, which is too large a number to compute "
-            "with. Fix: correct it, or --exclude the column"
-        )
-    return numbers
-
-
-def _converted(column: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
     found = numbers(column, thousands, decimal)
     strange = column[found.isna() & column.notna()].astype(str).str.strip()
     if len(strange):
         raise TableError(
             f"column {column.name!r} has {len(strange):,} cells that are not numbers, the first is "
             f"{shortened(repr(strange.iloc[0]))} in data row {strange.index[0] + 1:,}"
+        )
+    large = found.abs() >= _TOO_LARGE
+    if large.any():
+        row = large.idxmax()
+        raise TableError(
+            f"column {column.name!r} has {found[row]} in data row {row + 1:,}, which is too large a number to compute "
+            "with. Fix: correct it, or --exclude the column"
         )
     return found
 

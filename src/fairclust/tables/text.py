@@ -15,6 +15,7 @@ import sys
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +24,7 @@ from typing import IO, Any, NamedTuple
 import pandas as pd
 
 from fairclust.group_encoding import one_spelling
-from fairclust.messages import shortened
+from fairclust.messages import UserError, shortened
 
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # The first bytes of compressed data, for standard input, which has no name.
@@ -49,7 +50,7 @@ _NEARLY_ALL = 0.95
 _LEADING_ZERO = re.compile(r"0\d+")
 
 
-class TableError(ValueError):
+class TableError(UserError):
     """A table cannot be used; the message names the file, column or cell and says what to do."""
 
 
@@ -315,19 +316,21 @@ def open_file(path: Path) -> IO[Any]:
     return _OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[operator]
 
 
-def number_pattern(thousands: str | None, decimal: str) -> str:
+@cache
+def number_pattern(thousands: str | None, decimal: str) -> re.Pattern[str]:
     """The pattern of a number, also of one with `thousands` between groups of three digits if that is given."""
     point = re.escape(decimal)
     plain = rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
-    if thousands is None:
-        return plain
-    return rf"(?:[+-]?[0-9]{{1,3}}({re.escape(thousands)}[0-9]{{3}})+({point}[0-9]*)?)|(?:{plain})"
+    if thousands is not None:
+        groups = rf"[+-]?[0-9]{{1,3}}({re.escape(thousands)}[0-9]{{3}})+({point}[0-9]*)?"
+        plain = f"(?:{groups})|(?:{plain})"
+    return re.compile(plain)
 
 
 def as_number(cell: str, decimal: str = ".", thousands: str | None = None) -> float | None:
     """The finite number that a cell is; None if it is none."""
     cell = cell.strip()
-    if not re.fullmatch(number_pattern(thousands, decimal), cell):
+    if not number_pattern(thousands, decimal).fullmatch(cell):
         return None
     number = float(cell.replace(thousands or "", "").replace(decimal, "."))
     return number if math.isfinite(number) else None
@@ -353,7 +356,7 @@ def _decimal_signs(cells: list[str]) -> dict[str, str]:
     signed = [cell for cell in filled if "," in cell or "." in cell]
     found = {}
     for sign, other in ((",", "."), (".", ",")):
-        numbers = [cell for cell in filled if re.fullmatch(number_pattern(other, sign), cell)]
+        numbers = [cell for cell in filled if number_pattern(other, sign).fullmatch(cell)]
         if len(numbers) > _NEARLY_ALL * len(filled):
             # No number begins with a zero before the thousands.
             found[sign] = next(
@@ -361,10 +364,7 @@ def _decimal_signs(cells: list[str]) -> dict[str, str]:
                     cell
                     for cell in numbers
                     if sign in cell
-                    and (
-                        cell.lstrip("+-").startswith("0")
-                        or not re.fullmatch(number_pattern(sign, other), cell)
-                    )
+                    and (cell.lstrip("+-").startswith("0") or not number_pattern(sign, other).fullmatch(cell))
                 ),
                 "",
             )

@@ -72,6 +72,12 @@ def factor(cells: pd.Series) -> Values:
     return Values(np.append(places, -1)[codes], np.asarray(names, dtype=object))
 
 
+def to_numbers(values: Values, decimal: str = ".", thousands: str | None = None) -> np.ndarray:
+    """The finite numbers that the cells of a column are; NaN for the others."""
+    found = [as_number(text, decimal, thousands) for text in values.words]
+    return np.array([*found, None], dtype=float)[values.entries]
+
+
 def is_nested(cells: pd.Series) -> bool:
     """Whether a cell holds a list or a record."""
     return cells.dtype == object and any(isinstance(cell, (list, tuple, dict, np.ndarray)) for cell in cells)
