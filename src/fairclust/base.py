@@ -65,6 +65,7 @@ SHARED: dict[str, list[Any]] = {
     "n_init": COUNT,
     "max_iter": COUNT,
     "tol": NON_NEGATIVE,
+    "tolerance": [Interval(Real, 0, 1, closed="left")],
     "target": [None, dict, "array-like"],
     "relative_weights": ["boolean"],
     "match_reference": ["boolean"],

@@ -123,24 +123,3 @@ def test_no_sample_where_every_point_is_of_another_kind(monkeypatch):
     monkeypatch.setattr(fair_lp, "_DIRECT", 1)
     inside = (np.arange(16)[:, None] >> np.arange(4)) % 2 == 1
     check_against_plain(np.random.default_rng(0).random((16, 3)), inside, bounds_around(inside, 0.3))
-
-
-@pytest.mark.parametrize(
-    "lower, upper, message",
-    [
-        (
-            [0.0, 0.6],
-            [1.0, 1.0],
-            r"bounds of group 1: its share of the data is 0\.5, its bounds are \[0\.6, 1\]",
-        ),
-        (
-            [0.0, 0.0],
-            [0.4, 1.0],
-            r"bounds of group 0: its share of the data is 0\.5, its bounds are \[0, 0\.4\]",
-        ),
-        ([np.nan, 0.0], [1.0, 1.0], "bounds of group 0"),
-    ],
-)
-def test_bounds_that_cannot_be_met(lower, upper, message):
-    with pytest.raises(ValueError, match=message):
-        fair_assignment_lp(np.ones((4, 2)), [0, 1, 0, 1], lower=lower, upper=upper)

@@ -28,33 +28,28 @@ class Checkpoint:
 
     def __init__(self, path: Path | None, about: Mapping[str, Any]) -> None:
         self.path = path
-        self._digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()
+        # A version of this package that stores other fields must not read the file.
+        known = json.dumps(
+            [about, Run._fields, Step._fields, Prototypes._fields], sort_keys=True, default=str
+        )
+        self._digest = hashlib.sha256(known.encode()).hexdigest()
 
     def save(self, run: Run) -> None:
         """Write the outer steps so far to the file."""
         if self.path is None:
             return
-        step = run.last
-        text = {
-            "digest": self._digest,
-            "history": run.history,
-            "n_rises": run.n_rises,
-            "verdict": run.verdict,
-            "precise": step.labels.by.precise,
-            "numbers": [step.scale, step.objective, step.clustering, step.fairness, step.n_passes],
-            "more": dict(step.more),
+        labels, more = run.last.labels, dict(run.last.more)
+        content: dict[str, Any] = (
+            run._asdict() | run.last._asdict() | run.prototypes._asdict() | {"more": more}
+        )
+        content |= {"precise": labels.by.precise, "sizes": labels.sizes, "sums": labels.sums}
+        content["digest"] = self._digest
+        for name in ("last", "labels", "prototypes"):
+            del content[name]
+        arrays: dict[str, Any] = {
+            name: value for name, value in content.items() if isinstance(value, np.ndarray)
         }
-        arrays = {
-            "centers": run.prototypes.centers,
-            "counts": step.counts,
-            "offset": step.offset,
-            "sizes": step.labels.sizes,
-            "sums": step.labels.sums,
-        }
-        if step.state is not None:
-            arrays["state"] = step.state
-        if run.prototypes.means is not None:
-            arrays["means"] = run.prototypes.means
+        text = {name: value for name, value in content.items() if name not in arrays}
         # NumPy does not close its archive if the disk is full, so the archive is written as a whole.
         packed = io.BytesIO()
         np.savez(packed, text=np.array(json.dumps(text)), **arrays)
@@ -70,9 +65,9 @@ class Checkpoint:
             return None
         try:
             with self.path.open("rb") as opened, np.load(opened) as file:
-                arrays = {name: file[name] for name in file.files}
-            text = json.loads(str(arrays.pop("text")))
-            digest = text["digest"]
+                content = {name: file[name] for name in file.files}
+            content |= json.loads(str(content["text"]))
+            digest = content["digest"]
         except (
             OSError,
             ValueError,
@@ -93,26 +88,12 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another fit, with other parameters or rows: remove it, or name "
                 "another file"
             )
-        scale, objective, clustering, fairness, n_passes = text["numbers"]
-        points.measure(arrays["centers"])
-        labels = points.labels_of_map(
-            scale, arrays["offset"], text["precise"], arrays["sizes"], arrays["sums"]
-        )
-        last = Step(
-            labels,
-            arrays["counts"],
-            scale,
-            arrays["offset"],
-            objective,
-            clustering,
-            fairness,
-            n_passes,
-            arrays.get("state"),
-            text["more"],
-        )
-        history = text["history"]
-        prototypes = Prototypes(arrays["centers"], means=arrays.get("means"))
-        return Run(prototypes, last, history, len(history), text["n_rises"], text["verdict"])
+        points.measure(content["centers"])
+        map_of = (content[name] for name in ("scale", "offset", "precise", "sizes", "sums"))
+        content["labels"] = points.labels_of_map(*map_of)
+        for name, kind in ("last", Step), ("prototypes", Prototypes):
+            content[name] = kind(**{field: content[field] for field in kind._fields})
+        return Run(**{field: content[field] for field in Run._fields})
 
     def remove(self) -> None:
         """Delete the file. A fit calls this when it has ended."""

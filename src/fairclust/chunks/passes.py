@@ -48,9 +48,8 @@ class Map(NamedTuple):
     # Whether to compare clusters in double precision, as `Potentials.priced` does. `scale` is then not used.
     precise: bool
     dtype: DTypeLike  # of the distances
-    lists: Listing | None = (
-        None  # If given, rows list their cheapest clusters instead of keeping all distances
-    )
+    # If given, rows list their cheapest clusters instead of keeping all distances.
+    lists: Listing | None = None
 
 
 def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.passes import Kept, Listing, Map, close_to, hard_sums, labels_of, soft_sums, total_of
 from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import Survey
+from fairclust.kernels.assignment import of_groups
 from fairclust.kernels.listed import ListedPoints, many_short, worth_listing
 from fairclust.kernels.points import TiledPoints
 
@@ -207,28 +208,23 @@ class ChunkedPoints:
         """As `Potentials.movable`, but with a few more rows than are needed."""
         if not units.any():
             return
-        by = self._map(1.0, prices, precise=True)
-        if isinstance(self.sample, ListedPoints):
+        by, sample = self._map(1.0, prices, precise=True), self.sample
+        most = np.ceil(_MORE * units * sample.group_sizes / self.group_sizes).astype(int) + _SPARE_ROWS
+        reach = sample.reach_of(prices, sample.priced(prices)[0], np.where(units > 0, most, 0))
+        if self._listed:
             assert np.array_equal(prices, self.at)
             # A few rows too little leave a few points off the bounds, so one pass is enough.
-            in_sample = np.bincount(self.sample.layout.group, self.sample.layout.count, self.n_groups)
-            most = np.ceil(_MORE * units * in_sample / self.group_sizes).astype(int) + _SPARE_ROWS
-            rows, groups, excess, clusters = self._close(by, self.sample.reach_of(prices, most))
+            found = rows, groups, excess, clusters = self._close(by, reach)
             reduced = excess + prices[groups[:, None], clusters]
             # Ties go to the cluster with the smallest number, as in `priced`.
             cheapest = reduced == reduced.min(axis=1, keepdims=True)
             labels.see(rows, np.where(cheapest, clusters, self.n_clusters).min(axis=1))
         else:
-            rows, groups, excess = self._near(by, labels, units)
-        for j in np.flatnonzero(units):
-            mine = groups == j
-            yield int(j), rows[mine], excess[mine], clusters[mine] if self._listed else None
+            found = self._near(by, labels, units, reach)
+        yield from of_groups(units, *found)
 
-    def _near(
-        self, by: Map, labels: LazyLabels, units: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _near(self, by: Map, labels: LazyLabels, units: np.ndarray, reach: np.ndarray) -> list[np.ndarray]:
         """Rows near a boundary, with their groups and excess. Their labels are stored."""
-        reach = self._reach(by.offset, units)
         while True:
             rows, groups, excess = self._close(by, reach)
             reduced = excess + by.offset[groups]
@@ -238,7 +234,7 @@ class ChunkedPoints:
                 break
             reach = np.where(short, np.where(reach > 0, _FURTHER * reach, np.inf), reach)
         labels.see(rows, old)
-        return rows, groups, excess
+        return [rows, groups, excess]
 
     def _close(self, by: Map, reach: np.ndarray) -> list[np.ndarray]:
         """The results of `close_to` for all chunks, with rows numbered over all chunks."""
@@ -249,24 +245,6 @@ class ChunkedPoints:
             first += chunk.n_rows
         self.n_passes += 1
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
-
-    def _reach(self, prices: np.ndarray, units: np.ndarray) -> np.ndarray:
-        """Estimate from the sample the most that a needed row pays to change cluster, by group and pair of clusters."""
-        K, sample = self.n_clusters, self.sample
-        reach = np.full((self.n_groups, K, K), -np.inf)
-        labels = sample.priced(prices)[0]
-        # Units as large as the sample return all rows of the groups that have units.
-        for j, rows, excess, _ in sample.movable(prices, labels, np.where(units > 0, sample.n_samples, 0)):
-            reduced = excess + prices[j]
-            wanted = int(np.ceil(_MORE * units[j] * len(rows) / self.group_sizes[j])) + _SPARE_ROWS
-            for k in range(K):
-                inside = reduced[labels[rows] == k]
-                if len(inside) <= wanted:
-                    reach[j, k] = np.inf
-                else:
-                    regret = inside - inside[:, [k]]
-                    reach[j, k] = np.partition(regret, wanted - 1, axis=0)[wanted - 1]
-        return reach
 
     def written(self, labels: LazyLabels) -> Iterator[np.ndarray]:
         """Yield the final labels, moved rows included, chunk by chunk."""

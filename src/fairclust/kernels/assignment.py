@@ -96,10 +96,10 @@ def _sum(values, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _squared_distances(lo, hi, points, centers, root, count, a, row_min, total):  # type: ignore[no-untyped-def]
+def _squared_distances(lo, hi, points, centers, root, layout, a, row_min, total):  # type: ignore[no-untyped-def]
     n_clusters = len(centers)
     for t in range(lo, hi):
-        n = padded(count[t])
+        n = padded(layout.count[t])
         low = row_min[t]
         for k in range(n_clusters):
             row = a[t, k]
@@ -117,17 +117,17 @@ def _squared_distances(lo, hi, points, centers, root, count, a, row_min, total):
             row = a[t, k]
             for i in range(n):
                 row[i] -= low[i]
-        total[t] = _sum(low, count[t])
+        total[t] = _sum(low, layout.count[t])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _squared_by_products(lo, hi, points, centers, norms, count, a, row_min, total, squares):  # type: ignore[no-untyped-def]
+def _squared_by_products(lo, hi, points, centers, norms, layout, a, row_min, total, squares):  # type: ignore[no-untyped-def]
     """As `_squared_distances` by ``|x|^2 - 2 c'x + |c|^2``; `squares` gets the sum of ``|x|^2`` over each tile."""
     n_clusters, n_features = centers.shape
     zero, two = a.dtype.type(0), a.dtype.type(2)
     own = np.empty(TILE, a.dtype)
     for t in range(lo, hi):
-        n = padded(count[t])
+        n = padded(layout.count[t])
         low = row_min[t]
         np.dot(centers, points[t], a[t])
         for i in range(n):
@@ -153,12 +153,12 @@ def _squared_by_products(lo, hi, points, centers, norms, count, a, row_min, tota
                 row[i] -= low[i]
         for i in range(n):
             low[i] = larger(low[i] + own[i], zero)
-        total[t] = _sum(low, count[t])
-        squares[t] = _sum(own, count[t])
+        total[t] = _sum(low, layout.count[t])
+        squares[t] = _sum(own, layout.count[t])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _nearest(lo, hi, points, centers, start, count, order, labels, sizes, sums, cost):  # type: ignore[no-untyped-def]
+def _nearest(lo, hi, points, centers, layout, labels, sizes, sums, cost):  # type: ignore[no-untyped-def]
     """Labels of the nearest centres, with the sizes, sums and costs of each tile, in one pass and without a table."""
     n_clusters, n_features = centers.shape
     row = np.empty(TILE, points.dtype)
@@ -166,7 +166,7 @@ def _nearest(lo, hi, points, centers, start, count, order, labels, sizes, sums, 
     arg = np.empty(TILE, np.int32)
     none = np.int32(0)
     for t in range(lo, hi):
-        n = padded(count[t])
+        n = padded(layout.count[t])
         for k in range(n_clusters):
             _squares(points[t], centers[k], n, row)
             narrow = np.int32(k)
@@ -181,9 +181,9 @@ def _nearest(lo, hi, points, centers, start, count, order, labels, sizes, sums, 
         sizes[t] = 0.0
         sums[t] = 0.0
         paid = 0.0
-        for i in range(count[t]):
+        for i in range(layout.count[t]):
             k = arg[i]
-            labels[order[start[t] + i]] = k
+            labels[layout.order[layout.start[t] + i]] = k
             sizes[t, k] += 1.0
             paid += best[i]
             for f in range(n_features):
@@ -191,57 +191,58 @@ def _nearest(lo, hi, points, centers, start, count, order, labels, sizes, sums, 
         cost[t] = paid
 
 
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def _two_least(a, off, n, low, second, arg):  # type: ignore[no-untyped-def]
+    """The least and the second least ``a + off`` of each point of a tile; `arg` gets the cluster of the least if given.
+
+    There are at least two clusters.
+    """
+    none = np.int32(0)
+    for i in range(n):
+        one, other = a[0, i] + off[0], a[1, i] + off[1]
+        low[i], second[i] = smaller(one, other), larger(one, other)
+        if arg is not None:
+            arg[i] = np.int32(other < one)
+    for k in range(2, a.shape[0]):
+        row, narrow, price = a[k], np.int32(k), off[k]
+        for i in range(n):
+            value = row[i] + price
+            if arg is not None:
+                arg[i] = larger_int(arg[i], where_less(value, low[i], narrow, none))
+            second[i] = smaller(second[i], larger(low[i], value))
+            low[i] = smaller(low[i], value)
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _gaps(lo, hi, a, count, every, total, some):  # type: ignore[no-untyped-def]
+def _gaps(lo, hi, a, layout, every, total, some):  # type: ignore[no-untyped-def]
     """Sum over each tile of the second smallest minus the smallest potential, and these gaps of some of the tiles."""
-    low = np.empty(TILE, a.dtype)
-    second = np.empty(TILE, a.dtype)
+    low, second = np.empty(TILE, a.dtype), np.empty(TILE, a.dtype)
+    nothing = np.zeros(a.shape[1], a.dtype)
     for t in range(lo, hi):
-        n = padded(count[t])
-        for i in range(n):
-            low[i] = smaller(a[t, 0, i], a[t, 1, i])
-            second[i] = larger(a[t, 0, i], a[t, 1, i])
-        for k in range(2, a.shape[1]):
-            row = a[t, k]
-            for i in range(n):
-                second[i] = smaller(second[i], larger(low[i], row[i]))
-                low[i] = smaller(low[i], row[i])
-        for i in range(n):
+        count = layout.count[t]
+        _two_least(a[t], nothing, padded(count), low, second, None)
+        for i in range(padded(count)):
             second[i] -= low[i]
-        total[t] = _sum(second, count[t])
+        total[t] = _sum(second, count)
         if t % every == 0:
             # Not `some[t // every] = second`: Numba would compile for two seconds what reports unequal shapes.
             kept = some[t // every]
-            for i in range(count[t]):
+            for i in range(count):
                 kept[i] = second[i]
-            for i in range(count[t], TILE):
+            for i in range(count, TILE):
                 kept[i] = np.nan
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _losses(lo, hi, a, row_min, offset, group, count, weight, paid, lost):  # type: ignore[no-untyped-def]
+def _losses(lo, hi, a, row_min, offset, layout, weight, paid, lost):  # type: ignore[no-untyped-def]
     """Potentials of the points of each cluster, and how much dearer their second cheapest clusters are, by tile."""
-    low = np.empty(TILE, a.dtype)
-    second = np.empty(TILE, a.dtype)
-    arg = np.empty(TILE, np.int32)
-    none = np.int32(0)
+    low, second, arg = np.empty(TILE, a.dtype), np.empty(TILE, a.dtype), np.empty(TILE, np.int32)
     for t in range(lo, hi):
-        n = padded(count[t])
-        off = offset[group[t]]
-        for i in range(n):
-            one, other = a[t, 0, i] + off[0], a[t, 1, i] + off[1]
-            low[i], second[i] = smaller(one, other), larger(one, other)
-            arg[i] = np.int32(other < one)
-        for k in range(2, a.shape[1]):
-            row, narrow, price = a[t, k], np.int32(k), off[k]
-            for i in range(n):
-                value = row[i] + price
-                arg[i] = larger_int(arg[i], where_less(value, low[i], narrow, none))
-                second[i] = smaller(second[i], larger(low[i], value))
-                low[i] = smaller(low[i], value)
+        count = layout.count[t]
+        _two_least(a[t], offset[layout.group[t]], padded(count), low, second, arg)
         paid[t] = 0.0
         lost[t] = 0.0
-        for i in range(count[t]):
+        for i in range(count):
             each = 1.0 if weight is None else np.float64(weight[t, i])
             paid[t, arg[i]] += each * np.float64(row_min[t, i] + a[t, arg[i], i])
             lost[t, arg[i]] += each * np.float64(second[i] - low[i])
@@ -359,7 +360,7 @@ def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _soft(lo, hi, a, scale, offset, group, count, edges, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
+def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
     """Sums over the softmax rows of every tile, each row times its weight, unless `weight` is None.
 
     The tiles from ``edges[b]`` to ``edges[b + 1]`` are of one group and have the b-th products. Numba compiles one
@@ -384,8 +385,8 @@ def _soft(lo, hi, a, scale, offset, group, count, edges, weight, mass, potential
     for t in range(edges[lo], edges[hi]):
         if t == edges[bundle + 1]:
             bundle += 1
-        n, width = count[t], padded(count[t])
-        g = group[t]
+        n, width = layout.count[t], padded(layout.count[t])
+        g = layout.group[t]
         for k in range(n_clusters):
             row = a[t, k]
             z = s[k]
@@ -466,7 +467,7 @@ def _soft(lo, hi, a, scale, offset, group, count, edges, weight, mass, potential
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, potential, least):  # type: ignore[no-untyped-def]
+def _argmin(lo, hi, a, scale, offset, layout, labels, mass, potential, least):  # type: ignore[no-untyped-def]
     """Labels, counts and costs of every tile in the precision of `scale` and `offset`, and the sum of the minima.
 
     Numba compiles one version for each precision, and one without the sums of minima, for `least=None`.
@@ -477,8 +478,8 @@ def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, 
     arg = np.empty(TILE, np.int32)
     none = np.int32(0)
     for t in range(lo, hi):
-        n = padded(count[t])
-        g = group[t]
+        n = padded(layout.count[t])
+        g = layout.group[t]
         for k in range(n_clusters):
             row = a[t, k]
             off = offset[g, k]
@@ -494,9 +495,9 @@ def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, 
                     best[i] = smaller(best[i], v)
         mass[t] = 0.0
         paid = reduced = 0.0
-        for i in range(count[t]):
+        for i in range(layout.count[t]):
             k = arg[i]
-            labels[order[start[t] + i]] = k
+            labels[layout.order[layout.start[t] + i]] = k
             mass[t, k] += 1.0
             paid += np.float64(a[t, k, i])
             if least is not None:
@@ -507,44 +508,53 @@ def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, 
 
 
 @njit(cache=True, nogil=True)
-def _mark_movable(a, prices, own, most, chosen):  # type: ignore[no-untyped-def]
-    """Mark the points of one group that change at the least cost from some cluster to some other, `most` for each pair.
-
-    With equal costs there may be more.
-    """
+def _reach(a, prices, layout, labels, most, reach):  # type: ignore[no-untyped-def]
+    """See `Potentials.reach_of`; `reach` is filled with infinity where `most` is positive."""
     n_clusters = a.shape[1]
-    inside, paid, regret = np.empty(len(own), np.int64), np.empty(len(own)), np.empty(len(own))
-    for k in range(n_clusters):
-        n = 0
-        for p in range(len(own)):
-            if own[p] == k:
-                inside[n] = p
-                paid[n] = np.float64(a[p // TILE, k, p % TILE]) + prices[k]
-                n += 1
-        for other in range(n_clusters):
-            if other == k:
-                continue
-            least = np.inf
-            for i in range(n):
-                p = inside[i]
-                regret[i] = np.float64(a[p // TILE, other, p % TILE]) + prices[other] - paid[i]
-            if n > most:
-                least = np.partition(regret[:n], most - 1)[most - 1]
-            for i in range(n):
-                if regret[i] <= least:
-                    chosen[inside[i]] = True
+    tile, slot = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
+    paid, regret = np.empty(len(labels)), np.empty(len(labels))
+    for j in np.flatnonzero(most):
+        for k in range(n_clusters):
+            n = 0
+            for t in range(len(layout.group)):
+                for i in range(layout.count[t] if layout.group[t] == j else 0):
+                    if labels[layout.order[layout.start[t] + i]] == k:
+                        tile[n], slot[n] = t, i
+                        paid[n] = np.float64(a[t, k, i]) + prices[j, k]
+                        n += 1
+            for other in range(n_clusters if n > most[j] else 0):
+                if other != k:
+                    for i in range(n):
+                        regret[i] = np.float64(a[tile[i], other, slot[i]]) + prices[j, other] - paid[i]
+                    reach[j, k, other] = np.partition(regret[:n], most[j] - 1)[most[j] - 1]
 
 
 @njit(cache=True, nogil=True)
-def _set_costs(lo, hi, costs, start, count, a, row_min):  # type: ignore[no-untyped-def]
+def _close(a, prices, layout, labels, reach, chosen):  # type: ignore[no-untyped-def]
+    """Mark the places of points that pay at most `reach[group, label, other]` to change to some other cluster."""
+    for t in range(len(layout.group)):
+        j = layout.group[t]
+        for i in range(layout.count[t]):
+            place = layout.start[t] + i
+            k = labels[layout.order[place]]
+            own = np.float64(a[t, k, i]) + prices[j, k]
+            for other in range(a.shape[1]):
+                if other != k and np.float64(a[t, other, i]) + prices[j, other] - own <= reach[j, k, other]:
+                    chosen[place] = True
+                    break
+
+
+@njit(cache=True, nogil=True)
+def _set_costs(lo, hi, costs, first, layout, a, row_min):  # type: ignore[no-untyped-def]
+    """Fill in the potentials of tiles from the costs of their points, of which the first has the place `first`."""
     n_clusters = a.shape[1]
     for t in range(lo, hi):
         for i in range(TILE):
             row_min[t, i] = 0.0
             for k in range(n_clusters):
                 a[t, k, i] = 0.0
-        for i in range(count[t]):
-            p = start[t] + i
+        for i in range(layout.count[t]):
+            p = layout.start[t] - first + i
             low = np.float64(costs[p, 0])
             for k in range(1, n_clusters):
                 low = min(low, np.float64(costs[p, k]))
@@ -635,8 +645,9 @@ class Potentials:
         self.weight[self._tile, self._slot] = weights[layout.order]
 
     @property
-    def lists(self) -> None:
-        """Points have no lists here, see `fairclust.solvers.points.Points`."""
+    def lists(self) -> Any:
+        """None, because points have no lists here, see `fairclust.solvers.points.Points`."""
+        return None
 
     @property
     def entries(self) -> int:
@@ -668,10 +679,10 @@ class Potentials:
 
         The shift of the points has been subtracted from the centres.
         """
-        n_tiles, count = self.layout.n_tiles, self.layout.count
+        n_tiles = self.layout.n_tiles
         total, squares = np.empty(n_tiles), np.empty(n_tiles)
         centers = np.ascontiguousarray(centers, self.a.dtype)
-        place = count, self.a, self.row_min, total
+        place = self.layout, self.a, self.row_min, total
         accurate = False
         if squared and by_products(*centers.shape):
             norms = (centers**2).sum(axis=1)
@@ -691,19 +702,11 @@ class Potentials:
         """
         layout = self.layout
         for tiles in blocks(layout.n_tiles, _BLOCK_ROWS // TILE):
-            start, count = layout.start[tiles], layout.count[tiles]
-            first, last = start[0], start[-1] + count[-1]
+            of_part = layout.part(tiles)
+            first, last = of_part.start[0], of_part.start[-1] + of_part.count[-1]
             part = np.asarray(costs[layout.order[first:last]])
-            run_over_tiles(
-                _set_costs,
-                len(start),
-                part.size,
-                part,
-                start - first,
-                count,
-                self.a[tiles],
-                self.row_min[tiles],
-            )
+            out = self.a[tiles], self.row_min[tiles]
+            run_over_tiles(_set_costs, of_part.n_tiles, part.size, part, first, of_part, *out)
         if self.weights is None:
             self.row_min_sum = float(self.row_min.sum(dtype=np.float64))
         else:
@@ -719,23 +722,39 @@ class Potentials:
 
     def movable(
         self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, None]]:
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
         """Yield, group by group, the points among which the cheapest changes of labels are found.
 
         `units`, shape (n_groups,), bounds how many points of each group move from any one cluster to any other. Each
         item is a group with positive `units`, its points as positions in `labels`, ``a[p, k] - min_k a[p, k]`` of
-        these, and None, which says that their columns are all clusters.
+        these, and the clusters of their columns, or None if these are all clusters.
         """
-        layout = self.layout
-        for j in np.flatnonzero(units):
-            tiles = np.flatnonzero(layout.group == j)
-            first, last = layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]]
-            members = layout.order[first:last]
-            chosen = np.zeros(len(members), dtype=bool)
-            _mark_movable(self.a[tiles[0] : tiles[-1] + 1], prices[j], labels[members], units[j], chosen)
-            found = np.flatnonzero(chosen)
-            excess = self.a[tiles[0] + found // TILE, :, found % TILE].astype(np.float64)
-            yield int(j), members[found], excess, None
+        return of_groups(units, *self.close(prices, labels, self.reach_of(prices, labels, units)))
+
+    def reach_of(self, prices: np.ndarray, labels: np.ndarray, most: np.ndarray) -> np.ndarray:
+        """What `close` needs to find the `most` points of each group that change at the least cost.
+
+        The shape is (n_groups, n_clusters, n_clusters), for each change from a cluster to another. Where there are
+        fewer points it is infinite, and minus infinity for groups of which no points are needed.
+        """
+        n_clusters = self.n_clusters
+        reach = np.full((self.n_groups, n_clusters, n_clusters), np.inf)
+        reach[most == 0] = -np.inf
+        _reach(self.a, prices, self.layout, labels, most, reach)
+        return reach
+
+    def close(self, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The points whose reduced costs in two clusters are (nearly) equal, their groups, and their potentials.
+
+        `labels` are those of `priced` at these prices. ``reach[g, k, l]`` is the most that a point of group g may pay
+        to change from k to l. A point is returned if it can change to some cluster at that cost.
+        """
+        layout, chosen = self.layout, np.zeros(self.n_samples, bool)
+        _close(self.a, prices, layout, labels, reach, chosen)
+        place = np.flatnonzero(chosen)
+        tile = np.searchsorted(layout.start, place, side="right") - 1
+        excess = self.a[tile, :, place - layout.start[tile]].astype(np.float64)
+        return layout.order[place], layout.group[tile], excess
 
     def mean_gap(self) -> float:
         """Mean over points of the second smallest minus the smallest potential, which is the scale of temperatures.
@@ -751,7 +770,7 @@ class Potentials:
         every = -(-layout.n_tiles // _MEDIAN_TILES)
         counts = layout.count[::every]
         some = np.empty((len(counts), TILE), self.a.dtype)
-        run_over_tiles(_gaps, layout.n_tiles, self.entries, self.a, layout.count, every, total, some)
+        run_over_tiles(_gaps, layout.n_tiles, self.entries, self.a, layout, every, total, some)
         mean = float(total.sum()) / self.n_samples
         # If more than half of the gaps are large enough, so is their median, and it need not be computed.
         if 2 * np.count_nonzero(some >= mean / _MOST_MEDIANS) > counts.sum() + 1:
@@ -767,8 +786,8 @@ class Potentials:
         layout, shape = self.layout, (self.layout.n_tiles, self.n_clusters)
         paid, lost = np.empty(shape), np.empty(shape)
         offset = (prices - prices.min(axis=1, keepdims=True)).astype(self.a.dtype)
-        place = offset, layout.group, layout.count, self.weight
-        run_over_tiles(_losses, layout.n_tiles, self.entries, self.a, self.row_min, *place, paid, lost)
+        table = self.a, self.row_min, offset, layout, self.weight
+        run_over_tiles(_losses, layout.n_tiles, self.entries, *table, paid, lost)
         return paid.sum(axis=0), lost.sum(axis=0)
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -806,29 +825,23 @@ class Potentials:
         products = np.empty((most if len(moments) else 0, n_clusters, n_clusters), dtype)
         for bundles in blocks(len(edges) - 1, max(1, most)):
             tiles = slice(edges[bundles.start], edges[bundles.stop])
-            group = layout.group[tiles]
-            run_over_tiles(
-                _soft,
-                bundles.stop - bundles.start,
-                len(group) * n_clusters * TILE,
-                self.a[tiles],
-                dtype.type(scale),
-                shifted,
-                group,
-                layout.count[tiles],
-                edges[bundles.start : bundles.stop + 1] - tiles.start,
-                None if self.weight is None else self.weight[tiles],
-                mass[tiles],
-                potential[tiles],
-                logsum[tiles],
-                products,
-            )
+            a, own = self.a[tiles], edges[bundles.start : bundles.stop + 1] - tiles.start
+            weight = None if self.weight is None else self.weight[tiles]
+            out = mass[tiles], potential[tiles], logsum[tiles], products
+            map_of = dtype.type(scale), shifted
+            run_over_tiles(_soft, len(own) - 1, a.size, a, *map_of, layout.part(tiles), own, weight, *out)
             if len(moments):
                 first = edges[bundles]
                 add_by_group(products[: len(first)], layout.group[first], moments)
+        return self._summed(scale, base, mass, potential, logsum)
+
+    def _summed(
+        self, scale: float, base: np.ndarray, mass: np.ndarray, potential: np.ndarray, logsum: np.ndarray
+    ) -> tuple[np.ndarray, float, float]:
+        """`soft` from the sums over each tile, which are without the least potentials and the groups' `base`."""
         taken_out = scale * self.row_min_sum + float(self.group_sizes @ base[:, 0])
         return (
-            sum_by_group(mass, layout, self.n_groups),
+            sum_by_group(mass, self.layout, self.n_groups),
             float(potential.sum()) + self.row_min_sum,
             float(logsum.sum()) - taken_out,
         )
@@ -861,22 +874,8 @@ class Potentials:
         labels = np.empty(len(layout.order), np.int32)
         mass = np.empty((layout.n_tiles, self.n_clusters))
         potential = np.empty(layout.n_tiles)
-        run_over_tiles(
-            _argmin,
-            layout.n_tiles,
-            self.entries,
-            self.a,
-            scale,
-            offset,
-            layout.group,
-            layout.start,
-            layout.count,
-            layout.order,
-            labels,
-            mass,
-            potential,
-            least,
-        )
+        out = labels, mass, potential, least
+        run_over_tiles(_argmin, layout.n_tiles, self.entries, self.a, scale, offset, layout, *out)
         if self.weights is not None:
             return labels, *self._weighed(labels, self.weights[layout.order])
         counts = sum_by_group(mass, layout, self.n_groups)
@@ -890,6 +889,19 @@ class Potentials:
         counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
         paid = self.a[self._tile, own, self._slot].astype(np.float64)
         return counts.reshape(self.n_groups, self.n_clusters), float(paid @ weights) + self.row_min_sum
+
+
+def of_groups(
+    units: np.ndarray,
+    points: np.ndarray,
+    groups: np.ndarray,
+    excess: np.ndarray,
+    clusters: np.ndarray | None = None,
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
+    """The points of each group with positive `units`, as `Potentials.movable` yields them."""
+    for j in np.flatnonzero(units):
+        own = groups == j
+        yield int(j), points[own], excess[own], None if clusters is None else clusters[own]
 
 
 @cache
@@ -917,22 +929,10 @@ def nearest_centers(
     most = max(_LEAST_TILES, _PRODUCT_BYTES // (8 * centers.size))
     sums, of_tiles = np.zeros(centers.shape), np.empty((min(most, layout.n_tiles), n_clusters, n_features))
     for tiles in blocks(layout.n_tiles, most):
-        start = layout.start[tiles]
-        run_over_tiles(
-            _nearest,
-            len(start),
-            len(start) * n_clusters * TILE,
-            packed[tiles],
-            centers,
-            start,
-            layout.count[tiles],
-            layout.order,
-            labels,
-            sizes[tiles],
-            of_tiles,
-            cost[tiles],
-        )
-        sums += of_tiles[: len(start)].sum(axis=0)
+        part = layout.part(tiles)
+        out, entries = (labels, sizes[tiles], of_tiles, cost[tiles]), part.n_tiles * n_clusters * TILE
+        run_over_tiles(_nearest, part.n_tiles, entries, packed[tiles], centers, part, *out)
+        sums += of_tiles[: part.n_tiles].sum(axis=0)
     return labels, sum_by_group(sizes, layout, n_groups), sums, float(cost.sum())
 
 

@@ -12,6 +12,9 @@ from fairclust.kernels.assignment import Potentials, _soft
 # The published program keeps every s_pk at 1e-20 or above. Here the mass of a group in a cluster is at least this
 # fraction of the group's mass.
 _LEAST_SHARE = 1e-20
+# The iteration ends when the bound changes by less than the fraction _TOL, from the third update on, or after _MAX_ITER
+# updates, as in the published program.
+_TOL, _MAX_ITER = 1e-5, 10_000
 # If the number of points times clusters is at most this, the passes are compiled with the loop, because Python takes
 # longer than they do. The number of threads does not matter for this choice: the compiled passes add in another order
 # than NumPy, and results must not depend on threads.
@@ -29,24 +32,21 @@ class BoundSolution(NamedTuple):
     bound: float  # not finite if the iteration has diverged
 
 
-def bound_iteration(
-    points: Any, *, lam: float, lipschitz: float, target: np.ndarray, max_iter: int, tol: float
-) -> BoundSolution:
+def bound_iteration(points: Any, *, lam: float, lipschitz: float, target: np.ndarray) -> BoundSolution:
     """The paper's inner loop (equation 13) on the group-by-cluster table instead of N x K rows.
 
     After t updates, with both terms divided by L as in the published program, ``log s_pk = -(1 + t/L) a_pk - B[g(p),
-    k]`` plus a constant, B being the sum of ``(lam/L) b``. `tol` ends it by the change of the bound, from the third
-    update on.
+    k]`` plus a constant, B being the sum of ``(lam/L) b``.
     """
     shape = len(target), points.n_clusters
-    numbers = float(lam), float(lipschitz), max_iter, float(tol)
+    numbers = float(lam), float(lipschitz), _MAX_ITER, _TOL
     target = np.asarray(target, dtype=float)
     offset, b, floor, before = np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.full(2, np.inf)
     if isinstance(points, Potentials) and points.entries <= _SMALL_ENTRIES:
-        place = points.layout.group, points.layout.count, points.row_min_sum
-        mass, clustering, t = _small_loop(points.a, *place, target, *numbers, offset, b, floor, before)
+        place = points.a, points.layout, points.row_min_sum
+        mass, clustering, t = _small_loop(*place, target, *numbers, offset, b, floor, before)
     else:
-        for t in range(max_iter + 1):
+        for t in range(_MAX_ITER + 1):
             mass, clustering, logsum = points.soft(1.0 + t / lipschitz, offset)
             if _update(t, mass, clustering, logsum, target, *numbers, offset, b, floor, before):
                 break
@@ -89,7 +89,7 @@ def _update(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _small_loop(  # type: ignore[no-untyped-def]
-    a, group, count, row_min_sum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
+    a, layout, row_min_sum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
 ):
     """The updates and their passes over the points in one compiled function: mass, clustering term and their number."""
     n_tiles, n_clusters = a.shape[0], a.shape[1]
@@ -109,27 +109,14 @@ def _small_loop(  # type: ignore[no-untyped-def]
             for k in range(n_clusters):
                 shifted[j, k] = offset[j, k] - base
             for i in range(n_tiles):
-                if group[i] == j:
-                    taken_out += count[i] * base
-        _soft(
-            0,
-            n_tiles,
-            a,
-            a.dtype.type(scale),
-            shifted,
-            group,
-            count,
-            edges,
-            None,
-            per_tile,
-            potential,
-            logsums,
-            products,
-        )
+                if layout.group[i] == j:
+                    taken_out += layout.count[i] * base
+        sums = per_tile, potential, logsums, products
+        _soft(0, n_tiles, a, a.dtype.type(scale), shifted, layout, edges, None, *sums)
         mass[:] = 0.0
         for i in range(n_tiles):
             for k in range(n_clusters):
-                mass[group[i], k] += per_tile[i, k]
+                mass[layout.group[i], k] += per_tile[i, k]
         clustering = potential.sum() + row_min_sum
         logsum = logsums.sum() - taken_out
         if _update(

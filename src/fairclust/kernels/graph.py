@@ -127,10 +127,10 @@ def max_scaled_affinity(X: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _association(lo, hi, indptr, indices, weights, labels, order, start, count, within, crossing):  # type: ignore[no-untyped-def]
+def _association(lo, hi, indptr, indices, weights, labels, layout, within, crossing):  # type: ignore[no-untyped-def]
     for t in range(lo, hi):
-        for i in range(count[t]):
-            p = order[start[t] + i]
+        for i in range(layout.count[t]):
+            p = layout.order[layout.start[t] + i]
             k = labels[p]
             for e in range(indptr[p], indptr[p + 1]):
                 if labels[indices[e]] == k:
@@ -141,13 +141,13 @@ def _association(lo, hi, indptr, indices, weights, labels, order, start, count, 
 
 @njit(cache=True, nogil=True)
 def _cut_potentials(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, indices, weights, degrees, labels, z, inverse, shift, order, start, count, a, row_min
+    lo, hi, indptr, indices, weights, degrees, labels, z, inverse, shift, layout, a, row_min
 ):
     n_clusters = len(z)
     link = np.empty(n_clusters)
     for t in range(lo, hi):
-        for i in range(count[t]):
-            p = order[start[t] + i]
+        for i in range(layout.count[t]):
+            p = layout.order[layout.start[t] + i]
             d = degrees[p]
             link[:] = 0.0
             for e in range(indptr[p], indptr[p + 1]):
@@ -160,7 +160,7 @@ def _cut_potentials(  # type: ignore[no-untyped-def]
             for k in range(n_clusters):
                 a[t, k, i] = link[k] - low
             row_min[t, i] = low
-        for i in range(count[t], a.shape[2]):
+        for i in range(layout.count[t], a.shape[2]):
             row_min[t, i] = 0.0
             for k in range(n_clusters):
                 a[t, k, i] = 0.0
@@ -229,18 +229,8 @@ class AffinityGraph:
         that clusters without edges between them have a cut of exactly 0.
         """
         within, crossing = np.zeros((2, layout.n_tiles, n_clusters))
-        run_over_tiles(
-            _association,
-            layout.n_tiles,
-            self.W.nnz,
-            *self._edges(),
-            labels,
-            layout.order,
-            layout.start,
-            layout.count,
-            within,
-            crossing,
-        )
+        out = within, crossing
+        run_over_tiles(_association, layout.n_tiles, self.W.nnz, *self._edges(), labels, layout, *out)
         return within.sum(axis=0), crossing.sum(axis=0)
 
     def set_potentials(self, potentials: Potentials, labels: np.ndarray, *, shift: float = 0.0) -> None:
@@ -253,22 +243,9 @@ class AffinityGraph:
         layout = potentials.layout
         within, crossing = self.associations(labels, potentials.a.shape[1], layout)
         volume = within + crossing
-        run_over_tiles(
-            _cut_potentials,
-            layout.n_tiles,
-            self.W.nnz,
-            *self._edges(),
-            self.degrees,
-            labels,
-            within / volume**2 + shift / volume,
-            1.0 / volume,
-            shift,
-            layout.order,
-            layout.start,
-            layout.count,
-            potentials.a,
-            potentials.row_min,
-        )
+        clusters = within / volume**2 + shift / volume, 1.0 / volume, shift
+        graph, out = (*self._edges(), self.degrees, labels), (potentials.a, potentials.row_min)
+        run_over_tiles(_cut_potentials, layout.n_tiles, self.W.nnz, *graph, *clusters, layout, *out)
         real = np.arange(TILE) < layout.count[:, None]
         potentials.row_min_sum = float(potentials.row_min.sum(axis=1, where=real, dtype=np.float64).sum())
 

@@ -7,7 +7,6 @@ the time and memory that a table of all distances takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numba import njit
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
-from fairclust.kernels.assignment import _MOST_SQUARES, _libraries, cluster_moments
+from fairclust.kernels.assignment import _MOST_SQUARES, Potentials, _libraries, cluster_moments
 from fairclust.kernels.fast import FAST, exp, where_less
 from fairclust.kernels.tiles import TILE, TileLayout, make_layout, run_over_tiles, sum_by_group
 
@@ -51,7 +50,7 @@ def _square(x, c):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _cheapest(lo, hi, rows, turned, shifted, n_clusters, group, start, count, known, clusters, values, short):  # type: ignore[no-untyped-def]
+def _cheapest(lo, hi, rows, turned, shifted, n_clusters, layout, known, clusters, values, short):  # type: ignore[no-untyped-def]
     """The clusters with the least ``shifted[group, k] - rows @ turned[:, k]`` of each row, the least first.
 
     `turned` are the centres, transposed and with as many columns as `shifted`, a multiple of `_CHUNK`. If the lists are
@@ -64,10 +63,10 @@ def _cheapest(lo, hi, rows, turned, shifted, n_clusters, group, start, count, kn
     size = max(1, min(TILE, _BLOCK_BYTES // (n_columns * rows.itemsize)))
     products = np.empty((size, n_columns), rows.dtype)
     for t in range(lo, hi):
-        off = shifted[group[t]]
-        n_short = 0
-        for begin in range(start[t], start[t] + count[t], size):
-            n = min(size, start[t] + count[t] - begin)
+        off = shifted[layout.group[t]]
+        n_short, end = 0, layout.start[t] + layout.count[t]
+        for begin in range(layout.start[t], end, size):
+            n = min(size, end - begin)
             np.dot(rows[begin : begin + n], turned, products[:n])
             for i in range(n):
                 product, own, value = products[i], clusters[begin + i], values[begin + i]
@@ -107,12 +106,12 @@ def _cheapest(lo, hi, rows, turned, shifted, n_clusters, group, start, count, kn
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _squares_of_listed(lo, hi, rows, centers, start, count, clusters, values, least, total):  # type: ignore[no-untyped-def]
+def _squares_of_listed(lo, hi, rows, centers, layout, clusters, values, least, total):  # type: ignore[no-untyped-def]
     """Squared distances to the listed centres minus the least of them, the least ones, and their sum over each tile."""
     n_listed = clusters.shape[1]
     for t in range(lo, hi):
         paid = 0.0
-        for p in range(start[t], start[t] + count[t]):
+        for p in range(layout.start[t], layout.start[t] + layout.count[t]):
             row, value = rows[p], values[p]
             low = rows.dtype.type(np.inf)
             for r in range(n_listed):
@@ -126,14 +125,14 @@ def _squares_of_listed(lo, hi, rows, centers, start, count, clusters, values, le
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _soft_listed(lo, hi, values, clusters, scale, offset, group, start, count, shares, mass, cost, logsum):  # type: ignore[no-untyped-def]
+def _soft_listed(lo, hi, values, clusters, scale, offset, layout, shares, mass, cost, logsum):  # type: ignore[no-untyped-def]
     n_listed = clusters.shape[1]
     zero = values.dtype.type(0)
     for t in range(lo, hi):
-        off = offset[group[t]]
+        off = offset[layout.group[t]]
         paid = lse = 0.0
         mass[t] = 0.0
-        for p in range(start[t], start[t] + count[t]):
+        for p in range(layout.start[t], layout.start[t] + layout.count[t]):
             share, value = shares[p], values[p]
             for r in range(n_listed):
                 share[r] = -(scale * value[r]) - off[clusters[p, r]]
@@ -155,13 +154,13 @@ def _soft_listed(lo, hi, values, clusters, scale, offset, group, start, count, s
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _products_listed(shares, clusters, group, start, count, products):  # type: ignore[no-untyped-def]
+def _products_listed(shares, clusters, layout, products):  # type: ignore[no-untyped-def]
     """Add the products of the shares of each point to those of its group. It runs in one thread, in a fixed order."""
     n_listed = clusters.shape[1]
     which = np.empty(n_listed, np.int64)
-    for t in range(len(group)):
-        out = products[group[t]]
-        for p in range(start[t], start[t] + count[t]):
+    for t in range(len(layout.group)):
+        out = products[layout.group[t]]
+        for p in range(layout.start[t], layout.start[t] + layout.count[t]):
             share, own = shares[p], clusters[p]
             found = 0
             for r in range(n_listed):
@@ -173,42 +172,24 @@ def _products_listed(shares, clusters, group, start, count, products):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def _argmin_listed(lo, hi, values, clusters, prices, group, start, count, order, labels, mass, cost, least):  # type: ignore[no-untyped-def]
+def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost, least):  # type: ignore[no-untyped-def]
     """Labels, counts and costs in double precision. Ties go to the cluster with the smallest number."""
     for t in range(lo, hi):
-        off = prices[group[t]]
+        off = prices[layout.group[t]]
         mass[t] = 0.0
         paid = reduced = 0.0
-        for p in range(start[t], start[t] + count[t]):
+        for p in range(layout.start[t], layout.start[t] + layout.count[t]):
             best, at = np.inf, 0
             for r in range(clusters.shape[1]):
                 value = np.float64(values[p, r]) + off[clusters[p, r]]
                 if value < best or (value == best and clusters[p, r] < clusters[p, at]):
                     best, at = value, r
-            labels[order[p]] = clusters[p, at]
+            labels[layout.order[p]] = clusters[p, at]
             mass[t, clusters[p, at]] += 1.0
             paid += np.float64(values[p, at])
             reduced += best
         cost[t] = paid
         least[t] = reduced
-
-
-@njit(cache=True, nogil=True)
-def _losses_listed(values, clusters, least, prices, group, start, count, paid, lost):  # type: ignore[no-untyped-def]
-    """Distances of the points of each cluster, and how much dearer their second cheapest clusters are."""
-    for t in range(len(group)):
-        off = prices[group[t]]
-        for p in range(start[t], start[t] + count[t]):
-            low = second = np.inf
-            at = 0
-            for r in range(clusters.shape[1]):
-                value = np.float64(values[p, r]) + off[clusters[p, r]]
-                if value < low:
-                    low, second, at = value, low, r
-                elif value < second:
-                    second = value
-            paid[clusters[p, at]] += np.float64(least[p]) + np.float64(values[p, at])
-            lost[clusters[p, at]] += second - low
 
 
 def worth_listing(X: Any, n_groups: int, n_clusters: int) -> bool:
@@ -222,30 +203,12 @@ def many_short(n_short: int, n_samples: int) -> bool:
     return n_short > _FEW_SHORT * n_samples
 
 
-def _regrets(reduced: np.ndarray, clusters: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """How much dearer each listed cluster is than that of the label; infinite for the latter."""
-    mine = clusters == label[:, None]
-    return np.where(mine, np.inf, reduced - reduced[mine][:, None])
-
-
-def _rank_in_cluster(cost: np.ndarray, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-    """The rank of each entry among those of its cluster, by cost."""
+def _least_of_each(cost: np.ndarray, cluster: np.ndarray, most: int, out: np.ndarray) -> None:
+    """Set `out` to the largest of the `most` least costs in each cluster that has so many."""
     order = np.lexsort((cost, cluster))
-    first = np.searchsorted(cluster[order], np.arange(n_clusters))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - first[cluster[order]]
-    return rank
-
-
-def _cheapest_of_each(cost: np.ndarray, cluster: np.ndarray, n_clusters: int, most: int) -> np.ndarray:
-    """Which entries of finite cost are among the `most` that cost least in their cluster."""
-    return (_rank_in_cluster(cost, cluster, n_clusters) < most) & np.isfinite(cost)
-
-
-def _least_of_each(cost: np.ndarray, cluster: np.ndarray, rank: int, out: np.ndarray) -> None:
-    """Set `out` to the cost of this rank in each cluster that has it."""
-    found = _rank_in_cluster(cost, cluster, len(out)) == rank
-    out[cluster[found]] = cost[found]
+    ends = np.searchsorted(cluster[order], np.arange(len(out) + 1))
+    found = np.diff(ends) >= most
+    out[found] = cost[order][ends[:-1][found] + most - 1]
 
 
 def _shifted(X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike) -> np.ndarray:
@@ -257,11 +220,12 @@ def _shifted(X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeL
     return rows
 
 
-class ListedPoints:
+class ListedPoints(Potentials):
     """Points in memory, as `TiledPoints` without weights and with squared distances, for many clusters.
 
     The lists hold the clusters that were cheapest at the prices of the last pass over all clusters, which is made by
-    `hard` and `priced`. The other functions use the lists only, so `row_min_sum` is about listed clusters.
+    `hard` and `priced`. The other functions use the lists only, so `row_min_sum` is about listed clusters. `a`, shape
+    (n_samples, n_listed), has the potentials of the listed clusters, in the order of the layout.
     """
 
     is_sparse, squared, weights = False, True, None
@@ -276,12 +240,12 @@ class ListedPoints:
         shift: np.ndarray,
         n_listed: int,
     ) -> None:
-        self.X, self.layout, self.n_groups, self.n_clusters = X, layout, n_groups, n_clusters
+        self.X, self.layout, self.n_groups, self._n_clusters = X, layout, n_groups, n_clusters
         self.shift, self._rows = shift, rows
         self._squares = float(np.einsum("pf,pf->", rows, rows, dtype=np.float64))
         self._clusters = np.zeros((len(rows), min(n_listed, n_clusters)), np.int32)
-        self._values = np.empty(self._clusters.shape, rows.dtype)
-        self._least = np.empty(len(rows), rows.dtype)
+        self.a = np.empty(self._clusters.shape, rows.dtype)
+        self.row_min = np.empty(len(rows), rows.dtype)
         self._listed_for = np.zeros((n_clusters, rows.shape[1]), rows.dtype)
         self._known = self._measured = False
         self._row_min_sum = 0.0
@@ -291,6 +255,10 @@ class ListedPoints:
     @property
     def lists(self) -> ListedPoints:
         return self
+
+    @property
+    def n_clusters(self) -> int:
+        return self._n_clusters
 
     @classmethod
     def pack(
@@ -321,20 +289,7 @@ class ListedPoints:
         return ListedPoints(self.X, self.layout, self.n_groups, n_clusters, self._rows, self.shift, n_listed)
 
     @property
-    def n_samples(self) -> int:
-        return len(self._rows)
-
-    @property
-    def group_sizes(self) -> np.ndarray:
-        return np.bincount(self.layout.group, self.layout.count, self.n_groups)
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of sums of softmax rows."""
-        return 1e-14 if self._rows.dtype == np.float64 else 1e-7
-
-    @property
-    def row_min_sum(self) -> float:
+    def row_min_sum(self) -> float:  # type: ignore[override]
         self._measure()
         return self._row_min_sum
 
@@ -352,69 +307,44 @@ class ListedPoints:
 
     def _measure(self) -> None:
         """Compute the distances of the listed clusters, if the centres are new."""
-        if self._measured:
-            return
         if not self._known:
             self._list(np.zeros((self.n_groups, self.n_clusters)))
-            return
-        self._square()
+        elif not self._measured:
+            self._square()
 
     def _square(self) -> None:
         layout, total = self.layout, np.empty(self.layout.n_tiles)
+        out = self._clusters, self.a, self.row_min, total
         run_over_tiles(
-            _squares_of_listed,
-            layout.n_tiles,
-            self._values.size,
-            self._rows,
-            self._centers,
-            layout.start,
-            layout.count,
-            self._clusters,
-            self._values,
-            self._least,
-            total,
+            _squares_of_listed, layout.n_tiles, self.entries, self._rows, self._centers, layout, *out
         )
         self._row_min_sum, self._measured = float(total.sum()), True
 
     def _list(self, prices: np.ndarray) -> None:
         """List the clusters that are cheapest at these prices; count the points that had not listed the cheapest."""
-        layout, dtype = self.layout, self._rows.dtype
-        n_columns = -(-self.n_clusters // _CHUNK) * _CHUNK
+        layout, dtype, K = self.layout, self._rows.dtype, self.n_clusters
+        n_columns = -(-K // _CHUNK) * _CHUNK
         turned = np.zeros((self._rows.shape[1], n_columns), dtype)
-        turned[:, : self.n_clusters] = self._centers.T
+        turned[:, :K] = self._centers.T
         # Half of the price and of the squared length, so that the products need no factor. Columns without a cluster
         # are too dear for every list.
         shifted = np.full((self.n_groups, n_columns), np.finfo(dtype).max, dtype)
         squares = (self._centers.astype(np.float64) ** 2).sum(axis=1)
-        shifted[:, : self.n_clusters] = (squares + prices - prices.min(axis=1, keepdims=True)) / 2
+        shifted[:, :K] = (squares + prices - prices.min(axis=1, keepdims=True)) / 2
         short = np.zeros(layout.n_tiles, np.int64)
+        given, out = (self._rows, turned, shifted, K), (self._known, self._clusters, self.a, short)
         with _libraries().limit(limits=1, user_api="blas"):
-            run_over_tiles(
-                _cheapest,
-                layout.n_tiles,
-                self.n_samples * self.n_clusters,
-                self._rows,
-                turned,
-                shifted,
-                self.n_clusters,
-                layout.group,
-                layout.start,
-                layout.count,
-                self._known,
-                self._clusters,
-                self._values,
-                short,
-            )
+            run_over_tiles(_cheapest, layout.n_tiles, self.n_samples * K, *given, layout, *out)
         self._known, self.at, self.n_short = True, prices, int(short.sum())
         self._listed_for = self._centers
         # The values are half of the reduced costs without the square of the point. If all are alike, steps are free.
-        width = float(np.median(self._values[:, -1] - self._values[:, 0]))
-        self.reach = width if width > 0 and self._clusters.shape[1] < self.n_clusters else np.inf
+        width = float(np.median(self.a[:, -1] - self.a[:, 0]))
+        self.reach = width if width > 0 and self._clusters.shape[1] < K else np.inf
         self._square()
         if dtype == np.float32 and self._squares > _MOST_SQUARES * self._row_min_sum:
             # Too many digits cancel in the products, so they are computed again in double precision.
             self._rows = _shifted(self.X, layout, self.shift, np.float64)
-            self._values, self._least = self._values.astype(np.float64), self._least.astype(np.float64)
+            self.a, self.row_min = self.a.astype(np.float64), self.row_min.astype(np.float64)
             self._centers = self._exact - self.shift
             n_short = self.n_short
             self._list(prices)
@@ -438,53 +368,31 @@ class ListedPoints:
         self._measure()
         if self._clusters.shape[1] == 1:
             return 0.0
-        two = np.partition(self._values, 1, axis=1)[:, 1]
+        two = np.partition(self.a, 1, axis=1)[:, 1]
         mean, median = float(two.mean(dtype=np.float64)), float(np.median(two))
         return min(mean, 30 * median) if median > 0 else mean
 
     def mean_excess(self) -> float:
         self._measure()
-        return float(self._values.mean(dtype=np.float64))
+        return super().mean_excess()
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """As `Potentials.soft`, over the lists."""
         self._measure()
-        layout, dtype = self.layout, self._rows.dtype
-        self._shares = np.empty_like(self._values)
-        mass, potential, logsum = (
-            np.empty((layout.n_tiles, self.n_clusters)),
-            np.empty(layout.n_tiles),
-            np.empty(layout.n_tiles),
-        )
+        layout, dtype = self.layout, self.a.dtype
+        self._shares, mass = np.empty_like(self.a), np.empty((layout.n_tiles, self.n_clusters))
+        potential, logsum = np.empty((2, layout.n_tiles))
         base = offset.min(axis=1, keepdims=True)
-        run_over_tiles(
-            _soft_listed,
-            layout.n_tiles,
-            self._values.size,
-            self._values,
-            self._clusters,
-            dtype.type(scale),
-            (offset - base).astype(dtype),
-            layout.group,
-            layout.start,
-            layout.count,
-            self._shares,
-            mass,
-            potential,
-            logsum,
-        )
-        taken_out = scale * self._row_min_sum + float(self.group_sizes @ base[:, 0])
-        return (
-            sum_by_group(mass, layout, self.n_groups),
-            float(potential.sum()) + self._row_min_sum,
-            float(logsum.sum()) - taken_out,
-        )
+        map_of = self.a, self._clusters, dtype.type(scale), (offset - base).astype(dtype)
+        out = self._shares, mass, potential, logsum
+        run_over_tiles(_soft_listed, layout.n_tiles, self.entries, *map_of, layout, *out)
+        return self._summed(scale, base, mass, potential, logsum)
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
         """As `Potentials.soft_moments`, over the lists."""
-        found, layout = self.soft(scale, offset), self.layout
+        found = self.soft(scale, offset)
         products = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
-        _products_listed(self._shares, self._clusters, layout.group, layout.start, layout.count, products)
+        _products_listed(self._shares, self._clusters, self.layout, products)
         return *found, products
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -499,101 +407,65 @@ class ListedPoints:
             return labels.copy(), *sums
         self._list(prices)
         layout = self.layout
-        labels = np.empty(self.n_samples, np.int32)
-        mass, cost, least = (
-            np.empty((layout.n_tiles, self.n_clusters)),
-            np.empty(layout.n_tiles),
-            np.empty(layout.n_tiles),
-        )
-        run_over_tiles(
-            _argmin_listed,
-            layout.n_tiles,
-            self._values.size,
-            self._values,
-            self._clusters,
-            prices,
-            layout.group,
-            layout.start,
-            layout.count,
-            layout.order,
-            labels,
-            mass,
-            cost,
-            least,
-        )
+        labels, mass = np.empty(self.n_samples, np.int32), np.empty((layout.n_tiles, self.n_clusters))
+        cost, least = np.empty((2, layout.n_tiles))
+        map_of, out = (self.a, self._clusters, prices), (labels, mass, cost, least)
+        run_over_tiles(_argmin_listed, layout.n_tiles, self.entries, *map_of, layout, *out)
         counts = sum_by_group(mass, layout, self.n_groups)
         found = counts, float(cost.sum()) + self._row_min_sum, float(least.sum()) + self._row_min_sum
         self._priced = prices.tobytes(), (labels.copy(), *found)
         return labels, *found
 
-    def movable(
-        self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """As `Potentials.movable`, with the listed clusters of the points and their potentials.
+    @property
+    def _group(self) -> np.ndarray:
+        return np.repeat(self.layout.group, self.layout.count)
 
-        For each cluster, at most as many points as `units` says leave it, and at most as many enter it.
-        """
-        layout = self.layout
-        for j in np.flatnonzero(units):
-            tiles = np.flatnonzero(layout.group == j)
-            own = slice(layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]])
-            members, clusters = layout.order[own], self._clusters[own]
-            label = labels[members]
-            regret = _regrets(self._values[own] + prices[j, clusters], clusters, label)
-            chosen = _cheapest_of_each(regret.min(axis=1), label, self.n_clusters, units[j])
-            for r in range(min(_ENTERED, self._clusters.shape[1])):
-                chosen |= _cheapest_of_each(regret[:, r], clusters[:, r], self.n_clusters, units[j])
-            yield int(j), members[chosen], self._values[own][chosen].astype(np.float64), clusters[chosen]
+    def _regrets(self, prices: np.ndarray, label: np.ndarray) -> np.ndarray:
+        """How much dearer each listed cluster is than that of the label; infinite for the latter."""
+        reduced, mine = (
+            self.a + prices[self._group[:, None], self._clusters],
+            self._clusters == label[:, None],
+        )
+        return np.where(mine, np.inf, reduced - reduced[mine][:, None])
 
-    def close(
-        self, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def close(self, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, ...]:
         """Points that pay at most ``reach[group, 0, k]`` to leave cluster k, or ``reach[group, 1, k]`` to enter it.
 
         `labels` are those of `priced` at these prices. Returns the points, their groups, and the potentials and
         numbers of the listed clusters.
         """
-        group, label, clusters = self._group, labels[self.layout.order], self._clusters
-        regret = _regrets(self._values + prices[group[:, None], clusters], clusters, label)
+        order, group, clusters = self.layout.order, self._group, self._clusters
+        label = labels[order]
         within = np.maximum(reach[group, 0, label][:, None], reach[group[:, None], 1, clusters])
-        chosen = (regret <= within).any(axis=1)
-        return (
-            self.layout.order[chosen],
-            group[chosen],
-            self._values[chosen].astype(np.float64),
-            clusters[chosen],
-        )
+        chosen = (self._regrets(prices, label) <= within).any(axis=1)
+        return order[chosen], group[chosen], self.a[chosen].astype(np.float64), clusters[chosen]
 
-    @property
-    def _group(self) -> np.ndarray:
-        return np.repeat(self.layout.group, self.layout.count)
-
-    def reach_of(self, prices: np.ndarray, most: np.ndarray) -> np.ndarray:
+    def reach_of(self, prices: np.ndarray, labels: np.ndarray, most: np.ndarray) -> np.ndarray:
         """What `close` needs to find about `most` points of each group that leave each cluster, and as many that enter.
 
-        The shape is (n_groups, 2, n_clusters); where there are fewer points, it is infinite.
+        The shape is (n_groups, 2, n_clusters). Where there are fewer points it is infinite, and minus infinity for
+        groups of which no points are needed.
         """
-        labels = self.priced(prices)[0]
-        group, label, clusters = self._group, labels[self.layout.order], self._clusters
-        regret = _regrets(self._values + prices[group[:, None], clusters], clusters, label)
-        out = np.full((self.n_groups, 2, self.n_clusters), np.inf)
-        for j in range(self.n_groups):
+        group, label, entered = self._group, labels[self.layout.order], self._clusters[:, :_ENTERED]
+        regret = self._regrets(prices, label)
+        out = np.full((self.n_groups, 2, self.n_clusters), -np.inf)
+        for j in np.flatnonzero(most):
             mine = group == j
             one = regret[mine]
+            out[j] = np.inf
             _least_of_each(one.min(axis=1), label[mine], most[j], out[j, 0])
-            _least_of_each(
-                one[:, :_ENTERED].ravel(), clusters[mine][:, :_ENTERED].ravel(), most[j], out[j, 1]
-            )
+            _least_of_each(one[:, :_ENTERED].ravel(), entered[mine].ravel(), most[j], out[j, 1])
         return out
 
     def losses(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `Potentials.losses`, over the lists."""
         self._measure()
-        paid, lost = np.zeros(self.n_clusters), np.zeros(self.n_clusters)
-        layout = self.layout
-        place = layout.group, layout.start, layout.count
-        _losses_listed(self._values, self._clusters, self._least, prices, *place, paid, lost)
-        return paid, lost
+        reduced = self.a + prices[self._group[:, None], self._clusters]
+        own = reduced.argmin(axis=1)[:, None]
+        label = np.take_along_axis(self._clusters, own, axis=1)[:, 0]
+        paid = self.row_min + np.take_along_axis(self.a, own, axis=1)[:, 0].astype(np.float64)
+        low, second = np.partition(reduced, 1, axis=1)[:, :2].T
+        return np.bincount(label, paid, self.n_clusters), np.bincount(label, second - low, self.n_clusters)
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""

@@ -52,6 +52,25 @@ class Components(NamedTuple):
     tables: np.ndarray
 
 
+class _Density(NamedTuple):
+    """What the kernels read of `Components`, in the dtype of the points.
+
+    A Gaussian is ``exp(-sum (r x - r m)^2)``, r being the root of half the precision.
+    """
+
+    const: np.ndarray
+    means: np.ndarray
+    roots: np.ndarray
+    root_means: np.ndarray
+    tables: np.ndarray  # of the joint categories
+
+
+class _Rows(NamedTuple):
+    points: np.ndarray  # (n_tiles, n_numeric, TILE)
+    codes: np.ndarray  # (n_tiles, n_columns, TILE), int32: joint categories
+    counts: np.ndarray  # (n_tiles, TILE): the rows of the data that each point stands for, 0 in the padding
+
+
 class Moments(NamedTuple):
     """Sums of w, ``w (x - mean)`` and ``w (x - mean)^2`` over the points, about the components' means by default.
 
@@ -120,20 +139,21 @@ def logit_gradient(levels, shares, edges):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type: ignore[no-untyped-def]
+def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
     """Compute z[k, i] = log(pi_k f_k(x_i)) for the points of one tile, and the largest of each point in `top`.
 
     Every sweep over the tile adds several features, because loading and storing `z` takes most of a sweep's time.
     """
-    n_clusters, n_features = roots.shape
+    points, codes = rows.points[t], rows.codes[t]
+    n_clusters, n_features = density.roots.shape
     n_columns = codes.shape[0]
     for k in range(n_clusters):
         row = z[k]
-        shift = const[k]
+        shift = density.const[k]
         for i in range(TILE):
             row[i] = shift
-        r = roots[k]
-        m = root_means[k]
+        r = density.roots[k]
+        m = density.root_means[k]
         f = 0
         while f + 3 < n_features:
             x0, x1, x2, x3 = points[f], points[f + 1], points[f + 2], points[f + 3]
@@ -154,7 +174,7 @@ def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type
                 diff = rf * x[i] - mf
                 row[i] -= diff * diff
             f += 1
-        table = tables[k]
+        table = density.tables[k]
         c = 0
         while c + 1 < n_columns:
             code = codes[c]
@@ -176,14 +196,13 @@ def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _responsibilities(  # type: ignore[no-untyped-def]
-    points, codes, counts, n, const, roots, root_means, tables, sharpness, with_logsum, psi, top, total, mass
-):
+def _responsibilities(rows, t, n, density, sharpness, with_logsum, psi, top, total, mass):  # type: ignore[no-untyped-def]
     """Compute softmax(sharpness * z) of one tile in `psi` and its sums in `mass`. Returns the sum of logsumexp(z)."""
     n_clusters = psi.shape[0]
     one = psi.dtype.type(1)
     zero = psi.dtype.type(0)
-    _log_joint(points, codes, const, roots, root_means, tables, psi, top)
+    counts = rows.counts[t]
+    _log_joint(rows, t, density, psi, top)
     for i in range(TILE):
         total[i] = zero
     for k in range(n_clusters):
@@ -210,39 +229,35 @@ def _responsibilities(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _table(  # type: ignore[no-untyped-def]
-    lo, hi, points, codes, counts, count, const, means, roots, root_means, tables, sharpness,
-    with_logsum, kept, mass, logsum, with_hard, hard,
-):  # fmt: skip
-    scratch = np.empty((len(const), TILE), points.dtype)
-    top = np.empty(TILE, points.dtype)
-    total = np.empty(TILE, points.dtype)
-    zero = points.dtype.type(0)
+def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, logsum, with_hard, hard):  # type: ignore[no-untyped-def]
+    real = rows.points.dtype
+    scratch = np.empty((len(density.const), TILE), real)
+    top, total = np.empty(TILE, real), np.empty(TILE, real)
+    zero = real.type(0)
     for t in range(lo, hi):
         psi = kept[t] if len(kept) > 0 else scratch
         logsum[t] = _responsibilities(
-            points[t], codes[t], counts[t], count[t], const, roots, root_means, tables, sharpness,
-            with_logsum, psi, top, total, mass[t],
-        )  # fmt: skip
+            rows, t, layout.count[t], density, sharpness, with_logsum, psi, top, total, mass[t]
+        )
         if with_hard:
             # `total` holds the largest responsibility of each point. The first component that has it gets the rows.
             for i in range(TILE):
-                top[i] = counts[t, i]
+                top[i] = rows.counts[t, i]
             for k in range(len(psi)):
                 row = psi[k]
                 acc = zero
                 for i in range(TILE):
-                    rows = where_less(row[i], total[i], zero, top[i])
-                    acc += rows
-                    top[i] -= rows
+                    own = where_less(row[i], total[i], zero, top[i])
+                    acc += own
+                    top[i] -= own
                 hard[t, k] = acc
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _weighted_moments(  # type: ignore[no-untyped-def]
-    lo, hi, edges, points, codes, counts, group, count, const, means, roots, root_means, tables,
-    sharpness, kept, alpha, C, weight, first, second, levels, logsum,
-):  # fmt: skip
+    lo, hi, edges, rows, layout, density, sharpness, kept, alpha, C, weight, first, second, levels, logsum
+):
+    points, codes, means = rows.points, rows.codes, density.means
     n_clusters, n_features = means.shape
     zero = points.dtype.type(0)
     scratch = np.empty((n_clusters, TILE), points.dtype)
@@ -257,11 +272,10 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
             psi = kept[t] if len(kept) > 0 else scratch
             if len(kept) == 0:
                 logsum[t] = _responsibilities(
-                    points[t], codes[t], counts[t], count[t], const, roots, root_means, tables, sharpness,
-                    True, psi, top, total, nowhere,
-                )  # fmt: skip
-            c = C[group[t]]
-            times = counts[t]
+                    rows, t, layout.count[t], density, sharpness, True, psi, top, total, nowhere
+                )
+            c = C[layout.group[t]]
+            times = rows.counts[t]
             for i in range(TILE):
                 pull[i] = alpha
             for k in range(n_clusters):
@@ -319,7 +333,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                         turned[i, k] = v[i]
             # `turned` has one row for each point, so that an addition to a category works on all clusters at once.
             for f in range(codes.shape[1]):
-                for i in range(count[t]):
+                for i in range(layout.count[t]):
                     target = levels[b, codes[t, f, i]]
                     source = turned[i]
                     for k in range(n_clusters):
@@ -327,14 +341,13 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _rows(lo, hi, points, codes, count, start, const, means, roots, root_means, tables, out):  # type: ignore[no-untyped-def]
-    z = np.empty((len(const), TILE), points.dtype)
-    top = np.empty(TILE, points.dtype)
+def _by_row(lo, hi, rows, layout, density, out):  # type: ignore[no-untyped-def]
+    z, top = np.empty((len(density.const), TILE), out.dtype), np.empty(TILE, out.dtype)
     for t in range(lo, hi):
-        _log_joint(points[t], codes[t], const, roots, root_means, tables, z, top)
-        for i in range(count[t]):
+        _log_joint(rows, t, density, z, top)
+        for i in range(layout.count[t]):
             for k in range(z.shape[0]):
-                out[start[t] + i, k] = z[k, i]
+                out[layout.start[t] + i, k] = z[k, i]
 
 
 @njit(cache=True, nogil=True)
@@ -445,7 +458,8 @@ class MixtureTiles:
         self.group_sizes = self._by_group(self.counts.sum(axis=1, dtype=np.float64)[:, None])[:, 0]
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
-        self._last: tuple[Components, tuple[np.ndarray, ...]] | None = None
+        self._rows = _Rows(self.points, self.codes, self.counts)
+        self._last: tuple[Components, _Density] | None = None
 
     def room(self, n_clusters: int) -> np.ndarray:
         """An array in which `table` stores responsibilities for `moments`; empty if they take too much memory."""
@@ -459,11 +473,7 @@ class MixtureTiles:
         found[self._present] = np.add.reduceat(per_tile, self._first, axis=0)
         return found
 
-    def _parts(self, components: Components) -> tuple[np.ndarray, ...]:
-        """The constants, means, roots r, products of both and tables for the kernels, in the dtype of the points.
-
-        r is the root of half the precision, so that a Gaussian is ``exp(-sum (r x - r m)^2)``.
-        """
+    def _density(self, components: Components) -> _Density:
         # The two passes of a gradient have the same components.
         if self._last is None or self._last[0] is not components:
             dtype, (const, means, precisions, tables) = self.points.dtype, components
@@ -471,8 +481,8 @@ class MixtureTiles:
             roots = np.sqrt(0.5 * precisions) + 0.0 * means
             joint = np.empty((len(tables), len(self.members)), dtype)
             _joined(np.ascontiguousarray(tables, dtype), self.members, joint)
-            parts = (part.astype(dtype) for part in (const, means, roots, roots * means))
-            self._last = components, (*parts, joint)
+            parts = [part.astype(dtype) for part in (const, means, roots, roots * means)]
+            self._last = components, _Density._make([*parts, joint])
         return self._last[1]
 
     def table(
@@ -493,23 +503,10 @@ class MixtureTiles:
         n_tiles, n_clusters = self.layout.n_tiles, len(components.const)
         mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
         hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
-        run_over_tiles(
-            _table,
-            n_tiles,
-            self.n_points * n_clusters,
-            self.points,
-            self.codes,
-            self.counts,
-            self.layout.count,
-            *self._parts(components),
-            self.points.dtype.type(sharpness),
-            with_logsum,
-            np.empty((0, n_clusters, TILE), self.points.dtype) if psi is None else psi,
-            mass,
-            logsum,
-            with_hard,
-            hard,
-        )
+        kept = np.empty((0, n_clusters, TILE), self.points.dtype) if psi is None else psi
+        given = self._rows, self.layout, self._density(components), self.points.dtype.type(sharpness)
+        out = with_logsum, kept, mass, logsum, with_hard, hard
+        run_over_tiles(_table, n_tiles, self.n_points * n_clusters, *given, *out)
         return self._by_group(mass), float(logsum.sum()), self._by_group(hard) if with_hard else hard
 
     def moments(
@@ -536,27 +533,12 @@ class MixtureTiles:
         first, second = np.zeros((2, n_blocks, n_clusters, n_features))
         joint = np.zeros((n_blocks, len(self.members), n_clusters))
         logsum = np.zeros(n_tiles)
-        run_over_tiles(
-            _weighted_moments,
-            n_blocks,
-            self.n_points * n_clusters,
-            np.arange(n_blocks + 1) * n_tiles // n_blocks,
-            self.points,
-            self.codes,
-            self.counts,
-            self.layout.group,
-            self.layout.count,
-            *self._parts(components),
-            dtype.type(sharpness),
-            np.empty((0, n_clusters, TILE), dtype) if psi is None else psi,
-            dtype.type(alpha),
-            np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype),
-            weight,
-            first,
-            second,
-            joint,
-            logsum,
-        )
+        edges = np.arange(n_blocks + 1) * n_tiles // n_blocks
+        kept = np.empty((0, n_clusters, TILE), dtype) if psi is None else psi
+        pulls = np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype)
+        given = edges, self._rows, self.layout, self._density(components), dtype.type(sharpness), kept
+        out = dtype.type(alpha), pulls, weight, first, second, joint, logsum
+        run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, *given, *out)
         levels = np.zeros((self.n_levels + 1, n_clusters))
         _parted(joint.sum(axis=0), self.members, levels)
         found = Moments(weight.sum(axis=0), first.sum(axis=0), second.sum(axis=0), levels[:-1].T)
@@ -565,8 +547,6 @@ class MixtureTiles:
     def log_joint(self, components: Components) -> np.ndarray:
         """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters), points in the order of `layout.order`."""
         out = np.empty((self.n_points, len(components.const)), self.points.dtype)
-        layout = self.layout
-        place = layout.count, layout.start
-        parts = self._parts(components)
-        run_over_tiles(_rows, layout.n_tiles, out.size, self.points, self.codes, *place, *parts, out)
+        given = self._rows, self.layout, self._density(components)
+        run_over_tiles(_by_row, self.layout.n_tiles, out.size, *given, out)
         return out

@@ -1,8 +1,10 @@
 """Sweeps that move one point at a time and update the counts of the clusters after every move.
 
-The penalty depends only on the counts. The part of it that a point pays to enter a cluster or to stay there therefore
-depends only on the point's group and on the cluster. Two tables of shape (n_groups, n_clusters) hold these numbers, and
-a move changes two columns of each.
+The penalty is ``rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k``, where j runs over all values of all
+sensitive columns. Ones and zeros, `members` of shape (n_values, n_groups), say which groups have each value. As the
+penalty depends only on the counts, the part of it that a point pays to enter a cluster or to stay there depends only on
+the point's group and on the cluster. Two tables of shape (n_groups, n_clusters) hold these numbers, and a move changes
+two columns of each. A point that is alone in its cluster stays.
 """
 
 from __future__ import annotations
@@ -41,8 +43,18 @@ def _reprice(k, counts, sizes, members, value_sizes, rho, lam, own_group, enter,
 
 
 @njit(cache=True, nogil=True)
-def _sweep(X, codes, centers, labels, counts, sizes, members, value_sizes, rho, lam, own_group):  # type: ignore[no-untyped-def]
+def sweep(X, codes, centers, labels, counts, members, rho, lam, own_group):  # type: ignore[no-untyped-def]
+    """Visit the points in order and move each to the cluster with the least squared distance plus penalty.
+
+    `labels` and `counts`, shape (n_groups, n_clusters), change in place; no group or cluster may be empty. The columns
+    of `centers` are the fixed centres. With `own_group` only the terms of a point's own group count, and the objective
+    may rise. Returns the number of moves and the sum of squared distances.
+    """
     n_features, n_clusters = centers.shape
+    sizes, value_sizes = counts.sum(axis=0), np.zeros(len(members))
+    for i in range(len(members)):
+        for j in range(len(counts)):
+            value_sizes[i] += members[i, j] * counts[j].sum()
     enter = np.empty(counts.shape)
     stay = np.empty(counts.shape)
     for k in range(n_clusters):
@@ -75,40 +87,3 @@ def _sweep(X, codes, centers, labels, counts, sizes, members, value_sizes, rho, 
             _reprice(old, counts, sizes, members, value_sizes, rho, lam, own_group, enter, stay)
             _reprice(new, counts, sizes, members, value_sizes, rho, lam, own_group, enter, stay)
     return n_moved, summed
-
-
-def sweep(
-    X: np.ndarray,
-    codes: np.ndarray,
-    centers: np.ndarray,
-    labels: np.ndarray,
-    counts: np.ndarray,
-    *,
-    rho: float,
-    lam: float,
-    own_group: bool = False,  # use only the fairness terms of a point's own group; the objective may then rise
-    # For several sensitive columns, ones and zeros of shape (n_values, n_groups): the groups that have each value. In
-    # the penalty, j then runs over all values of all columns. By default each group is a value.
-    members: np.ndarray | None = None,
-) -> tuple[int, float]:
-    """Visit the points in order and move each to the cluster with the least squared distance plus penalty.
-
-    The penalty is ``rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k``. A point that is alone in its
-    cluster stays. `labels` and `counts`, shape (n_groups, n_clusters), change in place; no group or cluster may be
-    empty. Returns the number of moves and the sum of squared distances to the (fixed) centres.
-    """
-    if members is None:
-        members = np.eye(len(counts))
-    return _sweep(
-        X,
-        codes,
-        np.ascontiguousarray(centers.T, dtype=np.float64),
-        labels,
-        counts,
-        counts.sum(axis=0),
-        members,
-        members @ counts.sum(axis=1).astype(np.float64),
-        float(rho),
-        float(lam),
-        own_group,
-    )

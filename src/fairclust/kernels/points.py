@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import DTypeLike
 from sklearn.utils.extmath import row_norms
 
@@ -23,28 +22,6 @@ _MANY_EQUAL, _FEW_EQUAL, _SOME_ROWS = 2.0, 0.01, 1 << 14
 # The search splits clusters, for which there must be more points than clusters.
 _LEAST_POINTS = 4
 DTYPES = {"single": np.float32, "double": np.float64}
-
-
-@njit(cache=True, nogil=True)
-def _close(a, prices, group, start, count, order, labels, reach, rows, groups, excess):  # type: ignore[no-untyped-def]
-    """Store the rows that pay at most `reach[group, label, other]` to change to some other cluster; return how many."""
-    n_clusters = a.shape[1]
-    found = 0
-    for t in range(len(group)):
-        j = group[t]
-        for i in range(count[t]):
-            p = order[start[t] + i]
-            k = labels[p]
-            own = np.float64(a[t, k, i]) + prices[j, k]
-            for other in range(n_clusters):
-                if other != k and np.float64(a[t, other, i]) + prices[j, other] - own <= reach[j, k, other]:
-                    rows[found] = p
-                    groups[found] = j
-                    for c in range(n_clusters):
-                        excess[found, c] = a[t, c, i]
-                    found += 1
-                    break
-    return found
 
 
 class TileRoom:
@@ -186,21 +163,6 @@ class TiledPoints(Potentials):
             sums = [np.bincount(labels, self.weights * column, self.n_clusters) for column in self.X.T]
             return sizes, np.column_stack(sums)
         return cluster_moments(self.X, labels, self.n_clusters)
-
-    def close(
-        self, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The points whose reduced costs in two clusters are (nearly) equal, their groups, and their potentials.
-
-        `labels` are those of `priced` at these prices. ``reach[g, k, l]`` is the most that a point of group g may pay
-        to change from k to l. A point is returned if it can change to some cluster at that cost.
-        """
-        layout = self.layout
-        points, groups = np.empty((2, self.n_samples), np.int64)
-        excess = np.empty((self.n_samples, self.n_clusters))
-        place = layout.group, layout.start, layout.count, layout.order
-        n_found = _close(self.a, prices, *place, labels, reach, points, groups, excess)
-        return points[:n_found].copy(), groups[:n_found].copy(), excess[:n_found].copy()
 
     def for_plain_steps(self) -> Any:
         """These points or, for dense rows without weights whose centres are means, `NearestPoints` of them.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -28,9 +28,8 @@ _ALIGNED = 64
 _MIN_ENTRIES_PER_THREAD = 150_000
 
 
-@dataclass(frozen=True)
-class TileLayout:
-    """The place of each point in the tiles.
+class TileLayout(NamedTuple):
+    """The place of each point in the tiles, which kernels take as one argument.
 
     `order` holds the points sorted by group, stable. Each tile has its group, its first position in `order` (`start`)
     and its number of real points (`count`).
@@ -39,11 +38,15 @@ class TileLayout:
     order: np.ndarray
     group: np.ndarray
     start: np.ndarray
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # a tuple has a method of this name, which nobody needs
 
     @property
     def n_tiles(self) -> int:
         return len(self.group)
+
+    def part(self, tiles: slice) -> TileLayout:
+        """The layout of some of the tiles."""
+        return TileLayout(self.order, self.group[tiles], self.start[tiles], self.count[tiles])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -148,10 +151,10 @@ def run_over_tiles(kernel: Callable[..., None], n_tiles: int, entries: int, *arg
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack(lo, hi, X, shift, unit, order, start, count, out):  # type: ignore[no-untyped-def]
+def _pack(lo, hi, X, shift, unit, layout, out):  # type: ignore[no-untyped-def]
     for t in range(lo, hi):
-        for i in range(count[t]):
-            p = order[start[t] + i]
+        for i in range(layout.count[t]):
+            p = layout.order[layout.start[t] + i]
             for f in range(X.shape[1]):
                 x = X[p, f] - shift[f]
                 out[t, f, i] = x if unit is None else x / unit
@@ -171,8 +174,7 @@ def pack_points(
     """
     if out is None:
         out = zero_tiles(layout.n_tiles, X.shape[1], dtype)
-    place = layout.order, layout.start, layout.count
-    run_over_tiles(_pack, layout.n_tiles, X.size, X, shift, unit, *place, out)
+    run_over_tiles(_pack, layout.n_tiles, X.size, X, shift, unit, layout, out)
     return out
 
 

@@ -175,28 +175,18 @@ class BalancedFairKMeans(FairClusterer):
     def _descend(self, X: np.ndarray, codes: np.ndarray, labels: np.ndarray, rho: float, lam: float) -> _Run:
         counts = contingency(labels, codes, self.n_clusters).astype(np.int64)
         centers = _means(X, labels, self.n_clusters)
-        by_column = self._members()
-        members = np.vstack(by_column) if by_column else None
+        members = np.vstack(self._members() or [np.eye(len(counts))])
         history: list[dict[str, float]] = []
         last = np.inf
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
-            moved, summed = sweep(
-                X,
-                codes,
-                centers,
-                labels,
-                counts,
-                rho=rho,
-                lam=lam,
-                own_group=self.match_reference,
-                members=members,
-            )
+            state, own_group = (np.ascontiguousarray(centers.T), labels, counts), self.match_reference
+            moved, summed = sweep(X, codes, *state, members, rho, lam, own_group)
             sizes = counts.sum(axis=0)
             old, centers = centers, _means(X, labels, self.n_clusters)
             # The cost at the new centres follows exactly from the old one, without another pass over the points.
             clustering = summed - float(sizes @ ((centers - old) ** 2).sum(axis=1))
-            by_value = counts if members is None else members @ counts
+            by_value = members @ counts
             gaps = by_value / by_value.sum(axis=1, keepdims=True) - sizes / len(X)
             fairness, size = float((gaps**2).sum()), float((1 / sizes).sum())
             objective = clustering + rho * fairness + lam * size

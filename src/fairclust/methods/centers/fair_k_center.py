@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from fairclust.base import FairClusterer, record
 from fairclust.methods.centers.coverings import farthest_first, least_radius_assignment
@@ -60,10 +58,6 @@ class FairKCenter(FairClusterer):
     Harb and Lam, "KFC: a scalable approximation algorithm for k-center fair clustering", NeurIPS 2020; Bera et
     al., "Fair algorithms for clustering", NeurIPS 2019, for the factor.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "tolerance": [Interval(Real, 0, 1, closed="left")],
-    }
 
     n_clusters: int = 8
     _: KW_ONLY

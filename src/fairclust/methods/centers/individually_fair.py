@@ -102,7 +102,7 @@ class IndividuallyFairClustering(RowCenterClusterer):
         must = np.stack(
             [np.linalg.norm(points - points[p], axis=1) <= self.alpha * self.radii_[p] for p in balls]
         )
-        found = swap_search(
+        rows, history = swap_search(
             points,
             _filled(points, balls, self.n_clusters, rng),
             must,
@@ -112,12 +112,12 @@ class IndividuallyFairClustering(RowCenterClusterer):
             tol=self.tol,
             rng=rng,
         )
-        distances = self._take(X, codes, found.rows)
+        distances = self._take(X, codes, rows)
         self.cost_ = float((distances**2).sum() if self.objective == "k-means" else distances.sum())
         away = distances > 0
         with np.errstate(divide="ignore"):
             self.ratio_ = float((distances[away] / self.radii_[away]).max(initial=0.0))
-        self.history_ = [{**record, "fairness": self.ratio_} for record in found.history]
+        self.history_ = [{**record, "fairness": self.ratio_} for record in history]
         self.n_iter_ = len(self.history_)
 
 

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from fairclust.base import record
+
 # Number of distances that are computed at a time.
 _BLOCK = 2**21
-
-
-class Search(NamedTuple):
-    """The rows that are centres, their cost, and a record for every pass."""
-
-    rows: np.ndarray
-    cost: float
-    history: list[dict[str, float]]
 
 
 def critical_balls(X: np.ndarray, radii: np.ndarray, alpha: float) -> np.ndarray:
@@ -46,11 +39,12 @@ def swap_search(
     max_iter: int,
     tol: float,
     rng: np.random.RandomState,
-) -> Search:
+) -> tuple[np.ndarray, list[dict[str, float]]]:
     """Replace centres by other rows, one at a time, as long as that lowers the cost by more than `tol`, relatively.
 
     `must` (n_balls, n_samples) says which rows lie in which ball, and every ball always contains a centre. Each pass
-    tries `n_candidates` random rows, and the search ends after `max_iter` passes or one without a swap.
+    tries `n_candidates` random rows, and the search ends after `max_iter` passes or one without a swap. Returns the
+    rows that are centres, and a record for every pass.
     """
     rows = rows.copy()
     distances = cdist(X, X[rows], metric)
@@ -69,19 +63,10 @@ def swap_search(
             if totals[i, k] < cost * (1 - tol):
                 rows[k], distances[:, k], cost = batch[i], to_batch[i], float(totals[i, k])
                 n_swaps += 1
-        history.append(
-            {
-                "step": step,
-                "objective": cost,
-                "clustering": cost,
-                "fairness": 0.0,
-                "swaps": n_swaps,
-                "seconds": perf_counter() - begin,
-            }
-        )
+        history.append(record(step, begin, cost, cost, 0.0, swaps=n_swaps))
         if n_swaps == 0:
             break
-    return Search(rows, cost, history)
+    return rows, history
 
 
 def _after_swap(distances: np.ndarray, to_batch: np.ndarray) -> np.ndarray:

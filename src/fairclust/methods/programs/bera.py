@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import FairClusterer, record
 from fairclust.kernels.assignment import SquaredDistances
@@ -77,7 +76,6 @@ class BeraFairKMeans(FairClusterer):
 
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "tolerance": [Interval(Real, 0, 1, closed="left")],
         "solver": [StrOptions({"lp", "prices"})],
     }
 

@@ -51,15 +51,15 @@ class RoundedAssignment:
 
 
 def fair_assignment_lp(
-    distances: ArrayLike, memberships: ArrayLike, *, lower: ArrayLike, upper: ArrayLike
+    cost: np.ndarray, memberships: np.ndarray, *, lower: ArrayLike, upper: ArrayLike
 ) -> FractionalAssignment:
     """Cheapest fractional assignment with ``lower_j n_k <= n_jk <= upper_j n_k`` for all groups and clusters (Bera et
     al.).
 
     `memberships` are group codes (n_samples,), or for each point the groups that it is in, which may be any number, as
-    booleans (n_samples, n_groups). A group whose share of the data is outside its bounds is a ValueError.
+    booleans (n_samples, n_groups). The share of each group of the data must be within its bounds.
     """
-    cost, inside, low, high = _check(distances, memberships, lower, upper)
+    inside, low, high = _inputs(memberships, lower, upper)
     kinds, kind = np.unique(inside, axis=0, return_inverse=True)
     rows = np.vstack([kinds.T - high[:, None], low[:, None] - kinds.T])
     shares, _ = _solve(_excess(cost), np.ones(len(cost)), kind, rows)
@@ -68,8 +68,8 @@ def fair_assignment_lp(
 
 def round_assignment(
     shares: sparse.csr_array,
-    distances: ArrayLike,
-    memberships: ArrayLike,
+    cost: np.ndarray,
+    memberships: np.ndarray,
     *,
     lower: ArrayLike,
     upper: ArrayLike,
@@ -80,7 +80,7 @@ def round_assignment(
     Points that are whole keep their cluster, and a linear program assigns the others again. If nothing changes, the
     rows with few fractional points are dropped; the published loop drops these in every round, with larger violations.
     """
-    cost, inside, low, high = _check(distances, memberships, lower, upper)
+    inside, low, high = _inputs(memberships, lower, upper)
     labels = np.asarray(shares.argmax(axis=1), dtype=np.int32).ravel()
     part = np.flatnonzero(shares.max(axis=1).toarray().ravel() < 1 - _SHARE_EPS)
     x = shares[part].toarray()
@@ -126,37 +126,16 @@ def bound_violation(table: np.ndarray, sizes: np.ndarray, lower: np.ndarray, upp
     return np.maximum(0.0, np.maximum(np.outer(lower, sizes) - table, table - np.outer(upper, sizes)))
 
 
-def _check(
-    distances: ArrayLike, memberships: ArrayLike, lower: ArrayLike, upper: ArrayLike
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Costs, a boolean (n_samples, n_groups) matrix of memberships, and bounds that the data can meet."""
-    cost = np.asarray(distances, dtype=float)
-    if cost.ndim != 2 or not cost.size or not np.isfinite(cost).all():
-        raise ValueError(f"distances must be a non-empty matrix of finite numbers, found shape {cost.shape}")
-    low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
-    if low.ndim != 1 or not low.size or low.shape != high.shape:
-        raise ValueError(f"lower {low.shape} and upper {high.shape} must hold one share for each group")
-    inside = np.asarray(memberships)
-    if inside.ndim == 1 and np.issubdtype(inside.dtype, np.integer):
-        inside = inside[:, None] == np.arange(len(low))
-        if not inside.any(axis=1).all():
-            raise ValueError(f"group codes must be in 0 .. {len(low) - 1}: there are {len(low)} bounds")
-    if inside.dtype != bool or inside.shape != (len(cost), len(low)):
-        raise ValueError(
-            f"memberships must be {len(cost)} integer codes or a boolean matrix of shape "
-            f"{(len(cost), len(low))}, found {inside.dtype} of shape {np.shape(memberships)}"
-        )
-    shares = inside.mean(axis=0)
-    # The negation also finds bounds that are NaN.
-    outside = np.flatnonzero(~((low <= shares + 1e-12) & (shares <= high + 1e-12)))
-    if len(outside):
-        j = outside[0]
-        raise ValueError(
-            f"no assignment meets the bounds of group {j}: its share of the data is {shares[j]:.6g}, "
-            f"its bounds are [{low[j]:.6g}, {high[j]:.6g}]"
-        )
-    # Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
-    return cost, inside, np.maximum(low, 0.0), np.minimum(high, 1.0)
+def _inputs(
+    memberships: np.ndarray, lower: ArrayLike, upper: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A boolean (n_samples, n_groups) matrix of memberships, and bounds within [0, 1].
+
+    Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
+    """
+    low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+    inside = memberships if memberships.ndim == 2 else memberships[:, None] == np.arange(len(low))
+    return inside, low, high
 
 
 def _excess(cost: np.ndarray) -> np.ndarray:

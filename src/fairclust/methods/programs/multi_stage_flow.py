@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from fairclust.base import FairClusterer, initial_centers, record
 from fairclust.kernels.assignment import cluster_moments
@@ -78,9 +76,6 @@ class MultiStageFlowKMeans(FairClusterer):
     """
 
     _power = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "tolerance": [Interval(Real, 0, 1, closed="left")],
-    }
 
     n_clusters: int = 8
     _: KW_ONLY

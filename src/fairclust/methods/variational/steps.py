@@ -19,8 +19,6 @@ from fairclust.methods.variational.penalty import (
 from fairclust.solvers.alternation import Step, plain_step
 from fairclust.solvers.points import Points
 
-# The paper's iteration ends when the bound changes by less than this fraction, as in the published program.
-_BOUND_TOL = 1e-5
 # Prices that have not converged are accepted if the energy has fallen enough. With fewer than _MANY_POINTS points for
 # each cell of the table, enough is the fraction _FALL of the clustering term. With more points, it is the fraction
 # _FALL_OF_MANY after a single Newton step, and any fall after more passes. The second rule can end in worse minima if
@@ -29,20 +27,12 @@ _FALL, _FALL_OF_MANY, _MANY_POINTS = 3e-5, 1e-5, 150
 
 
 def bound_step(
-    points: Points,
-    last: Step | None,
-    *,
-    lam: float,
-    lipschitz: float,
-    target: np.ndarray,
-    max_iter: int,
+    points: Points, last: Step | None, *, lam: float, lipschitz: float, target: np.ndarray
 ) -> Step:
     """The paper's step, from a cold start. Its objective is the energy of the soft assignment."""
     if lam == 0:
         return plain_step(points, last)
-    found = bound_iteration(
-        points, lam=lam, lipschitz=lipschitz, target=target, max_iter=max_iter, tol=_BOUND_TOL
-    )
+    found = bound_iteration(points, lam=lam, lipschitz=lipschitz, target=target)
     if not np.isfinite(found.bound):
         raise Diverged(f"the bound is {found.bound} after {found.n_iter} inner updates (lam={lam:g})")
     fairness = fairness_term(found.mass, target)

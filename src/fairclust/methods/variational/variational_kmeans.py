@@ -13,14 +13,7 @@ from scipy.special import entr
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from fairclust.base import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    NotSupported,
-    at_least,
-    initial_centers,
-)
+from fairclust.base import NON_NEGATIVE, POSITIVE, NotSupported, at_least, initial_centers
 from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
@@ -92,8 +85,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         From the second step on, the fit stops when the energy changes by at most the fraction `tol` of the energy
         minus its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With `match_reference` it is a
         fraction of the whole energy, from the third step on; 1e-4 by default, as in the published program.
-    bound_max_iter : int, default=10000
-        Largest number of steps of the inner loop of `match_reference`.
     max_restarts : int, default=3
         Largest number of restarts from new k-means++ centres. There is a restart if the first step (with
         `match_reference`: any step) empties a cluster. After the last restart, the fit continues with fewer clusters
@@ -140,7 +131,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         **LEVELS,
         "lipschitz": POSITIVE,
         "tol": [None, *NON_NEGATIVE],
-        "bound_max_iter": COUNT,
         "max_restarts": at_least(0),
     }
 
@@ -157,7 +147,6 @@ class VariationalFairKMeans(PrototypeClusterer):
     init: Any = "k-means++"
     max_iter: int = 100
     tol: float | None = None
-    bound_max_iter: int = 10_000
     max_restarts: int = 3
     precision: str = "single"
     verbose: int = 0
@@ -331,21 +320,9 @@ class VariationalFairKMeans(PrototypeClusterer):
 
     def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation[Any]:
         if self.match_reference:
-            assign = partial(
-                bound_step,
-                lam=self.lam_,
-                lipschitz=self.lipschitz,
-                target=self._target,
-                max_iter=self.bound_max_iter,
-            )
+            assign = partial(bound_step, lam=self.lam_, lipschitz=self.lipschitz, target=self._target)
             return Alternation(assign, self._update, self._judge_as_reference)
-        step = partial(
-            newton_step,
-            lam=self.lam_,
-            target=self._target,
-            prices=prices,
-            hurried=hurried,
-        )
+        step = partial(newton_step, lam=self.lam_, target=self._target, prices=prices, hurried=hurried)
         return Alternation(step, self._update, self._judge)
 
     def _judge_as_reference(self, step: int, before: Step | None, now: Step) -> str:

@@ -27,7 +27,7 @@ class VariationalFairKMedians(MedoidClusterer, VariationalFairKMeans):
         The search ends earlier if bounds prove that a point is the medoid.
     lam, max_fairness_error, min_balance, max_gap, relative_weights : optional
     match_reference, lipschitz, target, init, max_iter, tol : optional
-    bound_max_iter, max_restarts, precision, verbose, random_state : optional
+    max_restarts, precision, verbose, random_state : optional
         As in `VariationalFairKMeans`. `lam` = 0 alternates nearest medoids and new medoids.
 
     Attributes

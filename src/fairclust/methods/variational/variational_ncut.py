@@ -28,8 +28,8 @@ from fairclust.methods.variational.steps import bound_step
 from fairclust.metrics import contingency
 from fairclust.solvers.lloyd import Lloyd
 
-# L of the bound and the limit of the inner loop, as in the published program.
-_LIPSCHITZ, _BOUND_MAX_ITER = 1.0, 10_000
+# L of the bound, as in the published program.
+_LIPSCHITZ = 1.0
 _KMEANS_STARTS = 5
 _DEFAULT_LAM = 10.0
 # The first weight after 0 of a search.
@@ -206,14 +206,7 @@ class VariationalFairNCut(GraphClusterer):
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             graph.set_potentials(potentials, run.labels)
-            found = bound_step(
-                potentials,
-                None,
-                lam=self.lam_,
-                lipschitz=_LIPSCHITZ,
-                target=self.target_,
-                max_iter=_BOUND_MAX_ITER,
-            )
+            found = bound_step(potentials, None, lam=self.lam_, lipschitz=_LIPSCHITZ, target=self.target_)
             old, terms = run.objective, self._terms(graph, potentials, found.labels, found.counts)
             new, n_nonempty = terms[0], self.n_clusters - found.n_empty
             run.n_rises += int(step > 1 and new > old)
