@@ -156,11 +156,11 @@ def all_params(inputs):
     """Return the parameters of every job of a run."""
     found = {}
     for block in inputs.blocks:
-        found["fit", block.stem] = [block_params(block), vars(inputs.request(block))]
+        found["fit", block.stem] = [block_params(block), inputs.request(block)]
         found["data", block.dataset] = inputs.dataset_digest(block.dataset)
     for name in inputs.jobs:
         found["job", name] = inputs.fit_digest(*name.split("/"))
-    for paper in inputs.papers():
+    for paper in inputs.shown:
         found["paper", paper] = inputs.paper_digest(paper)
     found["page"] = inputs.page_digest()
     found["scores"] = inputs.configuration_digest()

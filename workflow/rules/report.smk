@@ -24,7 +24,7 @@ rule scores:
 
 
 # Every paper of the run is a rule of its name: `snakemake vfc` makes its tables, its figures and the test of its claims.
-for _paper in INPUTS.papers():
+for _paper in INPUTS.shown:
 
     rule:
         name:
@@ -78,8 +78,8 @@ for _paper in INPUTS.papers():
 rule board:
     input:
         scores=[f"{RESULTS}/scores/scores.parquet", f"{RESULTS}/scores/runs.parquet"],
-        verdicts=[file for paper in INPUTS.papers() for file in INPUTS.verdicts(paper)],
-        claims=[file for paper in INPUTS.papers() for file in INPUTS.claim_files(paper)],
+        verdicts=[file for paper in INPUTS.shown for file in INPUTS.verdicts(paper)],
+        claims=[file for paper in INPUTS.shown for file in INPUTS.claim_files(paper)],
     output:
         report(
             INPUTS.board_files(),
@@ -144,7 +144,7 @@ rule page:
 rule check:
     input:
         summary=f"{RESULTS}/summary.json",
-        problems=[f"{RESULTS}/problems/{paper}.json" for paper in INPUTS.papers()],
+        problems=[f"{RESULTS}/problems/{paper}.json" for paper in INPUTS.shown],
         others=INPUTS.products(),
     output:
         touch(f"{RESULTS}/.complete"),

@@ -92,16 +92,6 @@ class Block:
         return [(cell.key(**what, n_clusters=self.n_clusters), cell) for cell in self.cells()]
 
 
-@dataclass(frozen=True)
-class Request:
-    """How the cells of a block are fitted and scored."""
-
-    class_path: str
-    fingerprint: str  # of the class
-    metrics: tuple[str, ...]
-    scorer: str  # fingerprint of the metrics: when it changes, cells are scored again but not fitted again
-
-
 def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
     """The random state of a cell, in [0, 2**31). It depends on data set, K and seed, and never on the order of cells.
 
@@ -116,6 +106,11 @@ def estimated_minutes(config: Config, dataset: str, method: str, n_clusters: int
     rows = config.datasets[dataset].rows or 10_000
     per_million = config.methods[method].jobs.seconds_per_million
     return n_cells * per_million * rows / 1e6 * max(n_clusters, 5) / 10 / 60
+
+
+def minutes_of(config: Config, blocks: Iterable[Block]) -> float:
+    """The estimate for all cells of some blocks."""
+    return sum(estimated_minutes(config, *block.at, count_cells(block)) for block in blocks)
 
 
 def _requests(config: Config, papers: Iterable[str]) -> Iterator[tuple[str, str, int, Grid]]:
@@ -164,8 +159,7 @@ def plan_blocks(config: Config) -> list[Block]:
     blocks = []
     for whole in blocks_of(config, "*"):
         seeds = sorted({seed for grid in whole.grids for seed in grid.seeds})
-        minutes = estimated_minutes(config, *whole.at, count_cells(whole))
-        if minutes <= config.jobs.minutes or len(seeds) == 1:
+        if minutes_of(config, [whole]) <= config.jobs.minutes or len(seeds) == 1:
             blocks.append(whole)
             continue
         for seed in seeds:
@@ -185,15 +179,12 @@ def plan_jobs(config: Config, blocks: Iterable[Block]) -> dict[str, list[Block]]
         method = config.methods[block.method]
         return canonical_json([method.input, method.jobs.model_dump(exclude={"seconds_per_million"})])
 
-    def minutes(pack: list[Block]) -> float:
-        return sum(estimated_minutes(config, *block.at, count_cells(block)) for block in pack)
-
     packs = [[block] for block in blocks]
     for several_datasets in (False, True):
         filled: dict[str, list[tuple[list[Block], list[float]]]] = {}
         found: list[list[Block]] = []
         for pack in packs:
-            more = minutes(pack)
+            more = minutes_of(config, pack)
             places = filled.setdefault(kind(pack[0]) + ("" if several_datasets else pack[0].dataset), [])
             for place, total in places:
                 if total[0] + more <= config.jobs.minutes:

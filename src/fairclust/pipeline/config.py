@@ -31,36 +31,25 @@ class RunSpec(Strict):
     """What to run, by names from the catalogues: whole papers, and further data sets x methods."""
 
     papers: Names = Field(default_factory=list, description="Names from `papers`.")
-    only: dict[Literal["datasets", "methods"], Names] = Field(
-        default_factory=dict, description="Only these data sets, or methods, of the papers."
-    )
-    datasets: Names = Field(
-        default_factory=list, description="Names from `datasets`, in addition to the papers' data sets."
-    )
-    methods: Names = Field(
-        default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"],
-        description="Methods for these data sets.",
-    )
-    n_clusters: dict[str, Clusters] = Field(
-        default_factory=dict, description="K per data set, instead of its default or that of the experiments."
-    )
-    seeds: Seeds | None = Field(
-        default=None,
-        description="The number of seeds (0, 1, ...) or a list of them. Default: the seeds of the papers, else 5.",
-    )
+    only: dict[Literal["datasets", "methods"], Names] = Field(default_factory=dict)
+    """Only these data sets, or methods, of the papers."""
+    datasets: Names = Field(default_factory=list)
+    """Names from `datasets`, in addition to the papers' data sets."""
+    methods: Names = Field(default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"])
+    """Methods for these data sets."""
+    n_clusters: dict[str, Clusters] = Field(default_factory=dict)
+    """K per data set, instead of its default or that of the experiments."""
+    seeds: Seeds | None = None
+    """The number of seeds (0, 1, ...) or a list of them. Default: the seeds of the papers, else 5."""
 
 
 class LimitSpec(Strict):
     """Limits of one cell. A cell that exceeds them becomes a row with the status 'timeout' or 'error'."""
 
-    cell_seconds: float = Field(
-        default=3600, gt=0, description="Wall seconds of one fit. A longer fit gets the status 'timeout'."
-    )
-    cell_memory_mb: float | None = Field(
-        default=None,
-        gt=0,
-        description="Resident memory of one fit. Default: the memory that its job asked for, minus 500 MB.",
-    )
+    cell_seconds: float = Field(default=3600, gt=0)
+    """Wall seconds of one fit. A longer fit gets the status 'timeout'."""
+    cell_memory_mb: float | None = Field(default=None, gt=0)
+    """Resident memory of one fit. Default: the memory that its job asked for, minus 500 MB."""
 
 
 class JobSpec(Strict):
@@ -75,11 +64,8 @@ class JobSpec(Strict):
         description="Estimated minutes of a fit job: it has as many blocks of a data set as fit in. A larger block is "
         "split by its seeds.",
     )
-    attempts: int = Field(
-        default=2,
-        ge=1,
-        description="How often a fit job that fails is tried before its missing cells get the status 'error'.",
-    )
+    attempts: int = Field(default=2, ge=1)
+    """How often a fit job that fails is tried before its missing cells get the status 'error'."""
 
 
 class MethodJobSpec(Strict):
@@ -87,14 +73,12 @@ class MethodJobSpec(Strict):
 
     threads: int | None = Field(default=None, ge=1)
     mem_mb: int | None = Field(default=None, ge=800, description="For small data; it grows with the data.")
-    runtime: int | None = Field(
-        default=None, ge=1, description="Smallest time limit in minutes; it grows with the work."
-    )
+    runtime: int | None = Field(default=None, ge=1)
+    """Smallest time limit in minutes; it grows with the work."""
     partition: str | None = Field(default=None, description="Partition of a SLURM cluster.")
     gres: str | None = Field(default=None, description="Generic resources of a SLURM cluster, such as gpu:1.")
-    seconds_per_million: float = Field(
-        default=5, gt=0, description="Estimated seconds of one fit of a million rows with K = 10."
-    )
+    seconds_per_million: float = Field(default=5, gt=0)
+    """Estimated seconds of one fit of a million rows with K = 10."""
 
 
 class MethodSpec(GridSpec):
@@ -102,20 +86,16 @@ class MethodSpec(GridSpec):
 
     class_: str = Field(alias="class", pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
     label: str | None = Field(default=None, description="Name in tables and figures.")
-    look: tuple[Colour, Mark] | None = Field(
-        default=None, description="Colour and mark in figures and on the page."
-    )
-    family: str = Field(
-        default="other", min_length=1, description="Kind of method, to filter by in the report."
-    )
+    look: tuple[Colour, Mark] | None = None
+    """Colour and mark in figures and on the page."""
+    family: str = Field(default="other", min_length=1)
+    """Kind of method, to filter by in the report."""
     ours: bool = Field(default=False, description="Whether the method is this project's, not a paper's.")
-    input: Literal["points", "graph"] = Field(
-        default="points", description="What `fit` gets: the points, or their sparse neighbour graph."
-    )
+    input: Literal["points", "graph"] = "points"
+    """What `fit` gets: the points, or their sparse neighbour graph."""
     deterministic: bool = Field(default=False, description="Nothing is random: one seed is enough.")
-    settings_of: str | None = Field(
-        default=None, description="Another method, whose `settings` in a data set also apply to this one."
-    )
+    settings_of: str | None = None
+    """Another method, whose `settings` in a data set also apply to this one."""
     jobs: MethodJobSpec = MethodJobSpec()
 
 
@@ -142,36 +122,29 @@ def _check_against_cost(names: list[str]) -> list[str]:
 class ScoreSpec(Strict):
     """Options of the scorer."""
 
-    metrics: Annotated[Names, AfterValidator(_check_metrics)] = Field(
-        default_factory=list,
-        description="Expensive metrics for every cell, in addition to those that tables, figures and claims show.",
-    )
-    dear_max_rows: int = Field(
-        default=2_000, ge=0, description="Up to this many rows, every cell gets the expensive metrics."
-    )
-    dunn_max_rows: int = Field(
-        default=33_000, ge=0, description="With more rows than this, the Dunn index is not computed."
-    )
+    metrics: Annotated[Names, AfterValidator(_check_metrics)] = Field(default_factory=list)
+    """Expensive metrics for every cell, in addition to those that tables, figures and claims show."""
+    dear_max_rows: int = Field(default=2_000, ge=0)
+    """Up to this many rows, every cell gets the expensive metrics."""
+    dunn_max_rows: int = Field(default=33_000, ge=0)
+    """With more rows than this, the Dunn index is not computed."""
 
 
 class GraphSpec(Strict):
     """The neighbour graph of methods with `input: graph`."""
 
     n_neighbors: int = Field(default=20, ge=2, description="Neighbours of a point, itself included.")
-    exact_max_rows: int = Field(
-        default=50_000, ge=0, description="With more rows than this, neighbours are found approximately."
-    )
+    exact_max_rows: int = Field(default=50_000, ge=0)
+    """With more rows than this, neighbours are found approximately."""
 
 
 class ReportSpec(Strict):
     """What the report contains in addition to the papers' tables and figures."""
 
-    overview: bool = Field(
-        default=True, description="Whether to make the table of every method and data set."
-    )
-    fairness_error: float = Field(
-        default=0.05, ge=0, description="The fairness error that the overview's settings must reach."
-    )
+    overview: bool = True
+    """Whether to make the table of every method and data set."""
+    fairness_error: float = Field(default=0.05, ge=0)
+    """The fairness error that the overview's settings must reach."""
     fronts: Annotated[Names, AfterValidator(_check_metrics), AfterValidator(_check_against_cost)] = Field(
         default_factory=lambda: ["balance", "delta", "fairness_error", "fairness_ratio"],
         description="Fairness metrics of the fronts, one figure per data set, one panel per metric; empty: no fronts.",
@@ -185,24 +158,18 @@ class ReportSpec(Strict):
 class Config(Catalogue):
     """Everything that `config/config.yaml` may say."""
 
-    catalogues: list[str] = Field(
-        default_factory=list, description="Folders of YAML files with sources, datasets, methods, papers."
-    )
-    also: str | list[str] = Field(
-        default_factory=list, description="Further catalogue folders or files; the papers in them are run."
-    )
+    catalogues: list[str] = Field(default_factory=list)
+    """Folders of YAML files with sources, datasets, methods, papers."""
+    also: str | list[str] = Field(default_factory=list)
+    """Further catalogue folders or files; the papers in them are run."""
     results: str = Field(default="results", min_length=1, description="Folder of all results.")
-    reuse: str | list[str] = Field(
-        default_factory=list, description="Other results folders, whose finished fits are used again."
-    )
-    mirror: str | list[str] | None = Field(
-        default=None, description="Folder(s) or base URL(s) tried before upstream."
-    )
+    reuse: str | list[str] = Field(default_factory=list)
+    """Other results folders, whose finished fits are used again."""
+    mirror: str | list[str] | None = None
+    """Folder(s) or base URL(s) tried before upstream."""
     strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
-    strict_versions: bool = Field(
-        default=False,
-        description="Fit cells again that other versions of numpy, scipy, scikit-learn or numba have fitted.",
-    )
+    strict_versions: bool = False
+    """Fit cells again that other versions of numpy, scipy, scikit-learn or numba have fitted."""
     run: RunSpec
     limits: LimitSpec = LimitSpec()
     jobs: JobSpec = JobSpec()

@@ -209,13 +209,18 @@ def _used(module: _Module, body: list[ast.stmt], top: str) -> set[_Place]:
     return found
 
 
+def _statements(place: _Place) -> list[ast.stmt]:
+    """The statements that define a name of a module, or those that define none if the name is empty."""
+    module = _module(place[0])
+    return module.named.get(place[1], []) if place[1] else module.rest
+
+
 @cache
 def _read(place: _Place, top: str) -> tuple[str, frozenset[_Place]]:
     """Hash of the statements of a place, and the places that they use."""
-    module = _module(place[0])
-    body = module.named.get(place[1], module.rest)
+    body = _statements(place)
     text = "\n".join(map(ast.dump, body))
-    return hashlib.sha256(text.encode()).hexdigest(), frozenset(_used(module, body, top))
+    return hashlib.sha256(text.encode()).hexdigest(), frozenset(_used(_module(place[0]), body, top))
 
 
 def code_closure(*roots: str) -> dict[str, str]:
@@ -246,17 +251,6 @@ def code_fingerprint(*roots: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@cache
-def file_fingerprint(*modules: str) -> str:
-    """Fingerprint of modules alone, without what they import."""
-    texts = []
-    for module in modules:
-        file = _module_file(module)
-        assert file is not None, module
-        texts.append(ast.dump(_tree(file)))
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
-
-
 def class_parameters(path: str) -> set[str] | None:
     """Parameter names of a class's ``__init__``, which may be inherited; None if the source does not show them.
 
@@ -266,7 +260,7 @@ def class_parameters(path: str) -> set[str] | None:
     place = _resolved((module, name), module.partition(".")[0])
     if place is None:
         return None
-    for found in _module(place[0]).named.get(place[1], ()):
+    for found in _statements(place):
         if not isinstance(found, ast.ClassDef):
             continue
         for item in found.body:
@@ -298,11 +292,19 @@ def _fields(node: ast.ClassDef) -> set[str] | None:
 
 
 def _place_of_class(path: str) -> _Place:
-    """The module and the name of a class, ``package.module.Class``, that a package may import lazily."""
+    """Where ``package.module.Class`` is defined; ClassNotFound, with the names that there are, if it is no class."""
     module, _, name = path.rpartition(".")
     file = _module_file(module)
-    home = _lazy_homes(file).get(name) if file is not None else None
-    return (module if home is None else f"{module}.{home}"), name
+    if file is None:
+        raise ClassNotFound(f"class {path!r}: there is no Python module {module!r}")
+    place = _resolved((module, name), module.partition(".")[0])
+    if place is None or not any(isinstance(node, ast.ClassDef) for node in _statements(place)):
+        classes = [node.name for node in _tree(file).body if isinstance(node, ast.ClassDef)]
+        defined = ", ".join([*classes, *_lazy_homes(file)]) or "no class"
+        raise ClassNotFound(
+            f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
+        )
+    return place
 
 
 def class_closure(path: str) -> dict[str, str]:
@@ -311,22 +313,8 @@ def class_closure(path: str) -> dict[str, str]:
 
 
 def class_fingerprint(path: str) -> str:
-    """Fingerprint of ``package.module.Class`` and of all that the class reaches.
-
-    The module must define the class itself or import it lazily, as ``fairclust.methods`` does. ClassNotFound, with the
-    classes that there are, if there is no such class.
-    """
-    module, name = _place_of_class(path)
-    file = _module_file(module)
-    if file is None:
-        raise ClassNotFound(f"class {path!r}: there is no Python module {module!r}")
-    classes = [node.name for node in ast.iter_child_nodes(_tree(file)) if isinstance(node, ast.ClassDef)]
-    if name not in classes:
-        defined = ", ".join([*classes, *_lazy_homes(file)]) or "no class"
-        raise ClassNotFound(
-            f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
-        )
-    return code_fingerprint(f"{module}:{name}")
+    """Fingerprint of ``package.module.Class`` and of all that the class reaches; ClassNotFound if there is none."""
+    return code_fingerprint(":".join(_place_of_class(path)))
 
 
 def remember_code(results: Path, class_path: str) -> None:

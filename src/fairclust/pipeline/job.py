@@ -6,9 +6,10 @@ This module and `script` import nothing heavy: thread settings must be in place 
 from __future__ import annotations
 
 import errno
-import importlib
+import json
 import math
 import os
+import pkgutil
 import signal
 import sys
 import time
@@ -20,6 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+_FORCED = "FAIRCLUST_FORCED"
 _HINTS = {
     **dict.fromkeys(
         (errno.ENOSPC, errno.EDQUOT),
@@ -95,6 +97,28 @@ def _paths(value: Any) -> list[str]:
     return [str(value)] if isinstance(value, str | Path) else [str(path) for path in value]
 
 
+def remember_forced(workflow: Any) -> None:
+    """Tell the processes of all jobs what the user forces, in an environment variable, also on other machines.
+
+    Only Snakemake's main process knows `--forcerun`, `--force` and `--forceall`, once it builds the graph of jobs. As
+    a parameter of the rule, what is forced would let the next run without these options fit every cell again.
+    """
+    asked = workflow.dag_settings
+    if _FORCED in os.environ or asked is None or not workflow.is_main_process:
+        return
+    names = set(asked.forcerun) | (set(asked.targets) if asked.forcetargets else set())
+    forced = {"since": time.time(), "all": bool(asked.forceall), "names": sorted(map(str, names))}
+    os.environ[_FORCED] = json.dumps(forced)
+
+
+def forced_since(rule: str, output: str) -> float:
+    """The time from which on the job of a rule with this output counts cells as finished; 0 if it is not forced."""
+    asked = json.loads(os.environ.get(_FORCED, '{"all": false, "names": []}'))
+    names = {os.path.normpath(name) for name in asked["names"]}
+    is_forced = asked["all"] or names & {rule, os.path.normpath(output)}
+    return float(asked["since"]) if is_forced else 0.0
+
+
 def die_with(parent: int) -> None:
     """End this process when its parent is killed, so that no orphan goes on writing (Linux)."""
     if sys.platform != "linux":
@@ -145,8 +169,7 @@ def run(job: Job, function: str) -> str:
         with log.open("w" if is_first else "a", buffering=1) as file:
             try:
                 with redirect_stdout(file), redirect_stderr(file):
-                    module, _, name = function.partition(":")
-                    getattr(importlib.import_module(module), name)(job)
+                    pkgutil.resolve_name(function)(job)
                 _write_usage(log, time.time() - began)
                 write_digests(job.output, log, job.params.get("remade", 0))
             except Exception:

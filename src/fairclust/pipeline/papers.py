@@ -24,25 +24,21 @@ class ExperimentSpec(Strict):
 
     datasets: Names = Field(min_length=1, description="Names from `datasets`.")
     methods: Names = Field(min_length=1, description="Names from `methods`.")
-    n_clusters: Clusters | None = Field(
-        default=None, description="Values of K, instead of each data set's own."
-    )
+    n_clusters: Clusters | None = None
+    """Values of K, instead of each data set's own."""
     seeds: Seeds | None = Field(default=None, description="Default: 5 seeds. `run.seeds` overrides it.")
-    settings: dict[str, GridSpec] = Field(
-        default_factory=dict, description="Method to parameters or axes of its grid in this experiment."
-    )
+    settings: dict[str, GridSpec] = Field(default_factory=dict)
+    """Method to parameters or axes of its grid in this experiment."""
 
 
 class MatchSpec(Strict):
     """How a setting is chosen if the paper does not publish it: the first one in `order` that is fair enough."""
 
     fairness: str = Field(description="The metric that must reach what the paper reports for the row.")
-    order: Order = Field(
-        default="lam", description="Which setting comes first: 'lam' (smallest) or a metric (best)."
-    )
-    table: str = Field(
-        default="", description="Number of the table that reports the fairness metric; empty: this one."
-    )
+    order: Order = "lam"
+    """Which setting comes first: 'lam' (smallest) or a metric (best)."""
+    table: str = ""
+    """Number of the table that reports the fairness metric; empty: this one."""
 
 
 class ReasonSpec(Strict):
@@ -92,27 +88,19 @@ class TableSpec(Strict):
 
     number: str = Field(description="The table's number: column `table` of the CSV of reported values.")
     title: str
-    own: str = Field(
-        default="", description="The paper's own method: relative times are in units of its time."
-    )
-    settings: dict[str, dict[str, Plain]] = Field(
-        default_factory=dict,
-        description="Method to the parameters that the paper publishes for it; {} if the method has none to choose.",
-    )
-    match: MatchSpec | None = Field(
-        default=None, description="How other settings are chosen; none: lowest objective."
-    )
+    own: str = ""
+    """The paper's own method: relative times are in units of its time."""
+    settings: dict[str, dict[str, Plain]] = Field(default_factory=dict)
+    """Method to the parameters that the paper publishes for it; {} if the method has none to choose."""
+    match: MatchSpec | None = None
+    """How other settings are chosen; none: lowest objective."""
     ours: Names = Field(default_factory=list, description="Methods of this project, in rows of their own.")
-    stand_ins: dict[str, Names] = Field(
-        default_factory=dict, description="Data set of the paper to the data sets that replace it."
-    )
-    variants: dict[str, Names] = Field(
-        default_factory=dict,
-        description="Method of the paper to other readings of it (start, iterate), in rows that do not count.",
-    )
-    control: str = Field(
-        default="", description="A plain method: rows that it passes as well say nothing about a fair one."
-    )
+    stand_ins: dict[str, Names] = Field(default_factory=dict)
+    """Data set of the paper to the data sets that replace it."""
+    variants: dict[str, Names] = Field(default_factory=dict)
+    """Method of the paper to other readings of it (start, iterate), in rows that do not count."""
+    control: str = ""
+    """A plain method: rows that it passes as well say nothing about a fair one."""
     beside: Names = Field(default_factory=list, description="Metrics shown without reported values.")
     remarks: tuple[str, ...] = Field(default=(), description="Sentences below the table.")
     reasons: tuple[ReasonSpec, ...] = ()
@@ -126,19 +114,14 @@ class FigureSpec(Strict):
     datasets: Names = Field(min_length=1)
     methods: Names = Field(default_factory=list, description="Empty: all methods that run on the data set.")
     n_clusters: Clusters | None = Field(default=None, description="None: every K that is run.")
-    x: str = Field(
-        default="", description="Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis."
-    )
-    y: tuple[str, ...] = Field(
-        default=(), description="Metrics, or terms of the objective, on the vertical axis."
-    )
-    lam: float | None = Field(
-        default=None, description="Only this lambda (or the largest that is not above it)."
-    )
-    table: str = Field(
-        default="",
-        description="Number of a table, whose reported values or choice of settings the figure shows.",
-    )
+    x: str = ""
+    """Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis."""
+    y: tuple[str, ...] = ()
+    """Metrics, or terms of the objective, on the vertical axis."""
+    lam: float | None = None
+    """Only this lambda (or the largest that is not above it)."""
+    table: str = ""
+    """Number of a table, whose reported values or choice of settings the figure shows."""
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
 
 
@@ -160,9 +143,8 @@ class ProgramSpec(Strict):
 
     repository: str = Field(description="OWNER/NAME on GitHub.")
     commit: str = Field(description="The commit that was run.")
-    kind: Literal["program", "labels"] = Field(
-        default="program", description="program: run for this project; labels: published ones, scored here."
-    )
+    kind: Literal["program", "labels"] = "program"
+    """program: run for this project; labels: published ones, scored here."""
     changes: str = Field(min_length=1, description="What had to be changed to run it, in words.")
 
 
@@ -172,17 +154,13 @@ class PaperSpec(Strict):
     short_name: str
     citation: str
     year: int = Field(ge=1900, le=2100)
-    reported: str | None = Field(
-        default=None, description="CSV of reported values, beside the YAML; default: NAME.csv."
-    )
-    programs: dict[str, ProgramSpec] = Field(
-        default_factory=dict, description="Published programs, whose values are in NAME_programs.csv."
-    )
+    reported: str | None = None
+    """CSV of reported values, beside the YAML; default: NAME.csv."""
+    programs: dict[str, ProgramSpec] = Field(default_factory=dict)
+    """Published programs, whose values are in NAME_programs.csv."""
     experiments: tuple[ExperimentSpec, ...] = Field(min_length=1)
-    cells_of: Names = Field(
-        default_factory=list,
-        description="Other papers whose cells the tables, figures and claims read, too; '*': every cell of the run.",
-    )
+    cells_of: Names = Field(default_factory=list)
+    """Other papers whose cells the tables, figures and claims read, too; '*': every cell of the run."""
     tables: dict[FileName, TableSpec] = Field(default_factory=dict)
     figures: dict[FileName, FigureSpec] = Field(default_factory=dict)
     claims: dict[str, ClaimSpec] = Field(default_factory=dict)

@@ -25,11 +25,9 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.blocks import (
     At,
     Block,
-    Request,
     block_params,
     blocks_of,
-    count_cells,
-    estimated_minutes,
+    minutes_of,
     plan_blocks,
     plan_jobs,
 )
@@ -40,12 +38,11 @@ from fairclust.pipeline.fingerprint import (
     class_fingerprint,
     class_parameters,
     code_fingerprint,
-    file_fingerprint,
 )
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, PaperSpec, TableSpec
-from fairclust.pipeline.provenance import installed_version, package_versions, version_text
+from fairclust.pipeline.provenance import installed_version, required_versions
 from fairclust.pipeline.results_folder import damaged_jobs
 
 RECORD = "source.json"
@@ -234,10 +231,6 @@ class RuleInputs:
 
     # Papers, tables and figures
 
-    def papers(self) -> list[str]:
-        """The papers that have something to show."""
-        return list(self.shown)
-
     def papers_shown(self) -> dict[str, PaperSpec]:
         """The papers of the run that have a table."""
         return {paper: self.specs[paper] for paper, of in self.shown.items() if of["tables"]}
@@ -267,11 +260,11 @@ class RuleInputs:
 
     def table_files(self) -> list[str]:
         """Files of all tables, three for each."""
-        return [file for paper in self.papers() for _, file in self.shown_tables(paper)] + self.board_files()
+        return [file for paper in self.shown for _, file in self.shown_tables(paper)] + self.board_files()
 
     def figure_files(self) -> list[str]:
         """Files of all figures."""
-        return [file for paper in self.papers() for _, file in self.shown_figures(paper)]
+        return [file for paper in self.shown for _, file in self.shown_figures(paper)]
 
     def board_files(self) -> list[str]:
         """Files of the overview and the scoreboard, if they are asked for."""
@@ -366,12 +359,13 @@ class RuleInputs:
 
     def fit_digest(self, dataset: str, name: str) -> str:
         asked = [
-            [block.stem, block_params(block), asdict(self.request(block))]
-            for block in self.jobs[f"{dataset}/{name}"]
+            [block.stem, block_params(block), self.request(block)] for block in self.jobs[f"{dataset}/{name}"]
         ]
         limits, score = self.config.limits.model_dump(), self.config.score.dunn_max_rows
-        code = file_fingerprint("fairclust.pipeline.fit_block", "fairclust.pipeline.fit_cell")
-        return digest_of([asked, limits, score, self.strict_versions(), as_list(self.config.reuse), code])
+        code = code_fingerprint("fairclust.pipeline.fit_block:BlockFits")
+        return digest_of(
+            [asked, limits, score, required_versions(self.config), as_list(self.config.reuse), code]
+        )
 
     def source_digest(self, source: str) -> str:
         return digest_of(self.source_spec(source).model_dump(mode="json"))
@@ -406,7 +400,9 @@ class RuleInputs:
         )
 
     def scores_digest(self) -> str:
-        return digest_of([self.configuration_digest(), file_fingerprint("fairclust.pipeline.scores")])
+        return digest_of(
+            [self.configuration_digest(), code_fingerprint("fairclust.pipeline.scores:gather_scores")]
+        )
 
     def settings(self) -> dict[str, Any]:
         """The configuration without the catalogue entries that the run does not use, in plain types."""
@@ -484,10 +480,14 @@ class RuleInputs:
 
     def data_folders(self) -> list[str]:
         """Prepared data sets and graphs. They are targets, so that those that the user deletes are made again."""
-        jobs = [name.split("/") for name in self.jobs]
-        prepared = [folder for job in jobs for folder in (*self.data_of(*job), *self.graphs_of(*job))]
+        prepared = [
+            folder
+            for name in self.jobs
+            for folders in self.data_of(*name.split("/")).values()
+            for folder in folders
+        ]
         return list(
-            dict.fromkeys([*prepared, *(path for paper in self.papers() for path in self.planes(paper))])
+            dict.fromkeys([*prepared, *(path for paper in self.shown for path in self.planes(paper))])
         )
 
     def products(self) -> list[str]:
@@ -543,30 +543,22 @@ class RuleInputs:
         """The resources that the methods of a fit job ask for; they are the same for all of them."""
         return self.config.methods[self.jobs[f"{dataset}/{name}"][0].method].jobs
 
-    def data_of(self, dataset: str, name: str) -> list[str]:
-        """The prepared data sets of a fit job."""
-        return [f"{self.results}/data/prepared/{name}" for name in self._datasets_of(dataset, name)]
+    def data_of(self, dataset: str, name: str) -> dict[str, list[str]]:
+        """The inputs of a fit job: prepared data sets, and their graphs if its methods fit these."""
+        blocks = self.jobs[f"{dataset}/{name}"]
+        places = {"data": "prepared"}
+        if self.config.methods[blocks[0].method].input == "graph":
+            places["graph"] = "graphs"
+        datasets = dict.fromkeys(block.dataset for block in blocks)
+        return {key: [f"{self.results}/data/{at}/{of}" for of in datasets] for key, at in places.items()}
 
-    def graphs_of(self, dataset: str, name: str) -> list[str]:
-        """The graphs that a fit job needs besides the prepared data sets, if any."""
-        if self.config.methods[self.jobs[f"{dataset}/{name}"][0].method].input == "points":
-            return []
-        return [f"{self.results}/data/graphs/{name}" for name in self._datasets_of(dataset, name)]
-
-    def _datasets_of(self, dataset: str, name: str) -> dict[str, None]:
-        return dict.fromkeys(block.dataset for block in self.jobs[f"{dataset}/{name}"])
-
-    def request(self, block: Block) -> Request:
-        """How the cells of a block are fitted and scored."""
-        path = self.config.methods[block.method].class_
-        metrics = self.metrics_of(block)
+    def request(self, block: Block) -> dict[str, Any]:
+        """How the cells of a block are fitted and scored, as keywords of `BlockFits`."""
+        path, metrics = self.config.methods[block.method].class_, self.metrics_of(block)
         homes = sorted({METRICS[name].function.__module__ for name in metrics})
         scorer = code_fingerprint("fairclust.metrics.table", *homes)
-        return Request(path, class_fingerprint(path), tuple(metrics), scorer)
-
-    def strict_versions(self) -> str:
-        """With `strict_versions`, the versions of packages on which cells depend; otherwise empty."""
-        return version_text(package_versions()) if self.config.strict_versions else ""
+        found = {"class_path": path, "fingerprint": class_fingerprint(path)}
+        return {**found, "metrics": metrics, "scorer": scorer}
 
     @cached_property
     def _asked_metrics(self) -> dict[At, set[str]]:
@@ -593,8 +585,7 @@ class RuleInputs:
 
     def minutes(self, dataset: str, name: str) -> float:
         """Estimated minutes of work in a fit job."""
-        blocks = self.jobs[f"{dataset}/{name}"]
-        return sum(estimated_minutes(self.config, *block.at, count_cells(block)) for block in blocks)
+        return minutes_of(self.config, self.jobs[f"{dataset}/{name}"])
 
     def packs(self, needs: Iterable[At] | None = None) -> list[str]:
         """Outputs of the fit jobs that have some or all blocks."""

@@ -17,7 +17,7 @@ from snakemake.exceptions import WorkflowError
 
 from fairclust.pipeline import import_server
 from fairclust.pipeline.blocks import estimated_minutes
-from fairclust.pipeline.forced import is_forced, remember_forced
+from fairclust.pipeline.job import forced_since, remember_forced
 from fairclust.pipeline.results_folder import (
     forget_failures,
     lock,
@@ -103,7 +103,7 @@ class RunEvents:
         dag = self._workflow.dag
         if dag is None:
             return
-        from fairclust.pipeline.progress import block_progress
+        from fairclust.pipeline.progress import cell_states
 
         # In a module the rule has a prefix. Other rules may end with these letters, too.
         jobs = [
@@ -115,9 +115,10 @@ class RunEvents:
         config = self._inputs.config.model_copy(update={"results": str(self._inputs.place)})
         cells, minutes = 0, 0.0
         for job in jobs:
-            forced = is_forced(job.rule.name, job.output[0])
+            forced = forced_since(job.rule.name, str(job.output[0])) > 0
             for block in self._inputs.jobs[f"{job.wildcards.dataset}/{job.wildcards.job}"]:
-                n_cells = len(block.cells()) if forced else block_progress(config, block).to_go
+                states = cell_states(config, block)
+                n_cells = sum(forced or state in ("to go", "again") for state, _ in states)
                 cells += n_cells
                 minutes += estimated_minutes(config, *block.at, n_cells)
         if jobs:
