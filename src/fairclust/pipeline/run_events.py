@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,6 @@ from fairclust.pipeline.results_folder import (
 )
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.summary import closing_words, duration
-
-
-class _CannotBegin(Exception):
-    pass
 
 
 class RunEvents:
@@ -60,31 +57,29 @@ class RunEvents:
         running = workflow.is_main_process and workflow.executor_plugin is not None
         if not running or workflow.dryrun or self._lock is not None:
             return
-        try:
-            self._take_results(self._inputs.place)
-        except _CannotBegin as error:
-            # Snakemake would wrap any other exception of an input function, and show its traceback.
-            print(error, file=sys.stderr, flush=True)
-            raise SystemExit(1) from None
+        if reason := self._take(self._inputs.place):
+            # Snakemake would wrap an exception of an input function, and show its traceback.
+            print(reason, file=sys.stderr, flush=True)
+            raise SystemExit(1)
 
-    def _take_results(self, results: Path) -> None:
-        if results.is_dir() and not os.access(results, os.W_OK):
-            raise _CannotBegin(_not_writable(results))
+    def _take(self, results: Path) -> str:
+        """Take the folder of results for this run; returns why it cannot be taken, with the fix."""
         for path in self._inputs.files_of_the_user():
             if Path(path).stat().st_mtime > time.time():
-                raise _CannotBegin(
+                return (
                     f"{path} has a time stamp ahead of this machine's clock, so everything made from it would always "
                     f"count as outdated. Fix: correct the clock, or run `touch {path}`"
                 )
-        try:
+        with suppress(OSError):
             results.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            raise _CannotBegin(_not_writable(results)) from None
+        if not os.access(results, os.W_OK):
+            return (
+                f"{results} cannot be written (read-only file system, or no permission). Fix: make it writable, or "
+                f"set `results` to another folder and `reuse: {results}`, which takes the finished fits"
+            )
         self._lock = lock(results, self._workflow.resource_settings.cores)
         if self._lock is None:
-            raise _CannotBegin(
-                f"another run is using {results}. Fix: wait until it has ended, or set `results` to another folder"
-            )
+            return f"another run is using {results}. Fix: wait until it has ended, or set `results` to another folder"
         lines = [*mend_time_stamps(results), *remove_damaged_metadata(Path(".snakemake/metadata"))]
         if not self._workflow.touch:
             lines += tidy(results)
@@ -97,6 +92,7 @@ class RunEvents:
             if import_server.ADDRESS not in os.environ:
                 self._server = import_server.start()
         atexit.register(self._tidy_up)
+        return ""
 
     def _say_work(self) -> None:
         """Say how many cells a run would fit, and about how long that takes. Snakemake's graph may have failed."""
@@ -156,11 +152,4 @@ def no_report_yet(arguments: Sequence[str], results: Path) -> str:
     return (
         f"--report packs the results of a finished run, and {results} holds none. Fix: run the same command without "
         "--report first, as in `snakemake --cores 4`, and then with it"
-    )
-
-
-def _not_writable(results: Path) -> str:
-    return (
-        f"{results} cannot be written (read-only file system, or no permission). Fix: make it writable, or set "
-        f"`results` to another folder and `reuse: {results}`, which takes the finished fits"
     )

@@ -171,37 +171,26 @@ def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs
     Returns the summary: cells, by_status, and missing, a dict for each reason. A cell is lost if its job ended without
     a result in every attempt.
     """
-    by_status: Counter[str] = Counter()
-    missing: Counter[tuple[str, str, str, str, bool]] = Counter()
-    rows: list[tuple[At, dict[str, Any]]] = []
-    damaged = []
+    rows, lost, damaged = [], [], []
     for pack in packs:
         try:
             records = read_output(pack)
         except DamagedFile as error:  # all damaged files are reported at once
             damaged.append(str(error))
             continue
-        for record in records:
-            status = record["status"]
-            by_status[status] += 1
-            if status != "ok":
-                missing[record["dataset"], record["method"], status, record["reason"], "lost" in record] += 1
-            # The whole records, with their histories, would take too much memory.
-            rows.append((_at(record), _row(record)))
+        # The whole records, with their histories, would take too much memory.
+        rows += [_row(record) for record in records]
+        lost += ["lost" in record for record in records]
     if damaged:
         raise DamagedFile("\n".join(damaged))
-    place = {at: i for i, at in enumerate(order)}
-    rows.sort(key=lambda row: place[row[0]])
-    frame = _frame(row for _, row in rows)
+    frame = cells_at(_frame(rows).assign(lost=lost), order)
     _write_table(scores, frame[SCORE_COLUMNS])
     _write_table(runs, frame[[*_IDENTITY, *RUN_COLUMNS]])
-    names = ("dataset", "method", "status", "reason", "lost")
+    of_reason = frame[frame.status != "ok"].groupby(["dataset", "method", "status", "reason", "lost"])
     return {
-        "cells": len(rows),
-        "by_status": dict(sorted(by_status.items())),
-        "missing": [
-            {**dict(zip(names, what, strict=True)), "cells": n} for what, n in sorted(missing.items())
-        ],
+        "cells": len(frame),
+        "by_status": dict(sorted(Counter(frame.status).items())),
+        "missing": of_reason.size().reset_index(name="cells").to_dict("records"),
     }
 
 
