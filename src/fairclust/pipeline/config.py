@@ -6,7 +6,7 @@ import json
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -421,23 +421,13 @@ def unknown(key: str, names: Iterable[str], known: Collection[str]) -> list[str]
 
 def _known_fields(location: tuple[Any, ...]) -> list[str]:
     """Field names of the model that holds the key at `location`."""
-    model: Any = Config
+    model: type[BaseModel] = Config
     for step in location[:-1]:
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            break
-        fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
-        if step in fields:
-            model = fields[step]
-            inner = [
-                a for a in getattr(model, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)
-            ]
-            in_mapping = getattr(model, "__origin__", None) is dict
-            model = inner[0] if inner else model
-            if in_mapping:
-                continue
-    if isinstance(model, type) and issubclass(model, BaseModel):
-        return [info.alias or name for name, info in model.model_fields.items()]
-    return []
+        # A name in a mapping or a position in a list leads to no other model.
+        found = {info.alias or name: info.annotation for name, info in model.model_fields.items()}.get(step)
+        kinds = (kind for kind in (found, *get_args(found)) if isinstance(kind, type))
+        model = next((kind for kind in kinds if issubclass(kind, BaseModel)), model)
+    return [info.alias or name for name, info in model.model_fields.items()]
 
 
 def _is_union_tag(part: Any) -> bool:

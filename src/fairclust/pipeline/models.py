@@ -7,7 +7,7 @@ import math
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, StrictInt
 
 from fairclust.datasets.spec import Spec
 
@@ -33,12 +33,6 @@ def canonical_json(value: Any) -> str:
         return item
 
     return json.dumps(plain(value), sort_keys=True)
-
-
-def _check_whole(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError(f"expected a whole number; found the boolean {str(value).lower()}")
-    return value
 
 
 def _check_seeds(value: int | list[int]) -> int | list[int]:
@@ -93,10 +87,9 @@ def _check_unquoted(value: Any) -> Any:
     return value
 
 
-Seed = Annotated[int, BeforeValidator(_check_whole)]
 Seeds = (
-    Annotated[Seed, AfterValidator(_check_seeds)]
-    | Annotated[list[Seed], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
+    Annotated[StrictInt, AfterValidator(_check_seeds)]
+    | Annotated[list[StrictInt], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
 )
 Names = Annotated[list[str], AfterValidator(_check_unique)]
 Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]
