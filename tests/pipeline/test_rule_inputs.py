@@ -168,13 +168,14 @@ def all_params(inputs):
     return json.loads(json.dumps({str(key): value for key, value in found.items()}))
 
 
-def test_a_wider_grid_changes_only_the_parameters_of_its_own_jobs(tmp_path):
+def test_a_wider_grid_changes_only_the_parameters_of_its_own_fits_and_of_the_report(tmp_path):
     before = all_params(RuleInputs(config(tmp_path, reported=ONE_ROW)))
     wide = {"vfc": {**VFC, "grid": {"lam": [1, 10, 100]}}, "kmeans": KMEANS}
     after = all_params(RuleInputs(config(tmp_path, reported=ONE_ROW, methods=wide)))
     different = {key for key in before if before[key] != after[key]}
     assert different == {
         "scores",
+        "page",
         "('paper', 'doe')",
         "('job', 'a/vfc-k2')",
         *(f"('fit', '{d}/vfc/k{k}')" for d in "ab" for k in (2, 5)),

@@ -98,7 +98,7 @@ rule board:
     params:
         function="fairclust.report.jobs:board",
         remade=INPUTS.remade("board"),
-        digest=INPUTS.board_digest(),
+        digest=INPUTS.report_digest("tables", "settings", "leaderboard", "scoreboard"),
     message:
         "Making the settings, the overview, the leaderboard and the scoreboard"
     script:

@@ -323,39 +323,21 @@ class RuleInputs:
 
     # Digests: each changes with everything that decides what a job makes from its inputs
 
-    def paper_digest(self, paper: str) -> str:
-        shown = {"short_name", "programs", "tables", "figures", "claims"}
-        return digest_of(
-            {
-                "needs": self.needs_of(paper),
-                "cells": [block_params(block) for block in blocks_of(self.config, self.sources_of(paper))],
-                "names": asdict(self.names),
-                "paper": self.specs[paper].model_dump(mode="json", include=shown),
-                "formats": self.config.report.formats,
-                # Digests, because a file that replaces another one may have an older time stamp.
-                "reported": [content_digest(path) for path in self.reported_files(paper)],
-                "code": code_fingerprint(
-                    "fairclust.report.tables", "fairclust.report.figures", "fairclust.report.claims"
-                ),
-            }
-        )
+    def report_digest(self, *modules: str, files: Iterable[str | Path] = ()) -> str:
+        """Of a job that runs some modules of the report, and reads `files`.
 
-    def board_digest(self) -> str:
-        titles = {name: spec.short_name for name, spec in self.papers_shown().items()}
-        names = ("tables", "settings", "leaderboard", "scoreboard")
-        modules = (f"fairclust.report.{name}" for name in names)
-        level = self.config.report.fairness_error
-        return digest_of([titles, asdict(self.names), level, code_fingerprint(*modules)])
+        Their content counts and not their time stamps, because a file that replaces another one may be older.
+        """
+        code = code_fingerprint(*(f"fairclust.report.{name}" for name in modules))
+        contents = [content_digest(path) for path in files]
+        return digest_of([self.configuration_digest(), asdict(self.names), contents, code])
+
+    def paper_digest(self, paper: str) -> str:
+        return self.report_digest("tables", "figures", "claims", files=self.reported_files(paper))
 
     def page_digest(self) -> str:
         page = Path(__file__).parents[1] / "report" / "page"
-        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
-        shown = {"short_name", "citation", "tables"}
-        papers = {
-            name: spec.model_dump(mode="json", include=shown) for name, spec in self.papers_shown().items()
-        }
-        code = [code_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()]
-        return digest_of([papers, asdict(self.names), code])
+        return self.report_digest("html", files=sorted(path for path in page.iterdir() if path.is_file()))
 
     def fit_digest(self, dataset: str, name: str) -> str:
         asked = [
@@ -420,6 +402,7 @@ class RuleInputs:
             chosen.pop(key, None)
         return chosen
 
+    @cache  # noqa: B019 - there is one object in a process
     def configuration_digest(self) -> str:
         """Fingerprint of what decides the results: data sets, methods, papers and cells, but no paths or resources."""
         settings = self.settings()
