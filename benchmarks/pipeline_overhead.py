@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fairclust.pipeline.run_events import job_seconds
 from fairclust.pipeline.scores import read_table
-from fairclust.pipeline.summary import job_seconds
 from measuring import write_csv
 
 

@@ -3,8 +3,7 @@
 import pandas as pd
 import pytest
 
-from fairclust.pipeline.run_events import no_report_yet
-from fairclust.pipeline.summary import describe_times
+from fairclust.pipeline.run_events import describe_times, no_report_yet
 
 
 @pytest.mark.parametrize("option", [["--report", "report.zip"], ["--report=report.zip"], ["--report"]])

@@ -155,7 +155,7 @@ rule check:
     conda:
         "../envs/fairclust.yml"
     params:
-        function="fairclust.pipeline.summary:check",
+        function="fairclust.pipeline.run_events:check",
         strict=CONFIG.strict,
     message:
         "Checking that every cell is there"

@@ -20,8 +20,8 @@ from fairclust.cli.configuration import load
 from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.outputs import atomic_write, check_outputs, replace_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.run_events import describe, job_seconds
 from fairclust.pipeline.scores import read_arrow, write_arrow
-from fairclust.pipeline.summary import describe, job_seconds
 from fairclust.report.redaction import redact_config, redact_text, redacted
 
 # What a page shows of a run stands between two marks. The first mark asks for all numbers, or it names data sets and

@@ -19,13 +19,13 @@ from fairclust.cli.configuration import load
 from fairclust.cli.results import count
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.prepare import prepare_dataset
+from fairclust.messages import duration
 from fairclust.pipeline.blocks import Block, count_cells, plan_blocks, plan_jobs
 from fairclust.pipeline.config import Config, ConfigError
 from fairclust.pipeline.progress import cell_states, earlier_records, keyed_cells, why_fitted
 from fairclust.pipeline.results_folder import cores_of_run, digest_file, foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.scores import read_table
-from fairclust.pipeline.summary import duration
 from fairclust.report.paper_checks import paper_problems
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -175,38 +176,37 @@ def plan_jobs(config: Config, blocks: Iterable[Block]) -> dict[str, list[Block]]
     first. Methods with other inputs or resources are packed apart.
     """
 
-    def kind(block: Block) -> str:
-        method = config.methods[block.method]
-        return canonical_json([method.input, method.jobs.model_dump(exclude={"seconds_per_million"})])
-
-    packs = [[block] for block in blocks]
+    kinds = {
+        name: canonical_json([method.input, method.jobs.model_dump(exclude={"seconds_per_million"})])
+        for name, method in config.methods.items()
+    }
+    minutes = {block: minutes_of(config, [block]) for block in blocks}
+    packs = [[block] for block in minutes]
     for several_datasets in (False, True):
-        filled: dict[str, list[tuple[list[Block], list[float]]]] = {}
-        found: list[list[Block]] = []
+        joined: list[list[Block]] = []
         for pack in packs:
-            more = minutes_of(config, pack)
-            places = filled.setdefault(kind(pack[0]) + ("" if several_datasets else pack[0].dataset), [])
-            for place, total in places:
-                if total[0] + more <= config.jobs.minutes:
-                    place += pack
-                    total[0] += more
-                    break
+            fitting = (
+                other
+                for other in joined
+                if kinds[other[0].method] == kinds[pack[0].method]
+                and (several_datasets or other[0].dataset == pack[0].dataset)
+                and sum(minutes[block] for block in (*other, *pack)) <= config.jobs.minutes
+            )
+            other = next(fitting, None)
+            if other is None:
+                joined.append(pack)
             else:
-                places.append((pack, [more]))
-                found.append(pack)
-        packs = found
+                other += pack
+        packs = joined
     return {f"{pack[0].dataset}/{pack[0].method}-{pack[0].name}": pack for pack in packs}
 
 
 def count_cells(block: Block) -> int:
     """The number of cells of a block; a cell that several experiments ask for is counted for each of them."""
-    total = 0
-    for grid in block.grids:
-        n_settings = 1
-        for axis in grid.axes.values():
-            n_settings *= len(axis)
-        total += n_settings * (len(grid.seeds) if block.seed is None else 1)
-    return total
+    return sum(
+        math.prod(map(len, grid.axes.values())) * (len(grid.seeds) if block.seed is None else 1)
+        for grid in block.grids
+    )
 
 
 def block_params(block: Block) -> dict[str, Any]:

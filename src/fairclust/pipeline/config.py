@@ -287,15 +287,15 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return found
 
 
-def catalogue_files(places: Any, key: str = "catalogues", base: Path = Path()) -> list[Path]:
+def catalogue_files(places: Any, key: str = "catalogues") -> list[Path]:
     """The YAML files of catalogue folders, sorted by name. A place can also be a single file.
 
-    Places are relative to `base`. Messages name the `key`. ConfigError if there is no such folder or file.
+    Messages name the `key`. ConfigError if there is no such folder or file.
     """
     found: list[Path] = []
     if not isinstance(places, str | list | None) or any(not isinstance(p, str) for p in as_list(places)):
         raise ConfigError(f"{key}: expected a folder or a list of folders; found {shortened(repr(places))}")
-    for place in (base / place for place in as_list(places)):
+    for place in map(Path, as_list(places)):
         if place.is_dir():
             found += sorted([*place.glob("*.yaml"), *place.glob("*.yml")])
         elif place.is_file():
@@ -337,13 +337,12 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
     return sections, homes
 
 
-def resolve(raw: Mapping[str, Any], base: Path = Path()) -> tuple[dict[str, Any], dict[str, Path]]:
+def resolve(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
     """Merge the catalogues of a configuration below it; also returns the file that defines each ``section.name``.
 
-    The result is plain data that is not checked yet. `base` is the folder that the places of the catalogues start
-    from.
+    The result is plain data that is not checked yet.
     """
-    also, shipped = (catalogue_files(raw.get(key), key, base) for key in ("also", "catalogues"))
+    also, shipped = (catalogue_files(raw.get(key), key) for key in ("also", "catalogues"))
     files = list(dict.fromkeys([*shipped, *also]))
     sections, homes = read_catalogues(files)
     found = laid_over({name: entries for name, entries in sections.items() if entries}, raw)
@@ -363,7 +362,6 @@ def load_config(
     *,
     user: Mapping[str, Any] | None = None,
     origin: str = "config/config.yaml",
-    base: Path = Path(),
 ) -> Config:
     """Check a configuration that comes from Snakemake or from YAML, with all layers merged.
 
@@ -376,7 +374,7 @@ def load_config(
         )
     homes: dict[str, Path] = {}
     try:
-        resolved, homes = resolve(with_user_layer(raw, user or {}), base)
+        resolved, homes = resolve(with_user_layer(raw, user or {}))
         return Config.model_validate(resolved)
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from None
@@ -410,8 +408,9 @@ def load_config(
 
 
 def shipped_config(folder: Path) -> Config:
-    """The default configuration of a checkout in `folder`."""
-    return load_config(read_yaml(folder / "config/config.yaml"), base=folder)
+    """The configuration `config/config.yaml` of a folder, as of a checkout."""
+    raw = read_yaml(folder / "config/config.yaml")
+    return load_config({**raw, "catalogues": [str(folder / place) for place in raw["catalogues"]]})
 
 
 def unknown(key: str, names: Iterable[str], known: Collection[str]) -> list[str]:
