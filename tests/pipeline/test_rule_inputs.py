@@ -149,7 +149,7 @@ def test_metrics_of_a_claim_are_scored_for_its_methods(tmp_path):
     inputs = RuleInputs(config(tmp_path, more={"claims": {"c": claim}}, score={"dear_max_rows": 0}))
     assert "dunn_index" in metrics(inputs, "b", "vfc", 5)
     assert "dunn_index" not in metrics(inputs, "b", "kmeans", 5)
-    assert inputs.claim_files("doe") == ["results/tables/doe/claims.csv"]
+    assert "results/tables/doe/claims.csv" in inputs.tables_of("doe")
 
 
 def all_params(inputs):
@@ -294,7 +294,7 @@ def test_two_modules_each_see_the_damage_in_their_own_results(tmp_path, monkeypa
 
 def test_papers_have_targets_of_their_own(inputs):
     for paper in inputs.config.run.papers:
-        files = [file for _, file in inputs.shown_tables(paper) + inputs.shown_figures(paper)]
+        files = inputs.tables_of(paper) + inputs.figures_of(paper)
         assert files
         assert all(Path(file).parent.name == paper for file in files)
         assert set(files) < set(inputs.targets())

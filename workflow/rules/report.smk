@@ -40,9 +40,9 @@ for _paper in INPUTS.shown:
                     caption="../report/table.rst",
                     category="Tables",
                     subcategory=_paper,
-                    labels={"table": name},
+                    labels={"table": Path(file).stem},
                 )
-                for name, file in INPUTS.shown_tables(_paper)
+                for file in INPUTS.tables_of(_paper)
             ],
             [
                 report(
@@ -50,9 +50,9 @@ for _paper in INPUTS.shown:
                     caption="../report/figure.rst",
                     category="Figures",
                     subcategory=_paper,
-                    labels={"figure": name},
+                    labels={"figure": Path(file).stem},
                 )
-                for name, file in INPUTS.shown_figures(_paper)
+                for file in INPUTS.figures_of(_paper)
             ],
             INPUTS.verdicts(_paper),
             problems=f"{RESULTS}/problems/{_paper}.json",
@@ -79,7 +79,7 @@ rule board:
     input:
         scores=[f"{RESULTS}/scores/scores.parquet", f"{RESULTS}/scores/runs.parquet"],
         verdicts=[file for paper in INPUTS.shown for file in INPUTS.verdicts(paper)],
-        claims=[file for paper in INPUTS.shown for file in INPUTS.claim_files(paper)],
+        claims=[file for file in INPUTS.table_files() if file.endswith("/claims.csv")],
     output:
         report(
             INPUTS.board_files(),

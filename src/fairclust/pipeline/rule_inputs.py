@@ -111,7 +111,6 @@ class RuleInputs:
         self.place = Path(config.results) if place is None else place
         self.blocks = plan_blocks(config)
         self.jobs = plan_jobs(config, self.blocks)
-        self._at = list(dict.fromkeys(block.at for block in self.blocks))
         self._datasets = list(dict.fromkeys(block.dataset for block in self.blocks))
 
     def check_classes(self) -> None:
@@ -241,42 +240,33 @@ class RuleInputs:
         products = [product for kind in kinds or shown for product in shown[kind].values()]
         return list(dict.fromkeys(at for product in products for at in product.needs))
 
-    def shown_tables(self, paper: str) -> list[tuple[str, str]]:
-        """Name and file of each table of a paper and of its claims, in three formats."""
+    def tables_of(self, paper: str) -> list[str]:
+        """Files of the tables of a paper and of its claims, in three formats."""
         of = self.shown[paper]
-        return [
-            (name, f"{self.results}/tables/{paper}/{name}.{kind}")
-            for name in [*of["tables"], *["claims"] * bool(of["claims"])]
-            for kind in _TABLE_FORMATS
-        ]
+        names = [*of["tables"], *["claims"] * bool(of["claims"])]
+        return [f"{self.results}/tables/{paper}/{name}.{kind}" for name in names for kind in _TABLE_FORMATS]
 
-    def shown_figures(self, paper: str) -> list[tuple[str, str]]:
-        """Name and file of each figure of a paper, in every format."""
-        return [
-            (name, f"{self.results}/figures/{paper}/{name}.{kind}")
-            for name in self.shown[paper]["figures"]
-            for kind in self.config.report.formats
-        ]
+    def figures_of(self, paper: str) -> list[str]:
+        """Files of the figures of a paper, in every format."""
+        names, formats = self.shown[paper]["figures"], self.config.report.formats
+        return [f"{self.results}/figures/{paper}/{name}.{kind}" for name in names for kind in formats]
 
-    def table_files(self) -> list[str]:
-        """Files of all tables, three for each."""
-        return [file for paper in self.shown for _, file in self.shown_tables(paper)] + self.board_files()
-
-    def figure_files(self) -> list[str]:
-        """Files of all figures."""
-        return [file for paper in self.shown for _, file in self.shown_figures(paper)]
+    def verdicts(self, paper: str) -> list[str]:
+        """Files of a paper's verdicts, one for each table."""
+        return [f"{self.results}/tables/{paper}/{name}.verdicts.csv" for name in self.shown[paper]["tables"]]
 
     def board_files(self) -> list[str]:
         """Files of the overview and the scoreboard, if they are asked for."""
         names = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.papers_shown())
         return [f"{self.results}/tables/{name}.{kind}" for name in names for kind in _TABLE_FORMATS]
 
-    def verdicts(self, paper: str) -> list[str]:
-        """Files of a paper's verdicts, one for each table."""
-        return [f"{self.results}/tables/{paper}/{name}.verdicts.csv" for name in self.shown[paper]["tables"]]
+    def table_files(self) -> list[str]:
+        """Files of all tables, three for each."""
+        return [file for paper in self.shown for file in self.tables_of(paper)] + self.board_files()
 
-    def claim_files(self, paper: str) -> list[str]:
-        return [f"{self.results}/tables/{paper}/claims.csv"] if self.shown[paper]["claims"] else []
+    def figure_files(self) -> list[str]:
+        """Files of all figures."""
+        return [file for paper in self.shown for file in self.figures_of(paper)]
 
     def planes(self, paper: str) -> list[str]:
         """Folders of the unscaled data sets whose points the figures of a paper show."""
@@ -289,15 +279,8 @@ class RuleInputs:
         spec = self.specs[paper]
         if not spec.reported:
             return []
-        if not spec.programs:
-            return [spec.reported]
         path = Path(spec.reported)
-        programs = path.with_name(f"{path.stem}_programs.csv")
-        if not programs.is_file():
-            raise ConfigError(
-                f"papers.{paper}.programs: there is no {programs}. Fix: write it, or remove the key"
-            )
-        return [str(path), str(programs)]
+        return [str(path), *[str(path.with_name(f"{path.stem}_programs.csv"))] * bool(spec.programs)]
 
     @cached_property
     def names(self) -> Names:
