@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairclust.pipeline.config import Config
-from fairclust.pipeline.models import GridSpec, canonical_json, seed_list
+from fairclust.pipeline.models import canonical_json, seed_list
+from fairclust.pipeline.papers import ExperimentSpec
 
 DEFAULT_SEEDS = 5
 At = tuple[str, str, int]
@@ -114,38 +115,32 @@ def minutes_of(config: Config, blocks: Iterable[Block]) -> float:
     return sum(estimated_minutes(config, *block.at, count_cells(block)) for block in blocks)
 
 
-def _requests(config: Config, papers: Iterable[str]) -> Iterator[tuple[str, str, int, Grid]]:
+def _requests(config: Config, papers: Collection[str]) -> Iterator[tuple[str, str, int, Grid]]:
     """(data set, method, K, grid) for every experiment of the papers and, if there is a '*', of the run."""
-    run, papers = config.run, list(papers)
-
-    def one(
-        dataset: str, method: str, ks: list[int] | None, seeds: Any, own: GridSpec | None
-    ) -> Iterator[tuple[str, str, int, Grid]]:
-        asked = run.seeds if run.seeds is not None else seeds if seeds is not None else DEFAULT_SEEDS
-        chosen = seed_list(asked)[:1] if config.methods[method].deterministic else seed_list(asked)
-        spec = config.settings(method, dataset, own)
-        grid = Grid(spec.params, spec.grid, tuple(chosen))
-        for k in run.n_clusters.get(dataset) or ks or [config.datasets[dataset].n_clusters]:
-            yield dataset, method, k, grid
-
-    for paper in run.papers:
-        if paper not in papers and "*" not in papers:
-            continue
-        for experiment in config.papers[paper].experiments:
-            for dataset in experiment.datasets:
-                if dataset not in run.only.get("datasets", experiment.datasets):
-                    continue
-                for method in experiment.methods:
-                    if method in run.only.get("methods", experiment.methods):
-                        own = experiment.settings.get(method)
-                        yield from one(dataset, method, experiment.n_clusters, experiment.seeds, own)
+    run = config.run
+    asked: list[tuple[ExperimentSpec, Mapping[Any, list[str]]]] = [
+        (experiment, run.only)
+        for paper in run.papers
+        if paper in papers or "*" in papers
+        for experiment in config.papers[paper].experiments
+    ]
     if "*" in papers:
-        for dataset in run.datasets:
-            for method in run.methods:
-                yield from one(dataset, method, None, None, None)
+        asked.append((ExperimentSpec.model_construct(datasets=run.datasets, methods=run.methods), {}))
+    for experiment, only in asked:
+        for dataset, method in itertools.product(experiment.datasets, experiment.methods):
+            if dataset not in only.get("datasets", [dataset]) or method not in only.get("methods", [method]):
+                continue
+            stated = DEFAULT_SEEDS if experiment.seeds is None else experiment.seeds
+            seeds = seed_list(stated if run.seeds is None else run.seeds)
+            spec = config.settings(method, dataset, experiment.settings.get(method))
+            chosen = seeds[:1] if config.methods[method].deterministic else seeds
+            grid = Grid(spec.params, spec.grid, tuple(chosen))
+            own = [config.datasets[dataset].n_clusters]
+            for k in run.n_clusters.get(dataset) or experiment.n_clusters or own:
+                yield dataset, method, k, grid
 
 
-def blocks_of(config: Config, papers: Iterable[str]) -> list[Block]:
+def blocks_of(config: Config, papers: Collection[str]) -> list[Block]:
     """What some papers ask for, or with '*' the whole run, in the order in which they name it; not cut into seeds."""
     grids: dict[At, list[Grid]] = {}
     for dataset, method, k, grid in _requests(config, papers):

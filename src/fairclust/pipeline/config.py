@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
-from fairclust.datasets.spec import Catalogue, DatasetSpec, Name
+from fairclust.datasets.spec import Catalogue, DatasetSpec, Name, Spec
 from fairclust.looks import Colour, Mark
 from fairclust.messages import nearest, shortened
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, Strict, _check_unique
+from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, _check_unique
 from fairclust.pipeline.papers import Papers
 from fairclust.pipeline.strict_yaml import load_file
 
@@ -27,7 +27,7 @@ class ConfigError(ValueError):
     """The configuration cannot be used; every line of the message names a key and what to do."""
 
 
-class RunSpec(Strict):
+class RunSpec(Spec):
     """What to run, by names from the catalogues: whole papers, and further data sets x methods."""
 
     papers: Names = Field(default_factory=list, description="Names from `papers`.")
@@ -43,7 +43,7 @@ class RunSpec(Strict):
     """The number of seeds (0, 1, ...) or a list of them. Default: the seeds of the papers, else 5."""
 
 
-class LimitSpec(Strict):
+class LimitSpec(Spec):
     """Limits of one cell. A cell that exceeds them becomes a row with the status 'timeout' or 'error'."""
 
     cell_seconds: float = Field(default=3600, gt=0)
@@ -52,7 +52,7 @@ class LimitSpec(Strict):
     """Resident memory of one fit. Default: the memory that its job asked for, minus 500 MB."""
 
 
-class JobSpec(Strict):
+class JobSpec(Spec):
     """Resources that a job asks for."""
 
     threads: int = Field(default=1, ge=1, description="Threads of a fit job (BLAS and numba alike).")
@@ -68,7 +68,7 @@ class JobSpec(Strict):
     """How often a fit job that fails is tried before its missing cells get the status 'error'."""
 
 
-class MethodJobSpec(Strict):
+class MethodJobSpec(Spec):
     """Resources that the fit jobs of one method ask for, instead of those in `jobs`."""
 
     threads: int | None = Field(default=None, ge=1)
@@ -119,7 +119,7 @@ def _check_against_cost(names: list[str]) -> list[str]:
     return names
 
 
-class ScoreSpec(Strict):
+class ScoreSpec(Spec):
     """Options of the scorer."""
 
     metrics: Annotated[Names, AfterValidator(_check_metrics)] = Field(default_factory=list)
@@ -130,7 +130,7 @@ class ScoreSpec(Strict):
     """With more rows than this, the Dunn index is not computed."""
 
 
-class GraphSpec(Strict):
+class GraphSpec(Spec):
     """The neighbour graph of methods with `input: graph`."""
 
     n_neighbors: int = Field(default=20, ge=2, description="Neighbours of a point, itself included.")
@@ -138,7 +138,7 @@ class GraphSpec(Strict):
     """With more rows than this, neighbours are found approximately."""
 
 
-class ReportSpec(Strict):
+class ReportSpec(Spec):
     """What the report contains in addition to the papers' tables and figures."""
 
     overview: bool = True

@@ -7,17 +7,11 @@ import math
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, ConfigDict, Field, StrictInt
+from pydantic import AfterValidator, Field, StrictInt
 
 from fairclust.datasets.spec import Spec
 
 MAX_SEEDS = 10_000
-
-
-class Strict(Spec):
-    """A `Spec` whose fields can be set by their names as well as by their aliases."""
-
-    model_config = ConfigDict(populate_by_name=True)
 
 
 def canonical_json(value: Any) -> str:
@@ -104,7 +98,7 @@ def seed_list(seeds: int | list[int]) -> list[int]:
     return list(range(seeds)) if isinstance(seeds, int) else list(seeds)
 
 
-class GridSpec(Strict):
+class GridSpec(Spec):
     """Parameters of a method: fixed ones, and axes of which every combination is fitted."""
 
     params: dict[str, Plain] = Field(default_factory=dict)

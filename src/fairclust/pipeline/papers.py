@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fairclust.pipeline.models import Clusters, GridSpec, Names, Option, Plain, Seeds, Strict
+from fairclust.datasets.spec import Spec
+from fairclust.pipeline.models import Clusters, GridSpec, Names, Option, Plain, Seeds
 
 Any_ = "*"
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
@@ -19,7 +20,7 @@ Order = str
 """'lam': the smallest lambda first; or the name of a metric: the best value first."""
 
 
-class ExperimentSpec(Strict):
+class ExperimentSpec(Spec):
     """Data sets x methods x K x seeds, with the grids of the catalogues unless `settings` says otherwise."""
 
     datasets: Names = Field(min_length=1, description="Names from `datasets`.")
@@ -31,7 +32,7 @@ class ExperimentSpec(Strict):
     """Method to parameters or axes of its grid in this experiment."""
 
 
-class MatchSpec(Strict):
+class MatchSpec(Spec):
     """How a setting is chosen if the paper does not publish it: the first one in `order` that is fair enough."""
 
     fairness: str = Field(description="The metric that must reach what the paper reports for the row.")
@@ -41,7 +42,7 @@ class MatchSpec(Strict):
     """Number of the table that reports the fairness metric; empty: this one."""
 
 
-class ReasonSpec(Strict):
+class ReasonSpec(Spec):
     """Why reported and reproduced values differ, or why a value cannot be compared; '*' stands for all.
 
     Evidence is a command that a reader can run and that prints the numbers behind the reason. A reason that neither
@@ -79,7 +80,7 @@ class ReasonSpec(Strict):
         )
 
 
-class TableSpec(Strict):
+class TableSpec(Spec):
     """A table of a paper.
 
     A row is a method on a data set with a K. It is compared *as printed* if the paper publishes its setting
@@ -106,7 +107,7 @@ class TableSpec(Strict):
     reasons: tuple[ReasonSpec, ...] = ()
 
 
-class FigureSpec(Strict):
+class FigureSpec(Spec):
     """A figure: a panel for each data set (and K) unless the plot joins them."""
 
     plot: str = Field(description="Name of a plot in fairclust.report.figures, see config/README.md.")
@@ -125,7 +126,7 @@ class FigureSpec(Strict):
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
 
 
-class ClaimSpec(Strict):
+class ClaimSpec(Spec):
     """A sentence of a paper that a run can test."""
 
     text: str = Field(description="What the paper says, in our words.")
@@ -138,7 +139,7 @@ class ClaimSpec(Strict):
     options: dict[str, Option] = Field(default_factory=dict, description="Arguments of the check.")
 
 
-class ProgramSpec(Strict):
+class ProgramSpec(Spec):
     """A published program, or the labels that it left, whose values stand beside those of the paper."""
 
     repository: str = Field(description="OWNER/NAME on GitHub.")
@@ -148,7 +149,7 @@ class ProgramSpec(Strict):
     changes: str = Field(min_length=1, description="What had to be changed to run it, in words.")
 
 
-class PaperSpec(Strict):
+class PaperSpec(Spec):
     """A paper."""
 
     short_name: str
