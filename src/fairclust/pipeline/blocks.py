@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairclust.pipeline.config import Config
-from fairclust.pipeline.models import canonical_json, seed_list
-from fairclust.pipeline.papers import ExperimentSpec
+from fairclust.pipeline.papers import ExperimentSpec, canonical_json, seed_list
 
 DEFAULT_SEEDS = 5
 At = tuple[str, str, int]

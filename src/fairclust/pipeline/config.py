@@ -14,8 +14,7 @@ from fairclust.datasets.spec import Catalogue, DatasetSpec, Name, Spec
 from fairclust.looks import Colour, Mark
 from fairclust.messages import nearest, shortened
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, _check_unique
-from fairclust.pipeline.papers import Papers
+from fairclust.pipeline.papers import Clusters, GridSpec, Names, Papers, Seeds, _check_unique
 from fairclust.pipeline.strict_yaml import load_file
 
 SECTIONS = ("sources", "datasets", "methods", "papers")

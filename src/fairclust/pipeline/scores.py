@@ -21,7 +21,7 @@ from fairclust.pipeline.blocks import At
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output, store_of
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.job import Job
-from fairclust.pipeline.models import canonical_json
+from fairclust.pipeline.papers import canonical_json
 from fairclust.pipeline.provenance import provenance, version_text
 from fairclust.pipeline.rule_inputs import inputs_of
 

@@ -13,8 +13,7 @@ import pandas as pd
 
 from fairclust.messages import brief
 from fairclust.pipeline.columns import COLUMNS
-from fairclust.pipeline.models import canonical_json
-from fairclust.pipeline.papers import MatchSpec
+from fairclust.pipeline.papers import MatchSpec, canonical_json
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import joined, metric_in_text, plain
 
