@@ -82,13 +82,11 @@ def _is_ours(module: str, top: str) -> bool:
 
 def _lazy_homes(file: Path) -> dict[str, str]:
     """The table ``_HOMES`` of a package that imports its members when they are first used."""
-    for node in ast.iter_child_nodes(_tree(file)):
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_HOMES":
-            pairs = (
-                zip(node.value.keys, node.value.values, strict=True)
-                if isinstance(node.value, ast.Dict)
-                else ()
-            )
+    for node in _tree(file).body:
+        if not isinstance(node, ast.Assign) or getattr(node.targets[0], "id", "") != "_HOMES":
+            continue
+        if isinstance(node.value, ast.Dict):
+            pairs = zip(node.value.keys, node.value.values, strict=True)
             # Entries that are unpacked from another mapping have no key.
             return {ast.literal_eval(key): ast.literal_eval(value) for key, value in pairs if key is not None}
     return {}
@@ -258,30 +256,23 @@ def class_parameters(path: str) -> set[str] | None:
     """
     module, _, name = path.rpartition(".")
     place = _resolved((module, name), module.partition(".")[0])
-    if place is None:
+    found = _statements(place) if place is not None else []
+    node = next((node for node in found if isinstance(node, ast.ClassDef)), None)
+    if place is None or node is None:
         return None
-    for found in _statements(place):
-        if not isinstance(found, ast.ClassDef):
-            continue
-        for item in found.body:
-            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-                taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
-                return None if item.args.kwarg is not None else taken
-        fields = _fields(found)
-        for base in found.bases:
-            inherited = class_parameters(f"{place[0]}.{base.id}") if isinstance(base, ast.Name) else None
-            if inherited is not None:
-                return inherited | (fields or set())
-        return fields
-    return None
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
+            return None if item.args.kwarg is not None else taken
+    own = _fields(node) if any("dataclass" in ast.unparse(mark) for mark in node.decorator_list) else None
+    bases = (base.id for base in node.bases if isinstance(base, ast.Name))
+    inherited = (class_parameters(f"{place[0]}.{base}") for base in bases)
+    above = next((names for names in inherited if names is not None), None)
+    return own if above is None else above | (own or set())
 
 
-def _fields(node: ast.ClassDef) -> set[str] | None:
-    """The fields that a dataclass defines itself; None for other classes."""
-    if not any(
-        ast.unparse(decorator).partition("(")[0].endswith("dataclass") for decorator in node.decorator_list
-    ):
-        return None
+def _fields(node: ast.ClassDef) -> set[str]:
+    """The fields that a dataclass defines itself."""
     return {
         item.target.id
         for item in node.body
