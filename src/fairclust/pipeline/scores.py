@@ -50,15 +50,16 @@ SCORE_COLUMNS = [
     ),
     *("data_hash", "fingerprint", "key"),
 ]
-_NUMBERS = [
-    "lam",
-    "objective",
-    "n_iter",
-    *METRICS,
-    *(c for c in RUN_COLUMNS if c not in ("git_commit", "versions")),
-]
 _IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
-_COUNTS = ["n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state"]
+# The types of the columns that hold no texts. They do not depend on the values.
+_NUMBERS = {*METRICS, *RUN_COLUMNS, "lam", "objective", "n_iter"} - {"git_commit", "versions"}
+_COUNTS = ("n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state")
+_KINDS = {
+    **dict.fromkeys(_NUMBERS, "float64"),
+    **dict.fromkeys(_COUNTS, "Int64"),
+    "converged": "boolean",
+}
+_ARROW = {"float64": pa.float64(), "Int64": pa.int64(), "boolean": pa.bool_()}
 
 
 def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -196,17 +197,11 @@ def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs
 
 def _write_table(stem: Path, frame: pd.DataFrame) -> None:
     """Write a table as Parquet and as CSV."""
-    table = pa.Table.from_pandas(frame, schema=_schema(frame.columns), preserve_index=False)
+    schema = pa.schema([(name, _ARROW.get(_KINDS.get(name, ""), pa.string())) for name in frame])
+    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     write_arrow(stem.with_suffix(".parquet"), table)
     with atomic_write(stem.with_suffix(".csv")) as file:
         frame.to_csv(file, index=False)
-
-
-def _schema(columns: Iterable[str]) -> pa.Schema:
-    """The types of the columns. They do not depend on the values."""
-    types = dict.fromkeys(_NUMBERS, pa.float64()) | dict.fromkeys(_COUNTS, pa.int64())
-    types["converged"] = pa.bool_()
-    return pa.schema([pa.field(name, types.get(name, pa.string())) for name in columns])
 
 
 def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -214,10 +209,7 @@ def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with column types that do not depend on its values."""
-    types: dict[str, Any] = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(_COUNTS, "Int64")
-    types["converged"] = "boolean"
-    return frame.astype({name: kind for name, kind in types.items() if name in frame})
+    return frame.astype({name: kind for name, kind in _KINDS.items() if name in frame})
 
 
 def _with_more(frame: pd.DataFrame) -> pd.DataFrame:
