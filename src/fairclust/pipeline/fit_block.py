@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+import os
 import sys
 import time
 import traceback
@@ -89,7 +90,7 @@ def _lost(reason: str) -> dict[str, Any]:
     return {"status": "error", "reason": reason, "lost": True}
 
 
-@dataclass(frozen=True)
+@dataclass
 class BlockFits:
     """The fits of a block. Its data are read when they are first needed."""
 
@@ -111,6 +112,7 @@ class BlockFits:
     watch: Watch = field(default_factory=Watch)
     # If not empty, nothing is fitted, and missing cells get the status 'error' with this reason.
     given_up: str = ""
+    _is_warm: bool = field(default=False, init=False)
 
     def run(self) -> list[dict[str, Any]]:
         """Fit and score every cell of the block that the store does not have; returns the records of all its cells.
@@ -131,7 +133,7 @@ class BlockFits:
             identity = {**own, "key": key, **vars(cell)}
             record = self._known(key, identity)
             if record is None:
-                record, labels = self._fit_watched(key, cell, is_first=not n_fitted)
+                record, labels = self._fit_watched(key, cell)
                 record = {
                     **identity,
                     **record,
@@ -194,12 +196,15 @@ class BlockFits:
             return record
         return {**identity, **_lost(self.given_up)} if self.given_up else None
 
-    def _fit_watched(
-        self, key: str, cell: Cell, *, is_first: bool
-    ) -> tuple[dict[str, Any], np.ndarray | None]:
+    def _fit_watched(self, key: str, cell: Cell) -> tuple[dict[str, Any], np.ndarray | None]:
         """Fit and score a cell, or take the end of its record if its fit has ended an earlier process of the job."""
-        with self.watch.of_fit(key, self.limits["cell_seconds"], self.limits["cell_memory_mb"]) as ended:
-            record, labels = (ended, None) if ended else self._fit(cell, is_first=is_first)
+        if ended := self.watch.ended.get(key):
+            record, labels = dict(ended), None
+        else:
+            limits = self.limits["cell_seconds"], self.limits["cell_memory_mb"]
+            self.watch.tell("fit", key, os.getpid(), *limits)
+            record, labels = self._fit(cell)
+            self.watch.tell("scored")
         if record.pop("over_memory", False) and not self.last_attempt:
             raise TryAgain(f"{record['reason']}; the next attempt asks for more memory")
         return record, labels
@@ -212,7 +217,7 @@ class BlockFits:
     def _affinity(self) -> Any:
         return None if self.graph is None else load_graph(self.graph)[0]
 
-    def _fit(self, cell: Cell, *, is_first: bool) -> tuple[dict[str, Any], np.ndarray | None]:
+    def _fit(self, cell: Cell) -> tuple[dict[str, Any], np.ndarray | None]:
         """Fit and score one cell: its record with the scores, and its labels or None.
 
         The script that watches is told when the fit begins and when it ends, because only the time between counts for
@@ -225,8 +230,9 @@ class BlockFits:
         groups = data.with_numbers(means) if takes_columns(self.class_path) else data.groups
         # The paths of the job are relative, so a method that changes the working folder must not keep it changed.
         with contextlib.chdir(Path.cwd()):
-            if is_first:
+            if not self._is_warm:
                 warm_up(X, groups, self.class_path, k, cell)
+                self._is_warm = True
             self.watch.tell("started")
             record, labels = fit_cell(X, groups, self.class_path, k, cell, points)
             self.watch.tell("fitted")

@@ -14,8 +14,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -47,15 +47,6 @@ class Watch:
     def tell(self, *message: Any) -> None:
         if self.connection is not None:
             self.connection.send(message)
-
-    @contextmanager
-    def of_fit(self, key: str, seconds: float, memory_mb: float) -> Iterator[dict[str, Any] | None]:
-        """Have a fit watched, or give the end of its record if it has ended an earlier process of the job."""
-        ended = self.ended.get(key)
-        if ended is None:
-            self.tell("fit", key, os.getpid(), seconds, memory_mb)
-        yield None if ended is None else dict(ended)
-        self.tell("scored")
 
 
 @dataclass(frozen=True)
