@@ -284,18 +284,24 @@ class RuleInputs:
 
     @cached_property
     def names(self) -> Names:
-        """Titles, labels and looks of the catalogue, and the order of the methods of the run."""
-        methods, run = self.config.methods, {block.method for block in self.blocks}
+        """Titles, labels and looks of the run, and of what its papers report and claim."""
+        config, run = self.config, {block.method for block in self.blocks}
+        rows = [row for paper in self.specs for row in self._reported(paper)]
+        claims = [claim for spec in self.specs.values() for claim in spec.claims.values()]
+        datasets = {*self._datasets, *(row["dataset"] for row in rows)}.union(*(c.datasets for c in claims))
+        methods = {*run, *(row["method"] for row in rows)}.union(*(claim.methods for claim in claims))
+        known = {name: spec for name, spec in config.methods.items() if name in methods}
         return Names(
             datasets={
                 name: spec.title + (f" ({spec.shown})" if spec.shown else "")
-                for name, spec in self.config.datasets.items()
+                for name, spec in config.datasets.items()
+                if name in datasets
             },
-            methods={name: spec.label or name for name, spec in methods.items()},
-            families={name: spec.family for name, spec in methods.items()},
-            ours=[name for name, spec in methods.items() if spec.ours],
-            order=[name for name in methods if name in run],
-            looks={name: spec.look for name, spec in methods.items() if spec.look},
+            methods={name: spec.label or name for name, spec in known.items()},
+            families={name: spec.family for name, spec in known.items()},
+            ours=[name for name, spec in known.items() if spec.ours],
+            order=[name for name in config.methods if name in run],
+            looks={name: spec.look for name, spec in known.items() if spec.look},
         )
 
     # Digests: each changes with everything that decides what a job makes from its inputs
