@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"there is no {WORKFLOW}: run this in the folder that holds `config` and `workflow`"
         )
-    seconds = job_seconds(results.glob("benchmarks/**/*.tsv"))
+    seconds = job_seconds(results)
     origin["config"] = {"digest": digest, "run": redact_config(origin["config"]["run"])}
     origin["summary"] = describe(results / "summary.json")
     origin["job_seconds"] = {rule: round(value, 1) for rule, value in seconds.items()}

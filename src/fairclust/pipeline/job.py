@@ -161,7 +161,7 @@ def run(job: Job, function: str) -> str:
             try:
                 with redirect_stdout(file), redirect_stderr(file):
                     pkgutil.resolve_name(function)(job)
-                _write_usage(log, time.time() - began)
+                log.with_suffix(".seconds").write_text(f"{time.time() - began:.2f}\n")
                 write_digests(job.output, log, job.params.get("remade", 0))
             except Exception:
                 with suppress(OSError):  # a full disk has no room for the traceback either
@@ -171,22 +171,3 @@ def run(job: Job, function: str) -> str:
         hint = _HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
         return f"{job.rule}: {type(error).__name__}: {error}{hint}\n(full trace: {log})"
     return ""
-
-
-def _write_usage(log: Path, seconds: float) -> None:
-    """Write what the job took to ``benchmarks/`` in the results, in the columns of Snakemake's `benchmark:`.
-
-    With an import server the work is done in another process than the script, whose usage Snakemake would measure.
-    """
-    import resource
-
-    found = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    cpu = sum(of.ru_utime + of.ru_stime for of in found)
-    # Kilobytes on Linux, bytes on macOS.
-    unit = 2**10 if sys.platform == "linux" else 2**20
-    peak = max(of.ru_maxrss for of in found) / unit
-    place = next((above for above in log.parents if above.name == "logs"), None)
-    if place is not None:
-        file = place.with_name("benchmarks") / log.relative_to(place).with_suffix(".tsv")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"s\tmax_rss\tcpu_time\n{seconds:.2f}\t{peak:.1f}\t{cpu:.2f}\n")

@@ -8,12 +8,12 @@ The handlers `onsuccess` and `onerror` only print. A workflow that uses this one
 from __future__ import annotations
 
 import atexit
-import csv
 import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -170,27 +170,25 @@ def describe(summary: Path) -> list[str]:
     return lines
 
 
-def job_seconds(benchmarks: Iterable[Path], began: float = 0.0) -> dict[str, float]:
-    """Wall seconds of the jobs of each rule, from the files that `script` wrote since `began`."""
-    found: dict[str, float] = {}
-    for path in benchmarks:
-        if path.stat().st_mtime < began:
-            continue
-        with path.open(newline="") as file:
-            for row in csv.DictReader(file, delimiter="\t"):
-                rule = path.relative_to(next(p for p in path.parents if p.name == "benchmarks")).parts[0]
-                found[rule] = found.get(rule, 0.0) + float(row["s"])
+def job_seconds(results: Path, began: float = 0.0) -> Counter[str]:
+    """Wall seconds of the jobs of each rule, from the files that `job` wrote beside their logs since `began`."""
+    found, logs = Counter[str](), results / "logs"
+    for path in logs.rglob("*.seconds"):
+        if path.stat().st_mtime >= began:
+            with suppress(ValueError):  # a damaged file
+                rule = path.relative_to(logs).with_suffix("").parts[0]
+                found.update({rule: float(path.read_text())})
     return found
 
 
-def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list[str]:
+def describe_times(results: Path, began: float) -> list[str]:
     """What this run, which began at a time in seconds since the epoch, spent on fits, and what the pipeline added."""
     from fairclust.pipeline.scores import read_table
 
-    frame = read_table(runs)
+    frame = read_table(results / "scores/runs.parquet")
     fitted = frame[frame.finished >= began]
     fit = float(fitted.wall_seconds.sum())
-    jobs = sum(job_seconds(benchmarks, began).values())
+    jobs = sum(job_seconds(results, began).values())
     added = max(0.0, jobs - fit)
     # Of fits of a few seconds, the share would be thousands of per cent and say nothing.
     share = f" ({added / fit:.0%} of the fitting time)" if added < fit else ""
@@ -207,7 +205,7 @@ def closing_words(inputs: RuleInputs, began: float) -> list[str]:
     if not (results / "summary.json").is_file():
         return []
     lines = describe(results / "summary.json")
-    lines += describe_times(results / "scores/runs.parquet", results.glob("benchmarks/**/*.tsv"), began)
+    lines += describe_times(results, began)
     lines.append(f"scores:  {results}/scores/scores.csv (and .parquet; costs of the cells in runs.csv)")
     if inputs.table_files():
         lines.append(f"tables:  {results}/tables/ (Markdown, CSV and LaTeX)")
