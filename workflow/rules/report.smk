@@ -79,7 +79,9 @@ rule board:
     input:
         scores=[f"{RESULTS}/scores/scores.parquet", f"{RESULTS}/scores/runs.parquet"],
         verdicts=[file for paper in INPUTS.shown for file in INPUTS.verdicts(paper)],
-        claims=[file for file in INPUTS.table_files() if Path(file).name == "claims.csv"],
+        claims=[
+            file for file in INPUTS.table_files() if Path(file).name == "claims.csv"
+        ],
     output:
         report(
             INPUTS.board_files(),
