@@ -167,7 +167,10 @@ class BlockFits:
         return {**names, "class": self.class_path, "fingerprint": self.fingerprint}
 
     def _known(self, key: str, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The record of a cell that need not be fitted, scored by the present metrics; None if it must be fitted."""
+        """The record of a cell that is not fitted, scored by the present metrics; None if it must be fitted.
+
+        A cell is not fitted if the store or that of another run has it, or the job was given up.
+        """
         path = cell_path(self.results, key)
         for file in places_of(path, self.reuse):
             record = read_record(file)
