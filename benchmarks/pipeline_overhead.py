@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fairclust.pipeline.run_events import job_seconds
 from fairclust.pipeline.scores import read_table
-from fairclust.pipeline.summary import job_seconds
 from measuring import write_csv
 
 
@@ -25,11 +25,9 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="write the table here")
     args = parser.parse_args()
     runs = read_table(args.results / "scores" / "runs.parquet")
-    jobs = job_seconds((args.results / "benchmarks").rglob("*.tsv"))
+    jobs = job_seconds(args.results)
     fits, scoring = float(runs.wall_seconds.sum()), float(runs.score_seconds.sum())
-    rows = [
-        {"rule": rule.removesuffix(".tsv"), "job seconds": round(value, 1)} for rule, value in jobs.items()
-    ]
+    rows = [{"rule": rule, "job seconds": round(value, 1)} for rule, value in jobs.items()]
     print(f"{'rule':<14} {'seconds of jobs':>16}")
     for row in sorted(rows, key=lambda row: -float(row["job seconds"])):
         print(f"{row['rule']:<14} {row['job seconds']:>16,.1f}")

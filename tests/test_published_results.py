@@ -28,8 +28,8 @@ def test_the_published_results_are_of_this_configuration(folder, inputs):
 
 
 def test_every_table_of_every_paper_is_published(folder, inputs):
-    for paper in inputs.papers():
-        files = [file for _, file in inputs.shown_tables(paper) if file.endswith(".md")]
+    for paper in inputs.shown:
+        files = [file for file in inputs.tables_of(paper) if file.endswith(".md")]
         for file in files:
             assert "| " in (folder / Path(file).relative_to(inputs.results)).read_text(), file
     assert (folder / "tables" / "scoreboard.md").is_file()

@@ -6,7 +6,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from fairclust.pipeline.config import load_config, read_yaml
+from fairclust.pipeline.config import shipped_config
 from fairclust.pipeline.rule_inputs import RuleInputs
 from test_structure import dependencies
 
@@ -66,7 +66,7 @@ def test_the_image_of_the_workflow_is_the_one_that_the_documentation_builds(root
 
 
 def test_the_run_of_continuous_integration_is_small_and_needs_no_download(root):
-    config = load_config(read_yaml(root / ".test/config/config.yaml"), base=root / ".test")
+    config = shipped_config(root / ".test")
     inputs = RuleInputs(config)
     assert inputs.sources() == []
     assert 0 < sum(len(block.cells()) for block in inputs.blocks) < 100

@@ -32,3 +32,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return meant
     shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
     return f"there are: {shortened(shown, 300)}" if names else "there are none"
+
+
+def brief(reason: str) -> str:
+    """The first line of a reason, without the list of the places that were tried."""
+    return reason.partition("\n")[0].removesuffix(" Tried:") or "no reason given"
+
+
+def duration(seconds: float) -> str:
+    """A duration in words, such as '2.5 hours'."""
+    for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} seconds"

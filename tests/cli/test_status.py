@@ -12,11 +12,11 @@ import yaml
 from commands import refused, told
 
 from fairclust.cli.results import count
-from fairclust.pipeline.blocks import Request, plan_blocks, plan_jobs
+from fairclust.pipeline.blocks import plan_blocks, plan_jobs
 from fairclust.pipeline.cell_store import write_output
 from fairclust.pipeline.config import load_config
 from fairclust.pipeline.fingerprint import class_fingerprint, remember_code
-from fairclust.pipeline.fit_block import Setup, run_block
+from fairclust.pipeline.fit_block import BlockFits
 from fairclust.pipeline.results_folder import lock
 from toys import save_points
 
@@ -46,14 +46,22 @@ def finished(tmp_path_factory):
     results = tmp_path / "results"
     lock(results).close()
     limits = {"cell_seconds": 30, "cell_memory_mb": 4000}
-    setup = Setup(results / "data/prepared/a", None, results, [], limits, {}, 1)
+    asked = (
+        results / "data/prepared/a",
+        None,
+        results,
+        limits,
+        CLASS,
+        class_fingerprint(CLASS),
+        ("sse",),
+        "s",
+    )
     for seeds in (3, 2):
         given = load_config(config(seeds, ("one", "two")))
         for name, blocks in plan_jobs(given, plan_blocks(given)).items():
             path = results / f"fits/{name}.cells"
             path.parent.mkdir(parents=True, exist_ok=True)
-            request = Request(CLASS, class_fingerprint(CLASS), ("sse",), "s")
-            write_output(path, [record for block in blocks for record in run_block(block, request, setup)])
+            write_output(path, [record for block in blocks for record in BlockFits(block, *asked).run()])
     return tmp_path
 
 

@@ -11,8 +11,8 @@ from fairclust.datasets import DatasetError, Generated
 from fairclust.datasets.msbm import make_msbm
 from fairclust.datasets.store import load_graph, save_prepared
 from fairclust.pipeline import prepare_jobs
-from fairclust.pipeline.blocks import Block, Grid, Request
-from fairclust.pipeline.fit_block import Setup, run_block
+from fairclust.pipeline.blocks import Block, Grid
+from fairclust.pipeline.fit_block import BlockFits
 
 # The graph has a square with a tail, a separate pair and a single node. e-e is a loop, and b-a repeats an edge.
 EDGES = "from,to,kind\na,b,1\nb,c,1\nc,d,1\nd,a,1\nd,e,1\nb,a,1\ne,e,1\nx,y,1\na,z,0\n"
@@ -114,8 +114,8 @@ def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path):
     def run(cls, graph, **params):
         block = Block("demo", "m", 2, (Grid(params, {}, (0,)),))
         limits = {"cell_seconds": 60.0, "cell_memory_mb": 4000.0}
-        setup = Setup(tmp_path / "data", graph, tmp_path, [], limits, {}, 1)
-        return run_block(block, Request(cls, "f", ("balance", "sse", "ncut"), "s"), setup)[0]
+        asked = (cls, "f", ("balance", "sse", "ncut"), "s")
+        return BlockFits(block, tmp_path / "data", graph, tmp_path, limits, *asked).run()[0]
 
     for cls in ("fairclust.methods.FairSpectralClustering", "fairclust.methods.VariationalFairNCut"):
         found = run(cls, tmp_path / "graph", affinity="precomputed")

@@ -4,9 +4,9 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-from fairclust.pipeline.blocks import Block, Grid, Request
+from fairclust.pipeline.blocks import Block, Grid
 from fairclust.pipeline.cell_store import read_record
-from fairclust.pipeline.fit_block import Setup, run_block
+from fairclust.pipeline.fit_block import BlockFits
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.script import supervise
 
@@ -17,12 +17,14 @@ def block(*hows, seeds=(0,), k=3, seed=None):
     return Block("toy", "odd", k, (Grid({}, {"how": list(hows)}, tuple(seeds)),), seed)
 
 
-def run(folder, data, block, *, fingerprint="f1", metrics=("balance", "sse"), scorer="s1", **changes):
+def run(
+    folder, data, block, *, limits=LIMITS, fingerprint="f1", metrics=("balance", "sse"), scorer="s1", **more
+):
     """Run a block as a job, and return the records of its cells."""
-    setup = replace(Setup(data, None, folder, [], LIMITS, {"dunn_max_rows": 0}, 1), **changes)
-    request = Request("odd_methods.Odd", fingerprint, tuple(metrics), scorer)
+    asked = ("odd_methods.Odd", fingerprint, tuple(metrics), scorer)
+    fits = BlockFits(block, data, None, folder, limits, *asked, dunn_max_rows=0, **more)
     folder.mkdir(exist_ok=True)
-    params = {"asked": (block, request, setup), "found": folder / "found"}
+    params = {"fits": fits, "found": folder / "found"}
     log = str(folder / "job.log")
     message = supervise(Job("fit", {}, [], params, {}, {}, 1, log, str(Path.cwd()), {}), "blocks_of_odd:work")
     assert message == ""
@@ -35,9 +37,8 @@ def run(folder, data, block, *, fingerprint="f1", metrics=("balance", "sse"), sc
 
 def work(job):
     """What `run` does in the process of the job."""
-    block, request, setup = job.params["asked"]
     try:
-        found = run_block(block, request, replace(setup, watch=job.watch))
+        found = replace(job.params["fits"], watch=job.watch).run()
     except Exception as error:
         found = error
     job.params["found"].write_bytes(pickle.dumps(found))

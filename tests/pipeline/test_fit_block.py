@@ -144,7 +144,7 @@ def test_edited_or_additional_metrics_are_scored_without_fitting(tmp_path, data,
     assert more[0]["metrics"]["delta"] >= 0
     # If fewer metrics are asked for, nothing is computed and all values are kept.
     assert run(tmp_path, data, block("ever new"), metrics=["sse"]) == more
-    monkeypatch.setattr("fairclust.metrics.table.score_labels", lambda *a, **k: {"sse": 1.0})
+    monkeypatch.setattr("fairclust.pipeline.fit_block.score_labels", lambda *a, **k: {"sse": 1.0})
     assert run(tmp_path, data, block("ever new"), metrics=["sse"]) == more
     again = run(tmp_path, data, block("ever new"), metrics=["sse"], scorer="s2")
     assert again[0]["metrics"] == {"sse": 1.0}
@@ -263,7 +263,7 @@ def test_a_job_has_several_blocks(tmp_path, data):
 def test_after_the_last_attempt_a_job_writes_what_is_finished_and_errors(tmp_path, data):
     job = job_of(tmp_path, data, 3, "ok", "die")
     inputs = inputs_of(job)
-    asked = vars(inputs.request(inputs.blocks[0]))
+    asked = inputs.request(inputs.blocks[0])
     asked.pop("class_path")
     (done,) = run(tmp_path / "results", data, replace(block("ok"), dataset=data.name), **asked)
     fit(job)

@@ -6,18 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairclust.pipeline import forced
+from fairclust.pipeline.job import forced_since, remember_forced
 
 
 def remember(monkeypatch, *, main=True, **asked):
     monkeypatch.setattr(os, "environ", {})
     plain = {"forcerun": frozenset(), "forceall": False, "forcetargets": False, "targets": frozenset()}
     workflow = SimpleNamespace(dag_settings=SimpleNamespace(**plain | asked), is_main_process=main)
-    forced.remember_forced(workflow)
-
-
-def since(rule, output):
-    return forced.forced_since(SimpleNamespace(rule=rule, output=[output]))
+    remember_forced(workflow)
 
 
 FILE = "results/fits/adult/kmeans-k10.cells"
@@ -41,15 +37,15 @@ FILE = "results/fits/adult/kmeans-k10.cells"
 def test_which_jobs_are_forced(monkeypatch, asked, rule, is_forced):
     before = time.time()
     remember(monkeypatch, **asked)
-    assert (before <= since(rule, FILE) <= time.time()) if is_forced else since(rule, FILE) == 0
+    assert (before <= forced_since(rule, FILE) <= time.time()) if is_forced else forced_since(rule, FILE) == 0
     # Another process with this environment, which knows nothing of the options, says the same.
-    found = since(rule, FILE)
-    forced.remember_forced(SimpleNamespace(dag_settings=SimpleNamespace(), is_main_process=False))
-    assert since(rule, FILE) == found
+    found = forced_since(rule, FILE)
+    remember_forced(SimpleNamespace(dag_settings=SimpleNamespace(), is_main_process=False))
+    assert forced_since(rule, FILE) == found
 
 
 def test_only_the_main_process_knows(monkeypatch):
     remember(monkeypatch, main=False, forceall=True)
-    assert since("fit", FILE) == 0
-    forced.remember_forced(SimpleNamespace(dag_settings=None, is_main_process=True))
-    assert since("fit", FILE) == 0
+    assert forced_since("fit", FILE) == 0
+    remember_forced(SimpleNamespace(dag_settings=None, is_main_process=True))
+    assert forced_since("fit", FILE) == 0

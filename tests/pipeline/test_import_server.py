@@ -81,8 +81,6 @@ def test_an_error_is_reported_with_the_log_and_the_server_goes_on(tmp_path, serv
 def test_noise_does_not_stop_the_server(tmp_path, server):
     import socket
 
-    # The first job waits until the server listens.
-    assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
     for noise in (b"", b"\x05\0\0\0\0\0\0\0ab", b"x"):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(f"\0{server.address}")
@@ -151,7 +149,6 @@ def snakemake_of(folder, function="server_jobs:write"):
 def test_a_script_works_without_a_server(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(script, "die_with", lambda parent: None)
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
     for variable in script.THREAD_VARIABLES:
         monkeypatch.setenv(variable, "7")
     for address in (None, str(tmp_path / "nobody")):

@@ -5,16 +5,28 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from small import small_config
 
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import read_card
 from fairclust.pipeline.cell_store import DamagedFile
-from fairclust.pipeline.prepare_jobs import check_downloads, obtain_source, prepare_folder
+from fairclust.pipeline.prepare_jobs import check_downloads, download, prepare
+from working_folder import FAR, table_of
 
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i * 7 % 31},{i * i % 17}\n" for i in range(40))
-FAR = SourceSpec(file="deep/far.csv", urls=["https://127.0.0.1:9/x"], sha256="unknown", licence="none")
-SPEC = DatasetSpec(title="Far", source="far", sensitive={"column": "sex"}, n_clusters=2)
+CONFIG = small_config(
+    sources={"far": {**FAR, "file": "deep/far.csv"}},
+    datasets={"far": table_of("far")},
+    run={"datasets": ["far"], "methods": ["m"]},
+)
+
+
+def fetch(folder, mirror):
+    """Fetch the source into a folder, as a job does."""
+    asked = {"mirrors": [str(mirror)], "again": ""}
+    download(
+        SimpleNamespace(wildcards={"source": "far"}, params={"asked": asked}, output=[folder], config=CONFIG)
+    )
 
 
 @pytest.fixture
@@ -23,13 +35,14 @@ def source(tmp_path):
     mirror = tmp_path / "mirror/deep/far.csv"
     mirror.parent.mkdir(parents=True)
     mirror.write_text(TABLE)
-    obtain_source("far", FAR, tmp_path / "far", {"mirrors": [str(tmp_path / "mirror")], "again": ""})
+    fetch(tmp_path / "far", tmp_path / "mirror")
     return tmp_path / "far"
 
 
 def prepared(source):
     folder = source.with_name("prepared")
-    prepare_folder("far", SPEC, {"far": FAR}, [source], folder)
+    more = {"input": {"sources": [source]}, "params": {}, "output": [folder], "config": CONFIG}
+    prepare(SimpleNamespace(wildcards={"dataset": "far"}, **more))
     return read_card(folder)
 
 
@@ -72,11 +85,11 @@ def test_the_rule_download_fails_with_source_reason_and_fix(source, tmp_path, mo
     monkeypatch.setattr("fairclust.datasets.download.BACKOFF", 0.0)
     check_downloads(SimpleNamespace(input={"": [str(source)]}))
     check_downloads(SimpleNamespace(input={}))
-    obtain_source("gone", FAR, tmp_path / "gone", {"mirrors": [str(tmp_path / "none")], "again": ""})
+    fetch(tmp_path / "gone", tmp_path / "none")
     with pytest.raises(DatasetError) as caught:
         check_downloads(SimpleNamespace(input={"": [str(source), str(tmp_path / "gone")]}))
     text = str(caught.value)
     assert text.startswith(
-        "1 of 2 sources could not be downloaded; the same command tries again\nsource 'gone'"
+        "1 of 2 sources could not be downloaded; the same command tries again\nsource 'far'"
     )
     assert "none/deep/far.csv" in text and "Fix: " in text

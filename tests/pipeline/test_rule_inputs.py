@@ -149,18 +149,18 @@ def test_metrics_of_a_claim_are_scored_for_its_methods(tmp_path):
     inputs = RuleInputs(config(tmp_path, more={"claims": {"c": claim}}, score={"dear_max_rows": 0}))
     assert "dunn_index" in metrics(inputs, "b", "vfc", 5)
     assert "dunn_index" not in metrics(inputs, "b", "kmeans", 5)
-    assert inputs.claim_files("doe") == ["results/tables/doe/claims.csv"]
+    assert "results/tables/doe/claims.csv" in inputs.tables_of("doe")
 
 
 def all_params(inputs):
     """Return the parameters of every job of a run."""
     found = {}
     for block in inputs.blocks:
-        found["fit", block.stem] = [block_params(block), vars(inputs.request(block))]
+        found["fit", block.stem] = [block_params(block), inputs.request(block)]
         found["data", block.dataset] = inputs.dataset_digest(block.dataset)
     for name in inputs.jobs:
         found["job", name] = inputs.fit_digest(*name.split("/"))
-    for paper in inputs.papers():
+    for paper in inputs.shown:
         found["paper", paper] = inputs.paper_digest(paper)
     found["page"] = inputs.page_digest()
     found["scores"] = inputs.configuration_digest()
@@ -168,13 +168,14 @@ def all_params(inputs):
     return json.loads(json.dumps({str(key): value for key, value in found.items()}))
 
 
-def test_a_wider_grid_changes_only_the_parameters_of_its_own_jobs(tmp_path):
+def test_a_wider_grid_changes_only_the_parameters_of_its_own_fits_and_of_the_report(tmp_path):
     before = all_params(RuleInputs(config(tmp_path, reported=ONE_ROW)))
     wide = {"vfc": {**VFC, "grid": {"lam": [1, 10, 100]}}, "kmeans": KMEANS}
     after = all_params(RuleInputs(config(tmp_path, reported=ONE_ROW, methods=wide)))
     different = {key for key in before if before[key] != after[key]}
     assert different == {
         "scores",
+        "page",
         "('paper', 'doe')",
         "('job', 'a/vfc-k2')",
         *(f"('fit', '{d}/vfc/k{k}')" for d in "ab" for k in (2, 5)),
@@ -293,7 +294,7 @@ def test_two_modules_each_see_the_damage_in_their_own_results(tmp_path, monkeypa
 
 def test_papers_have_targets_of_their_own(inputs):
     for paper in inputs.config.run.papers:
-        files = [file for _, file in inputs.shown_tables(paper) + inputs.shown_figures(paper)]
+        files = inputs.tables_of(paper) + inputs.figures_of(paper)
         assert files
         assert all(Path(file).parent.name == paper for file in files)
         assert set(files) < set(inputs.targets())

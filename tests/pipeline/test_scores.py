@@ -9,6 +9,7 @@ import pytest
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import scores as module
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, write_cell, write_output
+from fairclust.pipeline.run_events import describe, require_complete
 from fairclust.pipeline.scores import (
     RUN_COLUMNS,
     SCORE_COLUMNS,
@@ -18,7 +19,6 @@ from fairclust.pipeline.scores import (
     load_scores,
     read_table,
 )
-from fairclust.pipeline.summary import describe, require_complete
 
 
 def record(key="a", status="ok", *, params=None, **more):

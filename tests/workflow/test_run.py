@@ -130,11 +130,8 @@ def test_a_run_writes_scores_tables_figures_and_a_page_and_prints_where(life):
         assert words in first.output
     assert (life.project.results / "report.zip").is_file()
     assert (life.project.results / "provenance.json").is_file()
-    usage = list(life.project.results.glob("benchmarks/fit/*/*.tsv"))
-    assert {path.name for path in usage} == {"random-k3.tsv"}
-    # With an import server, the script waits, and another process works. NumPy alone takes more than 20 MB.
-    assert all(pd.read_csv(path, sep="\t").max_rss.item() > 20 for path in usage)
-    assert all(pd.read_csv(path, sep="\t").cpu_time.item() > 0 for path in usage)
+    (seconds,) = life.project.results.glob("logs/fit/*/*.seconds")
+    assert seconds.name == "random-k3.seconds" and float(seconds.read_text()) > 0
 
 
 def test_status_counts_cells_done_and_cells_to_go(life):

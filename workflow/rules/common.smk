@@ -11,10 +11,10 @@ from snakemake.io import local
 _rules = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path[:0] = [str(_rules.parents[1] / "src"), str(Path.cwd())]
 
-from fairclust.pipeline import run_events
 from fairclust.pipeline.config import ConfigError, load_config, read_yaml
 from fairclust.pipeline.results_folder import foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs, megabytes, share_sources
+from fairclust.pipeline.run_events import RunEvents, no_report_yet
 
 BEGAN = time.time()
 ORIGIN = " with ".join(map(str, workflow.configfiles))
@@ -35,6 +35,8 @@ try:
     ).parent
     if workflow.is_main_process and (reason := foreign_folder(PLACE)):
         raise ConfigError(f"{ORIGIN} cannot be used:\n  - {reason}")
+    if workflow.is_main_process and (reason := no_report_yet(sys.argv, PLACE)):
+        raise WorkflowError(reason)
     INPUTS = RuleInputs(CONFIG, PLACE)
     if workflow.is_main_process:
         INPUTS.check_classes()
@@ -65,7 +67,7 @@ wildcard_constraints:
 
 # Snakemake's cache between workflows is used only if it is set up. Otherwise Snakemake would warn at every start.
 CACHE = "SNAKEMAKE_OUTPUT_CACHE" in os.environ
-EVENTS = run_events.RunEvents(workflow, INPUTS, BEGAN, cache=CACHE)
+EVENTS = RunEvents(workflow, INPUTS, BEGAN, cache=CACHE)
 
 
 def scaled(amount, per_input_mb=0):

@@ -1,7 +1,6 @@
 rule fit:
     input:
-        data=once_begun(lambda w: INPUTS.data_of(w.dataset, w.job)),
-        graph=lambda w: INPUTS.graphs_of(w.dataset, w.job),
+        unpack(once_begun(lambda w: INPUTS.data_of(w.dataset, w.job))),
     output:
         f"{RESULTS}/fits/{{dataset}}/{{job}}.cells",
     log:

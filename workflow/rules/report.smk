@@ -24,7 +24,7 @@ rule scores:
 
 
 # Every paper of the run is a rule of its name: `snakemake vfc` makes its tables, its figures and the test of its claims.
-for _paper in INPUTS.papers():
+for _paper in INPUTS.shown:
 
     rule:
         name:
@@ -40,9 +40,9 @@ for _paper in INPUTS.papers():
                     caption="../report/table.rst",
                     category="Tables",
                     subcategory=_paper,
-                    labels={"table": name},
+                    labels={"table": Path(file).stem},
                 )
-                for name, file in INPUTS.shown_tables(_paper)
+                for file in INPUTS.tables_of(_paper)
             ],
             [
                 report(
@@ -50,9 +50,9 @@ for _paper in INPUTS.papers():
                     caption="../report/figure.rst",
                     category="Figures",
                     subcategory=_paper,
-                    labels={"figure": name},
+                    labels={"figure": Path(file).stem},
                 )
-                for name, file in INPUTS.shown_figures(_paper)
+                for file in INPUTS.figures_of(_paper)
             ],
             INPUTS.verdicts(_paper),
             problems=f"{RESULTS}/problems/{_paper}.json",
@@ -78,8 +78,10 @@ for _paper in INPUTS.papers():
 rule board:
     input:
         scores=[f"{RESULTS}/scores/scores.parquet", f"{RESULTS}/scores/runs.parquet"],
-        verdicts=[file for paper in INPUTS.papers() for file in INPUTS.verdicts(paper)],
-        claims=[file for paper in INPUTS.papers() for file in INPUTS.claim_files(paper)],
+        verdicts=[file for paper in INPUTS.shown for file in INPUTS.verdicts(paper)],
+        claims=[
+            file for file in INPUTS.table_files() if Path(file).name == "claims.csv"
+        ],
     output:
         report(
             INPUTS.board_files(),
@@ -98,7 +100,7 @@ rule board:
     params:
         function="fairclust.report.jobs:board",
         remade=INPUTS.remade("board"),
-        digest=INPUTS.board_digest(),
+        digest=INPUTS.report_digest("tables", "settings", "leaderboard", "scoreboard"),
     message:
         "Making the settings, the overview, the leaderboard and the scoreboard"
     script:
@@ -144,7 +146,7 @@ rule page:
 rule check:
     input:
         summary=f"{RESULTS}/summary.json",
-        problems=[f"{RESULTS}/problems/{paper}.json" for paper in INPUTS.papers()],
+        problems=[f"{RESULTS}/problems/{paper}.json" for paper in INPUTS.shown],
         others=INPUTS.products(),
     output:
         touch(f"{RESULTS}/.complete"),
@@ -155,7 +157,7 @@ rule check:
     conda:
         "../envs/fairclust.yml"
     params:
-        function="fairclust.pipeline.summary:check",
+        function="fairclust.pipeline.run_events:check",
         strict=CONFIG.strict,
     message:
         "Checking that every cell is there"

@@ -20,8 +20,8 @@ from fairclust.cli.configuration import load
 from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.outputs import atomic_write, check_outputs, replace_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.run_events import describe, job_seconds
 from fairclust.pipeline.scores import read_arrow, write_arrow
-from fairclust.pipeline.summary import describe, job_seconds
 from fairclust.report.redaction import redact_config, redact_text, redacted
 
 # What a page shows of a run stands between two marks. The first mark asks for all numbers, or it names data sets and
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"there is no {WORKFLOW}: run this in the folder that holds `config` and `workflow`"
         )
-    seconds = job_seconds(results.glob("benchmarks/**/*.tsv"))
+    seconds = job_seconds(results)
     origin["config"] = {"digest": digest, "run": redact_config(origin["config"]["run"])}
     origin["summary"] = describe(results / "summary.json")
     origin["job_seconds"] = {rule: round(value, 1) for rule, value in seconds.items()}

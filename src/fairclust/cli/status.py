@@ -12,18 +12,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from fairclust.cli import CommandError
 from fairclust.cli.configuration import load
 from fairclust.cli.results import count
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.prepare import prepare_dataset
+from fairclust.messages import duration
 from fairclust.pipeline.blocks import Block, count_cells, plan_blocks, plan_jobs
 from fairclust.pipeline.config import Config, ConfigError
-from fairclust.pipeline.progress import Progress, block_progress, earlier_records, keyed_cells, why_fitted
+from fairclust.pipeline.progress import cell_states, earlier_records, keyed_cells, why_fitted
 from fairclust.pipeline.results_folder import cores_of_run, digest_file, foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.scores import read_table
-from fairclust.pipeline.summary import duration
 from fairclust.report.paper_checks import paper_problems
 
 
@@ -108,29 +110,39 @@ def _why_fitted(config: Config, blocks: Iterable[Block]) -> list[str]:
 
 
 def _progress(config: Config, blocks: Iterable[Block], cores: int) -> list[str]:
-    found: dict[tuple[str, str], Progress] = {}
-    for block in blocks:
-        at = (block.dataset, block.method)
-        found[at] = found.get(at, Progress()) + block_progress(config, block)
-    lines = []
-    for (dataset, method), progress in found.items():
-        if progress.to_go or progress.failed:
-            lines.append(f"{dataset}, {method}: {progress.describe()}")
-    total = sum(found.values(), Progress())
-    per_method: dict[str, Progress] = {}
-    for (_, method), progress in found.items():
-        per_method[method] = per_method.get(method, Progress()) + progress
-    left = sum(
-        progress.to_go * (progress.mean_seconds or per_method[method].mean_seconds or total.mean_seconds or 0)
-        for (_, method), progress in found.items()
-    )
-    lines.append(f"all: {total.describe()}")
-    if total.to_go:
+    """A line for each data set and method that is not finished, one for all cells, and the time left."""
+    states = [
+        (block.dataset, block.method, *state) for block in blocks for state in cell_states(config, block)
+    ]
+    cells = pd.DataFrame(states, columns=["dataset", "method", "state", "seconds"]).astype({"seconds": float})
+    lines = [
+        f"{dataset}, {method}: {_counted(own.state)}"
+        for (dataset, method), own in cells.groupby(["dataset", "method"], sort=False)
+        if own.state.isin(["to go", "again", "failed"]).any()
+    ]
+    lines.append(f"all: {_counted(cells.state)}")
+    to_go = cells.state.isin(["to go", "again"])
+    if to_go.any():
+        # A fit takes as long as the others of its data set and method, else of its method, else as all others.
+        of_pair = cells.groupby(["dataset", "method"]).seconds.transform("mean")
+        of_method = cells.groupby("method").seconds.transform("mean")
+        expected = of_pair.fillna(of_method).fillna(cells.seconds.mean())
         known = (
-            "unknown, because no fit has ended yet" if not total.timed else f"about {duration(left / cores)}"
+            f"about {duration(expected[to_go].sum() / cores)}"
+            if cells.seconds.notna().any()
+            else "unknown, because no fit has ended yet"
         )
         lines.append(f"time left on {count(cores, 'core')}: {known}")
     return lines
+
+
+def _counted(states: pd.Series) -> str:
+    number = Counter(states)
+    text = f"{number['done']:,} of {len(states):,} cells done"
+    to_go = number["to go"] + number["again"]
+    for n, word in ((number["failed"], "failed"), (number["skipped"], "skipped"), (to_go, "to go")):
+        text += f", {n:,} {word}" if n else ""
+    return text + (f" ({number['again']:,} of them failed before)" if number["again"] else "")
 
 
 def _unused(config: Config, *, prune: bool) -> tuple[list[str], list[Path]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairclust.pipeline.config import Config
-from fairclust.pipeline.models import GridSpec, canonical_json, seed_list
+from fairclust.pipeline.papers import ExperimentSpec, canonical_json, seed_list
 
 DEFAULT_SEEDS = 5
 At = tuple[str, str, int]
@@ -92,16 +93,6 @@ class Block:
         return [(cell.key(**what, n_clusters=self.n_clusters), cell) for cell in self.cells()]
 
 
-@dataclass(frozen=True)
-class Request:
-    """How the cells of a block are fitted and scored."""
-
-    class_path: str
-    fingerprint: str  # of the class
-    metrics: tuple[str, ...]
-    scorer: str  # fingerprint of the metrics: when it changes, cells are scored again but not fitted again
-
-
 def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
     """The random state of a cell, in [0, 2**31). It depends on data set, K and seed, and never on the order of cells.
 
@@ -118,38 +109,37 @@ def estimated_minutes(config: Config, dataset: str, method: str, n_clusters: int
     return n_cells * per_million * rows / 1e6 * max(n_clusters, 5) / 10 / 60
 
 
-def _requests(config: Config, papers: Iterable[str]) -> Iterator[tuple[str, str, int, Grid]]:
+def minutes_of(config: Config, blocks: Iterable[Block]) -> float:
+    """The estimate for all cells of some blocks."""
+    return sum(estimated_minutes(config, *block.at, count_cells(block)) for block in blocks)
+
+
+def _requests(config: Config, papers: Collection[str]) -> Iterator[tuple[str, str, int, Grid]]:
     """(data set, method, K, grid) for every experiment of the papers and, if there is a '*', of the run."""
-    run, papers = config.run, list(papers)
-
-    def one(
-        dataset: str, method: str, ks: list[int] | None, seeds: Any, own: GridSpec | None
-    ) -> Iterator[tuple[str, str, int, Grid]]:
-        asked = run.seeds if run.seeds is not None else seeds if seeds is not None else DEFAULT_SEEDS
-        chosen = seed_list(asked)[:1] if config.methods[method].deterministic else seed_list(asked)
-        spec = config.settings(method, dataset, own)
-        grid = Grid(spec.params, spec.grid, tuple(chosen))
-        for k in run.n_clusters.get(dataset) or ks or [config.datasets[dataset].n_clusters]:
-            yield dataset, method, k, grid
-
-    for paper in run.papers:
-        if paper not in papers and "*" not in papers:
-            continue
-        for experiment in config.papers[paper].experiments:
-            for dataset in experiment.datasets:
-                if dataset not in run.only.get("datasets", experiment.datasets):
-                    continue
-                for method in experiment.methods:
-                    if method in run.only.get("methods", experiment.methods):
-                        own = experiment.settings.get(method)
-                        yield from one(dataset, method, experiment.n_clusters, experiment.seeds, own)
+    run = config.run
+    asked: list[tuple[ExperimentSpec, Mapping[Any, list[str]]]] = [
+        (experiment, run.only)
+        for paper in run.papers
+        if paper in papers or "*" in papers
+        for experiment in config.papers[paper].experiments
+    ]
     if "*" in papers:
-        for dataset in run.datasets:
-            for method in run.methods:
-                yield from one(dataset, method, None, None, None)
+        asked.append((ExperimentSpec.model_construct(datasets=run.datasets, methods=run.methods), {}))
+    for experiment, only in asked:
+        for dataset, method in itertools.product(experiment.datasets, experiment.methods):
+            if dataset not in only.get("datasets", [dataset]) or method not in only.get("methods", [method]):
+                continue
+            stated = DEFAULT_SEEDS if experiment.seeds is None else experiment.seeds
+            seeds = seed_list(stated if run.seeds is None else run.seeds)
+            spec = config.settings(method, dataset, experiment.settings.get(method))
+            chosen = seeds[:1] if config.methods[method].deterministic else seeds
+            grid = Grid(spec.params, spec.grid, tuple(chosen))
+            own = [config.datasets[dataset].n_clusters]
+            for k in run.n_clusters.get(dataset) or experiment.n_clusters or own:
+                yield dataset, method, k, grid
 
 
-def blocks_of(config: Config, papers: Iterable[str]) -> list[Block]:
+def blocks_of(config: Config, papers: Collection[str]) -> list[Block]:
     """What some papers ask for, or with '*' the whole run, in the order in which they name it; not cut into seeds."""
     grids: dict[At, list[Grid]] = {}
     for dataset, method, k, grid in _requests(config, papers):
@@ -164,8 +154,7 @@ def plan_blocks(config: Config) -> list[Block]:
     blocks = []
     for whole in blocks_of(config, "*"):
         seeds = sorted({seed for grid in whole.grids for seed in grid.seeds})
-        minutes = estimated_minutes(config, *whole.at, count_cells(whole))
-        if minutes <= config.jobs.minutes or len(seeds) == 1:
+        if minutes_of(config, [whole]) <= config.jobs.minutes or len(seeds) == 1:
             blocks.append(whole)
             continue
         for seed in seeds:
@@ -181,41 +170,37 @@ def plan_jobs(config: Config, blocks: Iterable[Block]) -> dict[str, list[Block]]
     first. Methods with other inputs or resources are packed apart.
     """
 
-    def kind(block: Block) -> str:
-        method = config.methods[block.method]
-        return canonical_json([method.input, method.jobs.model_dump(exclude={"seconds_per_million"})])
-
-    def minutes(pack: list[Block]) -> float:
-        return sum(estimated_minutes(config, *block.at, count_cells(block)) for block in pack)
-
-    packs = [[block] for block in blocks]
+    kinds = {
+        name: canonical_json([method.input, method.jobs.model_dump(exclude={"seconds_per_million"})])
+        for name, method in config.methods.items()
+    }
+    minutes = {block: minutes_of(config, [block]) for block in blocks}
+    packs = [[block] for block in minutes]
     for several_datasets in (False, True):
-        filled: dict[str, list[tuple[list[Block], list[float]]]] = {}
-        found: list[list[Block]] = []
+        joined: list[list[Block]] = []
         for pack in packs:
-            more = minutes(pack)
-            places = filled.setdefault(kind(pack[0]) + ("" if several_datasets else pack[0].dataset), [])
-            for place, total in places:
-                if total[0] + more <= config.jobs.minutes:
-                    place += pack
-                    total[0] += more
-                    break
+            fitting = (
+                other
+                for other in joined
+                if kinds[other[0].method] == kinds[pack[0].method]
+                and (several_datasets or other[0].dataset == pack[0].dataset)
+                and sum(minutes[block] for block in (*other, *pack)) <= config.jobs.minutes
+            )
+            other = next(fitting, None)
+            if other is None:
+                joined.append(pack)
             else:
-                places.append((pack, [more]))
-                found.append(pack)
-        packs = found
+                other += pack
+        packs = joined
     return {f"{pack[0].dataset}/{pack[0].method}-{pack[0].name}": pack for pack in packs}
 
 
 def count_cells(block: Block) -> int:
     """The number of cells of a block; a cell that several experiments ask for is counted for each of them."""
-    total = 0
-    for grid in block.grids:
-        n_settings = 1
-        for axis in grid.axes.values():
-            n_settings *= len(axis)
-        total += n_settings * (len(grid.seeds) if block.seed is None else 1)
-    return total
+    return sum(
+        math.prod(map(len, grid.axes.values())) * (len(grid.seeds) if block.seed is None else 1)
+        for grid in block.grids
+    )
 
 
 def block_params(block: Block) -> dict[str, Any]:

@@ -6,16 +6,15 @@ import json
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
-from fairclust.datasets.spec import Catalogue, DatasetSpec, Name
+from fairclust.datasets.spec import Catalogue, DatasetSpec, Name, Spec
 from fairclust.looks import Colour, Mark
 from fairclust.messages import UserError, nearest, shortened
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, Strict, _check_unique
-from fairclust.pipeline.papers import Papers
+from fairclust.pipeline.papers import Clusters, GridSpec, Names, Papers, Seeds, _check_unique
 from fairclust.pipeline.strict_yaml import load_file
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
@@ -27,43 +26,32 @@ class ConfigError(UserError):
     """The configuration cannot be used; every line of the message names a key and what to do."""
 
 
-class RunSpec(Strict):
+class RunSpec(Spec):
     """What to run, by names from the catalogues: whole papers, and further data sets x methods."""
 
     papers: Names = Field(default_factory=list, description="Names from `papers`.")
-    only: dict[Literal["datasets", "methods"], Names] = Field(
-        default_factory=dict, description="Only these data sets, or methods, of the papers."
-    )
-    datasets: Names = Field(
-        default_factory=list, description="Names from `datasets`, in addition to the papers' data sets."
-    )
-    methods: Names = Field(
-        default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"],
-        description="Methods for these data sets.",
-    )
-    n_clusters: dict[str, Clusters] = Field(
-        default_factory=dict, description="K per data set, instead of its default or that of the experiments."
-    )
-    seeds: Seeds | None = Field(
-        default=None,
-        description="The number of seeds (0, 1, ...) or a list of them. Default: the seeds of the papers, else 5.",
-    )
+    only: dict[Literal["datasets", "methods"], Names] = Field(default_factory=dict)
+    """Only these data sets, or methods, of the papers."""
+    datasets: Names = Field(default_factory=list)
+    """Names from `datasets`, in addition to the papers' data sets."""
+    methods: Names = Field(default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"])
+    """Methods for these data sets."""
+    n_clusters: dict[str, Clusters] = Field(default_factory=dict)
+    """K per data set, instead of its default or that of the experiments."""
+    seeds: Seeds | None = None
+    """The number of seeds (0, 1, ...) or a list of them. Default: the seeds of the papers, else 5."""
 
 
-class LimitSpec(Strict):
+class LimitSpec(Spec):
     """Limits of one cell. A cell that exceeds them becomes a row with the status 'timeout' or 'error'."""
 
-    cell_seconds: float = Field(
-        default=3600, gt=0, description="Wall seconds of one fit. A longer fit gets the status 'timeout'."
-    )
-    cell_memory_mb: float | None = Field(
-        default=None,
-        gt=0,
-        description="Resident memory of one fit. Default: the memory that its job asked for, minus 500 MB.",
-    )
+    cell_seconds: float = Field(default=3600, gt=0)
+    """Wall seconds of one fit. A longer fit gets the status 'timeout'."""
+    cell_memory_mb: float | None = Field(default=None, gt=0)
+    """Resident memory of one fit. Default: the memory that its job asked for, minus 500 MB."""
 
 
-class JobSpec(Strict):
+class JobSpec(Spec):
     """Resources that a job asks for."""
 
     threads: int = Field(default=1, ge=1, description="Threads of a fit job (BLAS and numba alike).")
@@ -75,26 +63,21 @@ class JobSpec(Strict):
         description="Estimated minutes of a fit job: it has as many blocks of a data set as fit in. A larger block is "
         "split by its seeds.",
     )
-    attempts: int = Field(
-        default=2,
-        ge=1,
-        description="How often a fit job that fails is tried before its missing cells get the status 'error'.",
-    )
+    attempts: int = Field(default=2, ge=1)
+    """How often a fit job that fails is tried before its missing cells get the status 'error'."""
 
 
-class MethodJobSpec(Strict):
+class MethodJobSpec(Spec):
     """Resources that the fit jobs of one method ask for, instead of those in `jobs`."""
 
     threads: int | None = Field(default=None, ge=1)
     mem_mb: int | None = Field(default=None, ge=800, description="For small data; it grows with the data.")
-    runtime: int | None = Field(
-        default=None, ge=1, description="Smallest time limit in minutes; it grows with the work."
-    )
+    runtime: int | None = Field(default=None, ge=1)
+    """Smallest time limit in minutes; it grows with the work."""
     partition: str | None = Field(default=None, description="Partition of a SLURM cluster.")
     gres: str | None = Field(default=None, description="Generic resources of a SLURM cluster, such as gpu:1.")
-    seconds_per_million: float = Field(
-        default=5, gt=0, description="Estimated seconds of one fit of a million rows with K = 10."
-    )
+    seconds_per_million: float = Field(default=5, gt=0)
+    """Estimated seconds of one fit of a million rows with K = 10."""
 
 
 class MethodSpec(GridSpec):
@@ -102,20 +85,16 @@ class MethodSpec(GridSpec):
 
     class_: str = Field(alias="class", pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
     label: str | None = Field(default=None, description="Name in tables and figures.")
-    look: tuple[Colour, Mark] | None = Field(
-        default=None, description="Colour and mark in figures and on the page."
-    )
-    family: str = Field(
-        default="other", min_length=1, description="Kind of method, to filter by in the report."
-    )
+    look: tuple[Colour, Mark] | None = None
+    """Colour and mark in figures and on the page."""
+    family: str = Field(default="other", min_length=1)
+    """Kind of method, to filter by in the report."""
     ours: bool = Field(default=False, description="Whether the method is this project's, not a paper's.")
-    input: Literal["points", "graph"] = Field(
-        default="points", description="What `fit` gets: the points, or their sparse neighbour graph."
-    )
+    input: Literal["points", "graph"] = "points"
+    """What `fit` gets: the points, or their sparse neighbour graph."""
     deterministic: bool = Field(default=False, description="Nothing is random: one seed is enough.")
-    settings_of: str | None = Field(
-        default=None, description="Another method, whose `settings` in a data set also apply to this one."
-    )
+    settings_of: str | None = None
+    """Another method, whose `settings` in a data set also apply to this one."""
     jobs: MethodJobSpec = MethodJobSpec()
 
 
@@ -139,39 +118,32 @@ def _check_against_cost(names: list[str]) -> list[str]:
     return names
 
 
-class ScoreSpec(Strict):
+class ScoreSpec(Spec):
     """Options of the scorer."""
 
-    metrics: Annotated[Names, AfterValidator(_check_metrics)] = Field(
-        default_factory=list,
-        description="Expensive metrics for every cell, in addition to those that tables, figures and claims show.",
-    )
-    dear_max_rows: int = Field(
-        default=2_000, ge=0, description="Up to this many rows, every cell gets the expensive metrics."
-    )
-    dunn_max_rows: int = Field(
-        default=33_000, ge=0, description="With more rows than this, the Dunn index is not computed."
-    )
+    metrics: Annotated[Names, AfterValidator(_check_metrics)] = Field(default_factory=list)
+    """Expensive metrics for every cell, in addition to those that tables, figures and claims show."""
+    dear_max_rows: int = Field(default=2_000, ge=0)
+    """Up to this many rows, every cell gets the expensive metrics."""
+    dunn_max_rows: int = Field(default=33_000, ge=0)
+    """With more rows than this, the Dunn index is not computed."""
 
 
-class GraphSpec(Strict):
+class GraphSpec(Spec):
     """The neighbour graph of methods with `input: graph`."""
 
     n_neighbors: int = Field(default=20, ge=2, description="Neighbours of a point, itself included.")
-    exact_max_rows: int = Field(
-        default=50_000, ge=0, description="With more rows than this, neighbours are found approximately."
-    )
+    exact_max_rows: int = Field(default=50_000, ge=0)
+    """With more rows than this, neighbours are found approximately."""
 
 
-class ReportSpec(Strict):
+class ReportSpec(Spec):
     """What the report contains in addition to the papers' tables and figures."""
 
-    overview: bool = Field(
-        default=True, description="Whether to make the table of every method and data set."
-    )
-    fairness_error: float = Field(
-        default=0.05, ge=0, description="The fairness error that the overview's settings must reach."
-    )
+    overview: bool = True
+    """Whether to make the table of every method and data set."""
+    fairness_error: float = Field(default=0.05, ge=0)
+    """The fairness error that the overview's settings must reach."""
     fronts: Annotated[Names, AfterValidator(_check_metrics), AfterValidator(_check_against_cost)] = Field(
         default_factory=lambda: ["balance", "delta", "fairness_error", "fairness_ratio"],
         description="Fairness metrics of the fronts, one figure per data set, one panel per metric; empty: no fronts.",
@@ -185,24 +157,18 @@ class ReportSpec(Strict):
 class Config(Catalogue):
     """Everything that `config/config.yaml` may say."""
 
-    catalogues: list[str] = Field(
-        default_factory=list, description="Folders of YAML files with sources, datasets, methods, papers."
-    )
-    also: str | list[str] = Field(
-        default_factory=list, description="Further catalogue folders or files; the papers in them are run."
-    )
+    catalogues: list[str] = Field(default_factory=list)
+    """Folders of YAML files with sources, datasets, methods, papers."""
+    also: str | list[str] = Field(default_factory=list)
+    """Further catalogue folders or files; the papers in them are run."""
     results: str = Field(default="results", min_length=1, description="Folder of all results.")
-    reuse: str | list[str] = Field(
-        default_factory=list, description="Other results folders, whose finished fits are used again."
-    )
-    mirror: str | list[str] | None = Field(
-        default=None, description="Folder(s) or base URL(s) tried before upstream."
-    )
+    reuse: str | list[str] = Field(default_factory=list)
+    """Other results folders, whose finished fits are used again."""
+    mirror: str | list[str] | None = None
+    """Folder(s) or base URL(s) tried before upstream."""
     strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
-    strict_versions: bool = Field(
-        default=False,
-        description="Fit cells again that other versions of numpy, scipy, scikit-learn or numba have fitted.",
-    )
+    strict_versions: bool = False
+    """Fit cells again that other versions of numpy, scipy, scikit-learn or numba have fitted."""
     run: RunSpec
     limits: LimitSpec = LimitSpec()
     jobs: JobSpec = JobSpec()
@@ -320,15 +286,15 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return found
 
 
-def catalogue_files(places: Any, key: str = "catalogues", base: Path = Path()) -> list[Path]:
+def catalogue_files(places: Any, key: str = "catalogues") -> list[Path]:
     """The YAML files of catalogue folders, sorted by name. A place can also be a single file.
 
-    Places are relative to `base`. Messages name the `key`. ConfigError if there is no such folder or file.
+    Messages name the `key`. ConfigError if there is no such folder or file.
     """
     found: list[Path] = []
     if not isinstance(places, str | list | None) or any(not isinstance(p, str) for p in as_list(places)):
         raise ConfigError(f"{key}: expected a folder or a list of folders; found {shortened(repr(places))}")
-    for place in (base / place for place in as_list(places)):
+    for place in map(Path, as_list(places)):
         if place.is_dir():
             found += sorted([*place.glob("*.yaml"), *place.glob("*.yml")])
         elif place.is_file():
@@ -370,13 +336,12 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
     return sections, homes
 
 
-def resolve(raw: Mapping[str, Any], base: Path = Path()) -> tuple[dict[str, Any], dict[str, Path]]:
+def resolve(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
     """Merge the catalogues of a configuration below it; also returns the file that defines each ``section.name``.
 
-    The result is plain data that is not checked yet. `base` is the folder that the places of the catalogues start
-    from.
+    The result is plain data that is not checked yet.
     """
-    also, shipped = (catalogue_files(raw.get(key), key, base) for key in ("also", "catalogues"))
+    also, shipped = (catalogue_files(raw.get(key), key) for key in ("also", "catalogues"))
     files = list(dict.fromkeys([*shipped, *also]))
     sections, homes = read_catalogues(files)
     found = laid_over({name: entries for name, entries in sections.items() if entries}, raw)
@@ -396,7 +361,6 @@ def load_config(
     *,
     user: Mapping[str, Any] | None = None,
     origin: str = "config/config.yaml",
-    base: Path = Path(),
 ) -> Config:
     """Check a configuration that comes from Snakemake or from YAML, with all layers merged.
 
@@ -409,7 +373,7 @@ def load_config(
         )
     homes: dict[str, Path] = {}
     try:
-        resolved, homes = resolve(with_user_layer(raw, user or {}), base)
+        resolved, homes = resolve(with_user_layer(raw, user or {}))
         return Config.model_validate(resolved)
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from None
@@ -443,8 +407,9 @@ def load_config(
 
 
 def shipped_config(folder: Path) -> Config:
-    """The default configuration of a checkout in `folder`."""
-    return load_config(read_yaml(folder / "config/config.yaml"), base=folder)
+    """The configuration `config/config.yaml` of a folder, as of a checkout."""
+    raw = read_yaml(folder / "config/config.yaml")
+    return load_config({**raw, "catalogues": [str(folder / place) for place in raw["catalogues"]]})
 
 
 def unknown(key: str, names: Iterable[str], known: Collection[str]) -> list[str]:
@@ -454,23 +419,13 @@ def unknown(key: str, names: Iterable[str], known: Collection[str]) -> list[str]
 
 def _known_fields(location: tuple[Any, ...]) -> list[str]:
     """Field names of the model that holds the key at `location`."""
-    model: Any = Config
+    model: type[BaseModel] = Config
     for step in location[:-1]:
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            break
-        fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
-        if step in fields:
-            model = fields[step]
-            inner = [
-                a for a in getattr(model, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)
-            ]
-            in_mapping = getattr(model, "__origin__", None) is dict
-            model = inner[0] if inner else model
-            if in_mapping:
-                continue
-    if isinstance(model, type) and issubclass(model, BaseModel):
-        return [info.alias or name for name, info in model.model_fields.items()]
-    return []
+        # A name in a mapping or a position in a list leads to no other model.
+        found = {info.alias or name: info.annotation for name, info in model.model_fields.items()}.get(step)
+        kinds = (kind for kind in (found, *get_args(found)) if isinstance(kind, type))
+        model = next((kind for kind in kinds if issubclass(kind, BaseModel)), model)
+    return [info.alias or name for name, info in model.model_fields.items()]
 
 
 def _is_union_tag(part: Any) -> bool:

@@ -82,13 +82,11 @@ def _is_ours(module: str, top: str) -> bool:
 
 def _lazy_homes(file: Path) -> dict[str, str]:
     """The table ``_HOMES`` of a package that imports its members when they are first used."""
-    for node in ast.iter_child_nodes(_tree(file)):
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_HOMES":
-            pairs = (
-                zip(node.value.keys, node.value.values, strict=True)
-                if isinstance(node.value, ast.Dict)
-                else ()
-            )
+    for node in _tree(file).body:
+        if not isinstance(node, ast.Assign) or getattr(node.targets[0], "id", "") != "_HOMES":
+            continue
+        if isinstance(node.value, ast.Dict):
+            pairs = zip(node.value.keys, node.value.values, strict=True)
             # Entries that are unpacked from another mapping have no key.
             return {ast.literal_eval(key): ast.literal_eval(value) for key, value in pairs if key is not None}
     return {}
@@ -209,13 +207,18 @@ def _used(module: _Module, body: list[ast.stmt], top: str) -> set[_Place]:
     return found
 
 
+def _statements(place: _Place) -> list[ast.stmt]:
+    """The statements that define a name of a module, or those that define none if the name is empty."""
+    module = _module(place[0])
+    return module.named.get(place[1], []) if place[1] else module.rest
+
+
 @cache
 def _read(place: _Place, top: str) -> tuple[str, frozenset[_Place]]:
     """Hash of the statements of a place, and the places that they use."""
-    module = _module(place[0])
-    body = module.named.get(place[1], module.rest)
+    body = _statements(place)
     text = "\n".join(map(ast.dump, body))
-    return hashlib.sha256(text.encode()).hexdigest(), frozenset(_used(module, body, top))
+    return hashlib.sha256(text.encode()).hexdigest(), frozenset(_used(_module(place[0]), body, top))
 
 
 def code_closure(*roots: str) -> dict[str, str]:
@@ -246,17 +249,6 @@ def code_fingerprint(*roots: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@cache
-def file_fingerprint(*modules: str) -> str:
-    """Fingerprint of modules alone, without what they import."""
-    texts = []
-    for module in modules:
-        file = _module_file(module)
-        assert file is not None, module
-        texts.append(ast.dump(_tree(file)))
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
-
-
 def class_parameters(path: str) -> set[str] | None:
     """Parameter names of a class's ``__init__``, which may be inherited; None if the source does not show them.
 
@@ -264,30 +256,23 @@ def class_parameters(path: str) -> set[str] | None:
     """
     module, _, name = path.rpartition(".")
     place = _resolved((module, name), module.partition(".")[0])
-    if place is None:
+    found = _statements(place) if place is not None else []
+    node = next((node for node in found if isinstance(node, ast.ClassDef)), None)
+    if place is None or node is None:
         return None
-    for found in _module(place[0]).named.get(place[1], ()):
-        if not isinstance(found, ast.ClassDef):
-            continue
-        for item in found.body:
-            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-                taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
-                return None if item.args.kwarg is not None else taken
-        fields = _fields(found)
-        for base in found.bases:
-            inherited = class_parameters(f"{place[0]}.{base.id}") if isinstance(base, ast.Name) else None
-            if inherited is not None:
-                return inherited | (fields or set())
-        return fields
-    return None
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
+            return None if item.args.kwarg is not None else taken
+    own = _fields(node) if any("dataclass" in ast.unparse(mark) for mark in node.decorator_list) else None
+    bases = (base.id for base in node.bases if isinstance(base, ast.Name))
+    inherited = (class_parameters(f"{place[0]}.{base}") for base in bases)
+    above = next((names for names in inherited if names is not None), None)
+    return own if above is None else above | (own or set())
 
 
-def _fields(node: ast.ClassDef) -> set[str] | None:
-    """The fields that a dataclass defines itself; None for other classes."""
-    if not any(
-        ast.unparse(decorator).partition("(")[0].endswith("dataclass") for decorator in node.decorator_list
-    ):
-        return None
+def _fields(node: ast.ClassDef) -> set[str]:
+    """The fields that a dataclass defines itself."""
     return {
         item.target.id
         for item in node.body
@@ -298,11 +283,19 @@ def _fields(node: ast.ClassDef) -> set[str] | None:
 
 
 def _place_of_class(path: str) -> _Place:
-    """The module and the name of a class, ``package.module.Class``, that a package may import lazily."""
+    """Where ``package.module.Class`` is defined; ClassNotFound, with the names that there are, if it is no class."""
     module, _, name = path.rpartition(".")
     file = _module_file(module)
-    home = _lazy_homes(file).get(name) if file is not None else None
-    return (module if home is None else f"{module}.{home}"), name
+    if file is None:
+        raise ClassNotFound(f"class {path!r}: there is no Python module {module!r}")
+    place = _resolved((module, name), module.partition(".")[0])
+    if place is None or not any(isinstance(node, ast.ClassDef) for node in _statements(place)):
+        classes = [node.name for node in _tree(file).body if isinstance(node, ast.ClassDef)]
+        defined = ", ".join([*classes, *_lazy_homes(file)]) or "no class"
+        raise ClassNotFound(
+            f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
+        )
+    return place
 
 
 def class_closure(path: str) -> dict[str, str]:
@@ -311,22 +304,8 @@ def class_closure(path: str) -> dict[str, str]:
 
 
 def class_fingerprint(path: str) -> str:
-    """Fingerprint of ``package.module.Class`` and of all that the class reaches.
-
-    The module must define the class itself or import it lazily, as ``fairclust.methods`` does. ClassNotFound, with the
-    classes that there are, if there is no such class.
-    """
-    module, name = _place_of_class(path)
-    file = _module_file(module)
-    if file is None:
-        raise ClassNotFound(f"class {path!r}: there is no Python module {module!r}")
-    classes = [node.name for node in ast.iter_child_nodes(_tree(file)) if isinstance(node, ast.ClassDef)]
-    if name not in classes:
-        defined = ", ".join([*classes, *_lazy_homes(file)]) or "no class"
-        raise ClassNotFound(
-            f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
-        )
-    return code_fingerprint(f"{module}:{name}")
+    """Fingerprint of ``package.module.Class`` and of all that the class reaches; ClassNotFound if there is none."""
+    return code_fingerprint(":".join(_place_of_class(path)))
 
 
 def remember_code(results: Path, class_path: str) -> None:

@@ -6,21 +6,17 @@ import contextlib
 import importlib
 import inspect
 import json
-import math
 import random
 import sys
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairclust.pipeline.blocks import Cell, Request
-from fairclust.pipeline.job import Watch
+from fairclust.pipeline.blocks import Cell
 
 _WARM_UP_ROWS = 256
 
@@ -145,88 +141,27 @@ def _writable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _takes_columns(class_path: str) -> bool:
+def takes_columns(class_path: str) -> bool:
     """Whether a method takes several sensitive columns. Other methods get the combinations of their values."""
     with contextlib.suppress(Exception):  # if the class cannot be loaded, the fit reports why
         return bool(getattr(load_class(class_path), "takes_columns", False))
     return False
 
 
-@dataclass
-class Fitter:
-    """Fits and scores the cells of a block. The data are read when they are first needed."""
+def warm_up(X: Any, groups: Any, class_path: str, n_clusters: int, cell: Cell) -> None:
+    """Fit a few rows, so that compilation is not timed. Errors are ignored, because the timed fit reports them."""
+    import scipy.sparse as sp
 
-    data_folder: Path  # of the prepared data set
-    graph_folder: Path | None  # for methods that fit the graph
-    n_clusters: int
-    request: Request
-    scoring: Mapping[str, Any]  # keyword arguments of `score_labels`
-    _is_warm: bool = False
-
-    @cached_property
-    def _data(self) -> Any:
-        from fairclust.datasets.store import load_prepared
-
-        return load_prepared(self.data_folder)
-
-    @cached_property
-    def _graph(self) -> Any:
-        from fairclust.datasets.store import load_graph
-
-        return None if self.graph_folder is None else load_graph(self.graph_folder)[0]
-
-    def fit(self, cell: Cell, watch: Watch) -> tuple[dict[str, Any], np.ndarray | None]:
-        """Fit and score one cell: its record with the scores, and its labels or None.
-
-        The script that watches is told when the fit begins and when it ends, because only the time between counts for
-        the limit of time.
-        """
-        class_path, X = self.request.class_path, self._data.X if self._graph is None else self._graph
-        points = None if self._graph is None or not self._data.X.shape[1] else self._data.X
-        means = cell.params.get("mean_tolerance") or ()
-        groups = self._data.with_numbers(means) if _takes_columns(class_path) else self._data.groups
-        # The paths of the job are relative, so a method that changes the working folder must not keep it changed.
-        with contextlib.chdir(Path.cwd()):
-            if not self._is_warm:
-                self._warm_up(X, groups, cell)
-                self._is_warm = True
-            watch.tell("started")
-            record, labels = fit_cell(X, groups, class_path, self.n_clusters, cell, points)
-            watch.tell("fitted")
-        if labels is not None:
-            record |= self.score(labels)
-        return record, labels
-
-    def score(self, labels: np.ndarray) -> dict[str, Any]:
-        """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
-        from fairclust.metrics.table import score_labels
-        from fairclust.pipeline.columns import of_columns
-
-        begin, data = time.perf_counter(), self._data
-        scored = data.scored(labels, self.n_clusters, self._graph)
-        found = score_labels(scored, self.request.metrics, **self.scoring)
-        return {
-            "metrics": {name: None if math.isnan(value) else value for name, value in found.items()},
-            **({"by_column": of_columns(scored)} if data.columns else {}),
-            "counts": dict(zip(data.group_names, scored.table.tolist(), strict=True)),
-            "scorer": self.request.scorer,
-            "score_seconds": time.perf_counter() - begin,
-        }
-
-    def _warm_up(self, X: Any, groups: Any, cell: Cell) -> None:
-        """Fit a few rows, so that compilation is not timed. Errors are ignored, because the timed fit reports them."""
-        import scipy.sparse as sp
-
-        every = max(1, X.shape[0] // max(_WARM_UP_ROWS, 2 * self.n_clusters))
-        several = isinstance(groups, Mapping)
-        groups = {name: codes[::every] for name, codes in groups.items()} if several else groups[::every]
-        if sp.issparse(X):
-            # A few rows of the graph itself would not be connected, so a ring with the same types is fitted.
-            n = len(range(0, X.shape[0], every))
-            ring = sp.eye_array(n, k=1) + sp.eye_array(n, k=2) + sp.eye_array(n, k=n - 1)
-            few = sp.csr_array(ring + ring.T).astype(X.dtype)
-        else:
-            few = np.ascontiguousarray(X[::every])
-        with contextlib.suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            _make(self.request.class_path, self.n_clusters, cell).fit(few, sensitive_features=groups)
+    every = max(1, X.shape[0] // max(_WARM_UP_ROWS, 2 * n_clusters))
+    several = isinstance(groups, Mapping)
+    groups = {name: codes[::every] for name, codes in groups.items()} if several else groups[::every]
+    if sp.issparse(X):
+        # A few rows of the graph itself would not be connected, so a ring with the same types is fitted.
+        n = len(range(0, X.shape[0], every))
+        ring = sp.eye_array(n, k=1) + sp.eye_array(n, k=2) + sp.eye_array(n, k=n - 1)
+        few = sp.csr_array(ring + ring.T).astype(X.dtype)
+    else:
+        few = np.ascontiguousarray(X[::every])
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _make(class_path, n_clusters, cell).fit(few, sensitive_features=groups)

@@ -43,9 +43,16 @@ def start() -> subprocess.Popen[bytes]:
     # The name is in Linux's abstract namespace, so that a server which is killed leaves no file.
     name = f"fairclust-{os.getpid()}-{secrets.token_hex(8)}"
     environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
-    # With -P this folder is not searched for modules, so that its classes cannot hide those of a job's own folder.
-    command = [sys.executable, "-P", "-m", "fairclust.pipeline.import_server", name, str(os.getpid())]
-    server = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
+    with socket.socket(socket.AF_UNIX) as listener:
+        # Scripts can connect before the server has imported anything, and then wait for it.
+        listener.bind(f"\0{name}")
+        listener.listen(128)
+        numbers = map(str, (listener.fileno(), os.getpid()))
+        # With -P this folder is not searched for modules, so that its classes cannot hide those of a job's own folder.
+        command = [sys.executable, "-P", "-m", "fairclust.pipeline.import_server", *numbers]
+        server = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[listener.fileno()]
+        )
     os.environ[ADDRESS] = name
     return server
 
@@ -100,16 +107,14 @@ def _begin(listener: socket.socket, jobs: dict[Connection, Any]) -> None:
     jobs[connection] = process
 
 
-def _main(name: str, parent: int) -> None:
+def _main(listener: int, parent: int) -> None:
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"\0{name}")
-        listener.listen(128)
+    with socket.socket(fileno=listener) as found:
         for module in _PRELOADED:
             importlib.import_module(module)
-        _serve(listener)
+        _serve(found)
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], int(sys.argv[2]))
+    _main(int(sys.argv[1]), int(sys.argv[2]))

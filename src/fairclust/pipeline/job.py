@@ -6,20 +6,22 @@ This module and `script` import nothing heavy: thread settings must be in place 
 from __future__ import annotations
 
 import errno
-import importlib
+import json
 import math
 import os
+import pkgutil
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+_FORCED = "FAIRCLUST_FORCED"
 _HINTS = {
     **dict.fromkeys(
         (errno.ENOSPC, errno.EDQUOT),
@@ -45,15 +47,6 @@ class Watch:
     def tell(self, *message: Any) -> None:
         if self.connection is not None:
             self.connection.send(message)
-
-    @contextmanager
-    def of_fit(self, key: str, seconds: float, memory_mb: float) -> Iterator[dict[str, Any] | None]:
-        """Have a fit watched, or give the end of its record if it has ended an earlier process of the job."""
-        ended = self.ended.get(key)
-        if ended is None:
-            self.tell("fit", key, os.getpid(), seconds, memory_mb)
-        yield None if ended is None else dict(ended)
-        self.tell("scored")
 
 
 @dataclass(frozen=True)
@@ -93,6 +86,28 @@ class Job:
 
 def _paths(value: Any) -> list[str]:
     return [str(value)] if isinstance(value, str | Path) else [str(path) for path in value]
+
+
+def remember_forced(workflow: Any) -> None:
+    """Tell the processes of all jobs what the user forces, in an environment variable, also on other machines.
+
+    Only Snakemake's main process knows `--forcerun`, `--force` and `--forceall`, once it builds the graph of jobs. As
+    a parameter of the rule, what is forced would let the next run without these options fit every cell again.
+    """
+    asked = workflow.dag_settings
+    if _FORCED in os.environ or asked is None or not workflow.is_main_process:
+        return
+    names = set(asked.forcerun) | (set(asked.targets) if asked.forcetargets else set())
+    forced = {"since": time.time(), "all": bool(asked.forceall), "names": sorted(map(str, names))}
+    os.environ[_FORCED] = json.dumps(forced)
+
+
+def forced_since(rule: str, output: str) -> float:
+    """The time from which on the job of a rule with this output counts cells as finished; 0 if it is not forced."""
+    asked = json.loads(os.environ.get(_FORCED, '{"all": false, "names": []}'))
+    names = {os.path.normpath(name) for name in asked["names"]}
+    is_forced = asked["all"] or names & {rule, os.path.normpath(output)}
+    return float(asked["since"]) if is_forced else 0.0
 
 
 def die_with(parent: int) -> None:
@@ -145,9 +160,8 @@ def run(job: Job, function: str) -> str:
         with log.open("w" if is_first else "a", buffering=1) as file:
             try:
                 with redirect_stdout(file), redirect_stderr(file):
-                    module, _, name = function.partition(":")
-                    getattr(importlib.import_module(module), name)(job)
-                _write_usage(log, time.time() - began)
+                    pkgutil.resolve_name(function)(job)
+                log.with_suffix(".seconds").write_text(f"{time.time() - began:.2f}\n")
                 write_digests(job.output, log, job.params.get("remade", 0))
             except Exception:
                 with suppress(OSError):  # a full disk has no room for the traceback either
@@ -157,22 +171,3 @@ def run(job: Job, function: str) -> str:
         hint = _HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
         return f"{job.rule}: {type(error).__name__}: {error}{hint}\n(full trace: {log})"
     return ""
-
-
-def _write_usage(log: Path, seconds: float) -> None:
-    """Write what the job took to ``benchmarks/`` in the results, in the columns of Snakemake's `benchmark:`.
-
-    With an import server the work is done in another process than the script, whose usage Snakemake would measure.
-    """
-    import resource
-
-    found = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    cpu = sum(of.ru_utime + of.ru_stime for of in found)
-    # Kilobytes on Linux, bytes on macOS.
-    unit = 2**10 if sys.platform == "linux" else 2**20
-    peak = max(of.ru_maxrss for of in found) / unit
-    place = next((above for above in log.parents if above.name == "logs"), None)
-    if place is not None:
-        file = place.with_name("benchmarks") / log.relative_to(place).with_suffix(".tsv")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"s\tmax_rss\tcpu_time\n{seconds:.2f}\t{peak:.1f}\t{cpu:.2f}\n")

@@ -1,16 +1,121 @@
 """A paper as data: its experiments, tables, figures and claims; one YAML file and one CSV of reported values.
 
-The models say what such a file may hold; nothing in this package knows a particular paper.
+The models say what such a file may hold; nothing in this package knows a particular paper. The types of values come
+first, and the configuration shares them.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+import yaml
+from pydantic import AfterValidator, Field, StrictInt, model_validator
 
-from fairclust.pipeline.models import Clusters, GridSpec, Names, Option, Plain, Seeds, Strict
+from fairclust.datasets.spec import Spec
+
+MAX_SEEDS = 10_000
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys, and with 10 and 10.0 written alike."""
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {str(k): plain(v) for k, v in item.items()}
+        if isinstance(item, list | tuple):
+            return [plain(v) for v in item]
+        if isinstance(item, int) and not isinstance(item, bool):
+            return float(item)
+        return item
+
+    return json.dumps(plain(value), sort_keys=True)
+
+
+def _check_seeds(value: int | list[int]) -> int | list[int]:
+    many = value if isinstance(value, int) else len(value)
+    if (value < 1) if isinstance(value, int) else (not value or min(value) < 0):
+        raise ValueError("give a number of seeds of at least 1, or a list of seeds from 0 on")
+    if many > MAX_SEEDS:
+        raise ValueError(f"{many} seeds are more than the {MAX_SEEDS:,} that are allowed")
+    return value
+
+
+def _check_unique(values: list[Any]) -> list[Any]:
+    seen = set()
+    for value in values:
+        text = canonical_json(value)
+        if text in seen:
+            raise ValueError(f"{value!r} occurs more than once")
+        seen.add(text)
+    return values
+
+
+def _number_in(text: str) -> float | None:
+    try:
+        return float(text) if any(c.isdigit() for c in text) else None
+    except ValueError:
+        return None
+
+
+def _is_quoted_number(value: Any) -> bool:
+    return isinstance(value, str) and _number_in(value) is not None and yaml.safe_load(value) != value
+
+
+def _check_plain(value: Any) -> Any:
+    if isinstance(value, str) and not _is_quoted_number(value):
+        # YAML 1.1 reads 1e5 as text: only 1.0e+5 is a number there.
+        number = _number_in(value)
+        value = value if number is None else number
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a finite number")
+    try:
+        canonical_json(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise ValueError(
+            f"{str(value)[:60]!r} is neither number, text, boolean, list nor mapping; put it in quotes"
+        ) from None
+    return value
+
+
+def _check_unquoted(value: Any) -> Any:
+    if _is_quoted_number(value):
+        raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
+    return value
+
+
+Seeds = (
+    Annotated[StrictInt, AfterValidator(_check_seeds)]
+    | Annotated[list[StrictInt], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
+)
+Names = Annotated[list[str], AfterValidator(_check_unique)]
+Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]
+Plain = Annotated[Any, AfterValidator(_check_unquoted), AfterValidator(_check_plain)]
+# An option may be a number in quotes, because the number of a paper's table is text.
+Option = Annotated[Any, AfterValidator(_check_plain)]
+Axis = Annotated[list[Plain], Field(min_length=1), AfterValidator(_check_unique)]
+
+
+def seed_list(seeds: int | list[int]) -> list[int]:
+    """The seeds themselves: 3 stands for 0, 1, 2."""
+    return list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+
+
+class GridSpec(Spec):
+    """Parameters of a method: fixed ones, and axes of which every combination is fitted."""
+
+    params: dict[str, Plain] = Field(default_factory=dict)
+    grid: dict[str, Axis] = Field(default_factory=dict)
+
+    def over(self, below: GridSpec) -> GridSpec:
+        """Lay this grid over another one. If both define a parameter, fixed or as an axis, this grid's wins."""
+        grid = {k: v for k, v in {**below.grid, **self.grid}.items() if k not in self.params}
+        params = {k: v for k, v in {**below.params, **self.params}.items() if k not in self.grid}
+        # Both grids are checked already. Checking thousands of values again for every block would take seconds.
+        return GridSpec.model_construct(params=params, grid=grid)
+
 
 Any_ = "*"
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
@@ -19,33 +124,29 @@ Order = str
 """'lam': the smallest lambda first; or the name of a metric: the best value first."""
 
 
-class ExperimentSpec(Strict):
+class ExperimentSpec(Spec):
     """Data sets x methods x K x seeds, with the grids of the catalogues unless `settings` says otherwise."""
 
     datasets: Names = Field(min_length=1, description="Names from `datasets`.")
     methods: Names = Field(min_length=1, description="Names from `methods`.")
-    n_clusters: Clusters | None = Field(
-        default=None, description="Values of K, instead of each data set's own."
-    )
+    n_clusters: Clusters | None = None
+    """Values of K, instead of each data set's own."""
     seeds: Seeds | None = Field(default=None, description="Default: 5 seeds. `run.seeds` overrides it.")
-    settings: dict[str, GridSpec] = Field(
-        default_factory=dict, description="Method to parameters or axes of its grid in this experiment."
-    )
+    settings: dict[str, GridSpec] = Field(default_factory=dict)
+    """Method to parameters or axes of its grid in this experiment."""
 
 
-class MatchSpec(Strict):
+class MatchSpec(Spec):
     """How a setting is chosen if the paper does not publish it: the first one in `order` that is fair enough."""
 
     fairness: str = Field(description="The metric that must reach what the paper reports for the row.")
-    order: Order = Field(
-        default="lam", description="Which setting comes first: 'lam' (smallest) or a metric (best)."
-    )
-    table: str = Field(
-        default="", description="Number of the table that reports the fairness metric; empty: this one."
-    )
+    order: Order = "lam"
+    """Which setting comes first: 'lam' (smallest) or a metric (best)."""
+    table: str = ""
+    """Number of the table that reports the fairness metric; empty: this one."""
 
 
-class ReasonSpec(Strict):
+class ReasonSpec(Spec):
     """Why reported and reproduced values differ, or why a value cannot be compared; '*' stands for all.
 
     Evidence is a command that a reader can run and that prints the numbers behind the reason. A reason that neither
@@ -83,7 +184,7 @@ class ReasonSpec(Strict):
         )
 
 
-class TableSpec(Strict):
+class TableSpec(Spec):
     """A table of a paper.
 
     A row is a method on a data set with a K. It is compared *as printed* if the paper publishes its setting
@@ -92,33 +193,25 @@ class TableSpec(Strict):
 
     number: str = Field(description="The table's number: column `table` of the CSV of reported values.")
     title: str
-    own: str = Field(
-        default="", description="The paper's own method: relative times are in units of its time."
-    )
-    settings: dict[str, dict[str, Plain]] = Field(
-        default_factory=dict,
-        description="Method to the parameters that the paper publishes for it; {} if the method has none to choose.",
-    )
-    match: MatchSpec | None = Field(
-        default=None, description="How other settings are chosen; none: lowest objective."
-    )
+    own: str = ""
+    """The paper's own method: relative times are in units of its time."""
+    settings: dict[str, dict[str, Plain]] = Field(default_factory=dict)
+    """Method to the parameters that the paper publishes for it; {} if the method has none to choose."""
+    match: MatchSpec | None = None
+    """How other settings are chosen; none: lowest objective."""
     ours: Names = Field(default_factory=list, description="Methods of this project, in rows of their own.")
-    stand_ins: dict[str, Names] = Field(
-        default_factory=dict, description="Data set of the paper to the data sets that replace it."
-    )
-    variants: dict[str, Names] = Field(
-        default_factory=dict,
-        description="Method of the paper to other readings of it (start, iterate), in rows that do not count.",
-    )
-    control: str = Field(
-        default="", description="A plain method: rows that it passes as well say nothing about a fair one."
-    )
+    stand_ins: dict[str, Names] = Field(default_factory=dict)
+    """Data set of the paper to the data sets that replace it."""
+    variants: dict[str, Names] = Field(default_factory=dict)
+    """Method of the paper to other readings of it (start, iterate), in rows that do not count."""
+    control: str = ""
+    """A plain method: rows that it passes as well say nothing about a fair one."""
     beside: Names = Field(default_factory=list, description="Metrics shown without reported values.")
     remarks: tuple[str, ...] = Field(default=(), description="Sentences below the table.")
     reasons: tuple[ReasonSpec, ...] = ()
 
 
-class FigureSpec(Strict):
+class FigureSpec(Spec):
     """A figure: a panel for each data set (and K) unless the plot joins them."""
 
     plot: str = Field(description="Name of a plot in fairclust.report.figures, see config/README.md.")
@@ -126,23 +219,18 @@ class FigureSpec(Strict):
     datasets: Names = Field(min_length=1)
     methods: Names = Field(default_factory=list, description="Empty: all methods that run on the data set.")
     n_clusters: Clusters | None = Field(default=None, description="None: every K that is run.")
-    x: str = Field(
-        default="", description="Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis."
-    )
-    y: tuple[str, ...] = Field(
-        default=(), description="Metrics, or terms of the objective, on the vertical axis."
-    )
-    lam: float | None = Field(
-        default=None, description="Only this lambda (or the largest that is not above it)."
-    )
-    table: str = Field(
-        default="",
-        description="Number of a table, whose reported values or choice of settings the figure shows.",
-    )
+    x: str = ""
+    """Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis."""
+    y: tuple[str, ...] = ()
+    """Metrics, or terms of the objective, on the vertical axis."""
+    lam: float | None = None
+    """Only this lambda (or the largest that is not above it)."""
+    table: str = ""
+    """Number of a table, whose reported values or choice of settings the figure shows."""
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
 
 
-class ClaimSpec(Strict):
+class ClaimSpec(Spec):
     """A sentence of a paper that a run can test."""
 
     text: str = Field(description="What the paper says, in our words.")
@@ -155,34 +243,29 @@ class ClaimSpec(Strict):
     options: dict[str, Option] = Field(default_factory=dict, description="Arguments of the check.")
 
 
-class ProgramSpec(Strict):
+class ProgramSpec(Spec):
     """A published program, or the labels that it left, whose values stand beside those of the paper."""
 
     repository: str = Field(description="OWNER/NAME on GitHub.")
     commit: str = Field(description="The commit that was run.")
-    kind: Literal["program", "labels"] = Field(
-        default="program", description="program: run for this project; labels: published ones, scored here."
-    )
+    kind: Literal["program", "labels"] = "program"
+    """program: run for this project; labels: published ones, scored here."""
     changes: str = Field(min_length=1, description="What had to be changed to run it, in words.")
 
 
-class PaperSpec(Strict):
+class PaperSpec(Spec):
     """A paper."""
 
     short_name: str
     citation: str
     year: int = Field(ge=1900, le=2100)
-    reported: str | None = Field(
-        default=None, description="CSV of reported values, beside the YAML; default: NAME.csv."
-    )
-    programs: dict[str, ProgramSpec] = Field(
-        default_factory=dict, description="Published programs, whose values are in NAME_programs.csv."
-    )
+    reported: str | None = None
+    """CSV of reported values, beside the YAML; default: NAME.csv."""
+    programs: dict[str, ProgramSpec] = Field(default_factory=dict)
+    """Published programs, whose values are in NAME_programs.csv."""
     experiments: tuple[ExperimentSpec, ...] = Field(min_length=1)
-    cells_of: Names = Field(
-        default_factory=list,
-        description="Other papers whose cells the tables, figures and claims read, too; '*': every cell of the run.",
-    )
+    cells_of: Names = Field(default_factory=list)
+    """Other papers whose cells the tables, figures and claims read, too; '*': every cell of the run."""
     tables: dict[FileName, TableSpec] = Field(default_factory=dict)
     figures: dict[FileName, FigureSpec] = Field(default_factory=dict)
     claims: dict[str, ClaimSpec] = Field(default_factory=dict)

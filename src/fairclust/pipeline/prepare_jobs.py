@@ -6,7 +6,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,21 @@ from fairclust.pipeline.rule_inputs import RECORD, inputs_of
 
 
 def download(job: Job) -> None:
-    """What the rule `download_source` does."""
-    name = job.wildcards["source"]
-    obtain_source(name, inputs_of(job).source_spec(name), Path(job.output[0]), job.params["asked"])
+    """What the rule `download_source` does: it fetches a source into a folder with a record.
+
+    The record has the status 'ok' with the hash, or 'unavailable' with the reason, and the parameter `asked`: the
+    mirrors, and `again`, the time at which a new attempt was asked for.
+    """
+    name, asked, folder = job.wildcards["source"], job.params["asked"], Path(job.output[0])
+    try:
+        path = fetch_source(name, inputs_of(job).source_spec(name), folder, asked["mirrors"])
+        found: dict[str, Any] = {"source": name, "status": "ok", "sha256": content_digest(path)}
+    except DatasetError as error:
+        print(error, file=sys.stderr)
+        found = {"source": name, "status": "unavailable", "reason": str(error)}
+    found |= {"asked": dict(asked), "when": time.time()}
+    with atomic_write(folder / RECORD) as file:
+        file.write(json.dumps(found, indent=2).encode())
 
 
 def check_downloads(job: Job) -> None:
@@ -40,13 +52,37 @@ def check_downloads(job: Job) -> None:
 
 
 def prepare(job: Job) -> None:
-    """What the rules `prepare_dataset` and `prepare_plane` do. The latter's data are not scaled."""
-    name, config = job.wildcards["dataset"], inputs_of(job).config
+    """What the rules `prepare_dataset` and `prepare_plane` do. The latter's data are not scaled.
+
+    A data set that cannot be prepared becomes the folder of a skipped one. DamagedFile if a file has changed since it
+    was fetched.
+    """
+    name, config, folder = job.wildcards["dataset"], inputs_of(job).config, Path(job.output[0])
     spec: DatasetSpec = config.datasets[name]
     if job.params.get("unscaled"):
         spec = spec.model_copy(update={"scale": ()})
-    fetched = list(map(Path, job.input.get("sources", [])))
-    prepare_folder(name, spec, config.sources_of(name), fetched, Path(job.output[0]))
+    folders = {Path(path).name: Path(path) for path in job.input.get("sources", [])}
+    sources, paths = config.sources_of(name), {}
+    try:
+        for source, stated in sources.items():
+            if stated.reads_in_place:
+                paths[source] = Path(str(stated.path))
+                continue
+            record = read_record(folders[source])
+            if record["status"] != "ok":
+                raise DatasetError(record["reason"])
+            paths[source] = fetched_file(folders[source], source, stated, record)
+        data = prepare_dataset(name, spec, paths, sources)
+        for note in data.card.get("notes", ()):
+            print(note, file=sys.stderr)
+        save_prepared(data, folder)
+    except DamagedFile:
+        raise
+    except Exception as error:
+        # A user's generator may raise any error, and the run must go on with the other data sets.
+        traceback.print_exc()
+        reason = str(error) if isinstance(error, DatasetError) else f"{type(error).__name__}: {error}"
+        write_skipped(folder, name, reason)
 
 
 def graph(job: Job) -> None:
@@ -68,22 +104,6 @@ def graph(job: Job) -> None:
 
     W, info = build_knn_graph(data.X, spec.n_neighbors, exact_max_rows=spec.exact_max_rows)
     save_graph(folder, W, info)
-
-
-def obtain_source(name: str, spec: SourceSpec, folder: Path, asked: Mapping[str, Any]) -> None:
-    """Fetch a source into a folder with a record: status 'ok' with the hash, or 'unavailable' with the reason.
-
-    `asked` has the mirrors, and `again`, the time at which a new attempt was asked for. It is kept in the record.
-    """
-    try:
-        path = fetch_source(name, spec, folder, asked["mirrors"])
-        found: dict[str, Any] = {"source": name, "status": "ok", "sha256": content_digest(path)}
-    except DatasetError as error:
-        print(error, file=sys.stderr)
-        found = {"source": name, "status": "unavailable", "reason": str(error)}
-    found |= {"asked": dict(asked), "when": time.time()}
-    with atomic_write(folder / RECORD) as file:
-        file.write(json.dumps(found, indent=2).encode())
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -112,34 +132,3 @@ def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str,
             f"Fix: delete the folder '{folder}' and run again"
         )
     return path
-
-
-def prepare_folder(
-    name: str, spec: DatasetSpec, sources: Mapping[str, SourceSpec], fetched: Sequence[Path], folder: Path
-) -> None:
-    """Prepare a data set from the folders of `obtain_source`, or write the folder of a skipped one.
-
-    DamagedFile if a file has changed since it was fetched.
-    """
-    folders = {path.name: path for path in fetched}
-    paths: dict[str, Path] = {}
-    try:
-        for source, stated in sources.items():
-            if stated.reads_in_place:
-                paths[source] = Path(str(stated.path))
-                continue
-            record = read_record(folders[source])
-            if record["status"] != "ok":
-                raise DatasetError(record["reason"])
-            paths[source] = fetched_file(folders[source], source, stated, record)
-        data = prepare_dataset(name, spec, paths, sources)
-        for note in data.card.get("notes", ()):
-            print(note, file=sys.stderr)
-        save_prepared(data, folder)
-    except DamagedFile:
-        raise
-    except Exception as error:
-        # A user's generator may raise any error, and the run must go on with the other data sets.
-        traceback.print_exc()
-        reason = str(error) if isinstance(error, DatasetError) else f"{type(error).__name__}: {error}"
-        write_skipped(folder, name, reason)

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,36 +17,7 @@ from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, r
 from fairclust.pipeline.config import Config, as_list
 from fairclust.pipeline.fingerprint import changed_code, class_fingerprint
 from fairclust.pipeline.fit_block import input_hash, is_final, places_of
-from fairclust.pipeline.provenance import package_versions, version_text
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Counts of cells, of which each is done, failed, skipped or to go. Only those to go are fitted by the next run."""
-
-    done: int = 0
-    failed: int = 0
-    skipped: int = 0
-    to_go: int = 0
-    again: int = 0  # among those to go: a fit has failed and is tried again
-    timed: int = 0  # cells whose fit was timed
-    seconds: float = 0.0  # the sum of their wall seconds
-
-    def __add__(self, other: Progress) -> Progress:
-        return Progress(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
-
-    @property
-    def mean_seconds(self) -> float | None:
-        """Mean of the timed fits; None if there is none."""
-        return self.seconds / self.timed if self.timed else None
-
-    def describe(self) -> str:
-        """The counts in one line."""
-        cells = self.done + self.failed + self.skipped + self.to_go
-        text = f"{self.done:,} of {cells:,} cells done"
-        for number, word in ((self.failed, "failed"), (self.skipped, "skipped"), (self.to_go, "to go")):
-            text += f", {number:,} {word}" if number else ""
-        return text + (f" ({self.again:,} of them failed before)" if self.again else "")
+from fairclust.pipeline.provenance import required_versions
 
 
 def keyed_cells(config: Config, block: Block) -> list[tuple[str, Cell]]:
@@ -75,26 +45,29 @@ def known_records(config: Config, block: Block) -> list[tuple[Cell, dict[str, An
 
 def _is_done(config: Config) -> Callable[[Mapping[str, Any]], bool]:
     """A function that says of a record whether a repeated run takes it as it is."""
-    versions = version_text(package_versions()) if config.strict_versions else ""
-    return partial(is_final, limits=config.limits.model_dump(), versions=versions)
+    return partial(is_final, limits=config.limits.model_dump(), versions=required_versions(config))
 
 
-def block_progress(config: Config, block: Block) -> Progress:
-    """Count a block's cells."""
-    total, is_done = Progress(), _is_done(config)
+def cell_states(config: Config, block: Block) -> list[tuple[str, float | None]]:
+    """The state of each cell of a block, and the wall seconds of its fit if there was one.
+
+    A cell is done, failed, skipped, to go, or again, if its fit has failed and is tried again. The next run fits those
+    that are to go and again.
+    """
+    is_done = _is_done(config)
     with suppress(OSError, DatasetError):
         if read_card(Path(config.results, "data", "prepared", block.dataset))["status"] != "ok":
-            return Progress(skipped=len(block.cells()))
+            return [("skipped", None)] * len(block.cells())
+    found: list[tuple[str, float | None]] = []
     for _, record in known_records(config, block):
         if record is None:
-            total += Progress(to_go=1)
+            found.append(("to go", None))
             continue
-        status = {"ok": "done", "skipped": "skipped"}.get(record["status"], "failed")
+        state = {"ok": "done", "skipped": "skipped"}.get(record["status"], "failed")
         if not is_done(record):
-            total += Progress(again=int(status == "failed"))
-            status = "to_go"
-        total += Progress(**{status: 1}, timed=1, seconds=record["wall_seconds"])
-    return total
+            state = "again" if state == "failed" else "to go"
+        found.append((state, record["wall_seconds"]))
+    return found
 
 
 def why_fitted(config: Config, block: Block, earlier: Iterable[Mapping[str, Any]]) -> Counter[str]:

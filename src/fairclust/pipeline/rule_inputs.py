@@ -25,11 +25,9 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.blocks import (
     At,
     Block,
-    Request,
     block_params,
     blocks_of,
-    count_cells,
-    estimated_minutes,
+    minutes_of,
     plan_blocks,
     plan_jobs,
 )
@@ -40,12 +38,11 @@ from fairclust.pipeline.fingerprint import (
     class_fingerprint,
     class_parameters,
     code_fingerprint,
-    file_fingerprint,
 )
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, PaperSpec, TableSpec
-from fairclust.pipeline.provenance import installed_version, package_versions, version_text
+from fairclust.pipeline.provenance import installed_version, required_versions
 from fairclust.pipeline.results_folder import damaged_jobs
 
 RECORD = "source.json"
@@ -114,7 +111,6 @@ class RuleInputs:
         self.place = Path(config.results) if place is None else place
         self.blocks = plan_blocks(config)
         self.jobs = plan_jobs(config, self.blocks)
-        self._at = list(dict.fromkeys(block.at for block in self.blocks))
         self._datasets = list(dict.fromkeys(block.dataset for block in self.blocks))
 
     def check_classes(self) -> None:
@@ -234,10 +230,6 @@ class RuleInputs:
 
     # Papers, tables and figures
 
-    def papers(self) -> list[str]:
-        """The papers that have something to show."""
-        return list(self.shown)
-
     def papers_shown(self) -> dict[str, PaperSpec]:
         """The papers of the run that have a table."""
         return {paper: self.specs[paper] for paper, of in self.shown.items() if of["tables"]}
@@ -248,42 +240,33 @@ class RuleInputs:
         products = [product for kind in kinds or shown for product in shown[kind].values()]
         return list(dict.fromkeys(at for product in products for at in product.needs))
 
-    def shown_tables(self, paper: str) -> list[tuple[str, str]]:
-        """Name and file of each table of a paper and of its claims, in three formats."""
+    def tables_of(self, paper: str) -> list[str]:
+        """Files of the tables of a paper and of its claims, in three formats."""
         of = self.shown[paper]
-        return [
-            (name, f"{self.results}/tables/{paper}/{name}.{kind}")
-            for name in [*of["tables"], *["claims"] * bool(of["claims"])]
-            for kind in _TABLE_FORMATS
-        ]
+        names = [*of["tables"], *["claims"] * bool(of["claims"])]
+        return [f"{self.results}/tables/{paper}/{name}.{kind}" for name in names for kind in _TABLE_FORMATS]
 
-    def shown_figures(self, paper: str) -> list[tuple[str, str]]:
-        """Name and file of each figure of a paper, in every format."""
-        return [
-            (name, f"{self.results}/figures/{paper}/{name}.{kind}")
-            for name in self.shown[paper]["figures"]
-            for kind in self.config.report.formats
-        ]
+    def figures_of(self, paper: str) -> list[str]:
+        """Files of the figures of a paper, in every format."""
+        names, formats = self.shown[paper]["figures"], self.config.report.formats
+        return [f"{self.results}/figures/{paper}/{name}.{kind}" for name in names for kind in formats]
 
-    def table_files(self) -> list[str]:
-        """Files of all tables, three for each."""
-        return [file for paper in self.papers() for _, file in self.shown_tables(paper)] + self.board_files()
-
-    def figure_files(self) -> list[str]:
-        """Files of all figures."""
-        return [file for paper in self.papers() for _, file in self.shown_figures(paper)]
+    def verdicts(self, paper: str) -> list[str]:
+        """Files of a paper's verdicts, one for each table."""
+        return [f"{self.results}/tables/{paper}/{name}.verdicts.csv" for name in self.shown[paper]["tables"]]
 
     def board_files(self) -> list[str]:
         """Files of the overview and the scoreboard, if they are asked for."""
         names = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.papers_shown())
         return [f"{self.results}/tables/{name}.{kind}" for name in names for kind in _TABLE_FORMATS]
 
-    def verdicts(self, paper: str) -> list[str]:
-        """Files of a paper's verdicts, one for each table."""
-        return [f"{self.results}/tables/{paper}/{name}.verdicts.csv" for name in self.shown[paper]["tables"]]
+    def table_files(self) -> list[str]:
+        """Files of all tables, three for each."""
+        return [file for paper in self.shown for file in self.tables_of(paper)] + self.board_files()
 
-    def claim_files(self, paper: str) -> list[str]:
-        return [f"{self.results}/tables/{paper}/claims.csv"] if self.shown[paper]["claims"] else []
+    def figure_files(self) -> list[str]:
+        """Files of all figures."""
+        return [file for paper in self.shown for file in self.figures_of(paper)]
 
     def planes(self, paper: str) -> list[str]:
         """Folders of the unscaled data sets whose points the figures of a paper show."""
@@ -296,15 +279,8 @@ class RuleInputs:
         spec = self.specs[paper]
         if not spec.reported:
             return []
-        if not spec.programs:
-            return [spec.reported]
         path = Path(spec.reported)
-        programs = path.with_name(f"{path.stem}_programs.csv")
-        if not programs.is_file():
-            raise ConfigError(
-                f"papers.{paper}.programs: there is no {programs}. Fix: write it, or remove the key"
-            )
-        return [str(path), str(programs)]
+        return [str(path), *[str(path.with_name(f"{path.stem}_programs.csv"))] * bool(spec.programs)]
 
     @cached_property
     def names(self) -> Names:
@@ -330,48 +306,31 @@ class RuleInputs:
 
     # Digests: each changes with everything that decides what a job makes from its inputs
 
-    def paper_digest(self, paper: str) -> str:
-        shown = {"short_name", "programs", "tables", "figures", "claims"}
-        return digest_of(
-            {
-                "needs": self.needs_of(paper),
-                "cells": [block_params(block) for block in blocks_of(self.config, self.sources_of(paper))],
-                "names": asdict(self.names),
-                "paper": self.specs[paper].model_dump(mode="json", include=shown),
-                "formats": self.config.report.formats,
-                # Digests, because a file that replaces another one may have an older time stamp.
-                "reported": [content_digest(path) for path in self.reported_files(paper)],
-                "code": code_fingerprint(
-                    "fairclust.report.tables", "fairclust.report.figures", "fairclust.report.claims"
-                ),
-            }
-        )
+    def report_digest(self, *modules: str, files: Iterable[str | Path] = ()) -> str:
+        """Of a job that runs some modules of the report, and reads `files`.
 
-    def board_digest(self) -> str:
-        titles = {name: spec.short_name for name, spec in self.papers_shown().items()}
-        names = ("tables", "settings", "leaderboard", "scoreboard")
-        modules = (f"fairclust.report.{name}" for name in names)
-        level = self.config.report.fairness_error
-        return digest_of([titles, asdict(self.names), level, code_fingerprint(*modules)])
+        Their content counts and not their time stamps, because a file that replaces another one may be older.
+        """
+        code = code_fingerprint(*(f"fairclust.report.{name}" for name in modules))
+        contents = [content_digest(path) for path in files]
+        return digest_of([self.configuration_digest(), asdict(self.names), contents, code])
+
+    def paper_digest(self, paper: str) -> str:
+        return self.report_digest("tables", "figures", "claims", files=self.reported_files(paper))
 
     def page_digest(self) -> str:
         page = Path(__file__).parents[1] / "report" / "page"
-        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
-        shown = {"short_name", "citation", "tables"}
-        papers = {
-            name: spec.model_dump(mode="json", include=shown) for name, spec in self.papers_shown().items()
-        }
-        code = [code_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()]
-        return digest_of([papers, asdict(self.names), code])
+        return self.report_digest("html", files=sorted(path for path in page.iterdir() if path.is_file()))
 
     def fit_digest(self, dataset: str, name: str) -> str:
         asked = [
-            [block.stem, block_params(block), asdict(self.request(block))]
-            for block in self.jobs[f"{dataset}/{name}"]
+            [block.stem, block_params(block), self.request(block)] for block in self.jobs[f"{dataset}/{name}"]
         ]
         limits, score = self.config.limits.model_dump(), self.config.score.dunn_max_rows
-        code = file_fingerprint("fairclust.pipeline.fit_block", "fairclust.pipeline.fit_cell")
-        return digest_of([asked, limits, score, self.strict_versions(), as_list(self.config.reuse), code])
+        code = code_fingerprint("fairclust.pipeline.fit_block:BlockFits")
+        return digest_of(
+            [asked, limits, score, required_versions(self.config), as_list(self.config.reuse), code]
+        )
 
     def source_digest(self, source: str) -> str:
         return digest_of(self.source_spec(source).model_dump(mode="json"))
@@ -406,7 +365,9 @@ class RuleInputs:
         )
 
     def scores_digest(self) -> str:
-        return digest_of([self.configuration_digest(), file_fingerprint("fairclust.pipeline.scores")])
+        return digest_of(
+            [self.configuration_digest(), code_fingerprint("fairclust.pipeline.scores:gather_scores")]
+        )
 
     def settings(self) -> dict[str, Any]:
         """The configuration without the catalogue entries that the run does not use, in plain types."""
@@ -424,6 +385,7 @@ class RuleInputs:
             chosen.pop(key, None)
         return chosen
 
+    @cache  # noqa: B019 - there is one object in a process
     def configuration_digest(self) -> str:
         """Fingerprint of what decides the results: data sets, methods, papers and cells, but no paths or resources."""
         settings = self.settings()
@@ -484,10 +446,14 @@ class RuleInputs:
 
     def data_folders(self) -> list[str]:
         """Prepared data sets and graphs. They are targets, so that those that the user deletes are made again."""
-        jobs = [name.split("/") for name in self.jobs]
-        prepared = [folder for job in jobs for folder in (*self.data_of(*job), *self.graphs_of(*job))]
+        prepared = [
+            folder
+            for name in self.jobs
+            for folders in self.data_of(*name.split("/")).values()
+            for folder in folders
+        ]
         return list(
-            dict.fromkeys([*prepared, *(path for paper in self.papers() for path in self.planes(paper))])
+            dict.fromkeys([*prepared, *(path for paper in self.shown for path in self.planes(paper))])
         )
 
     def products(self) -> list[str]:
@@ -543,30 +509,22 @@ class RuleInputs:
         """The resources that the methods of a fit job ask for; they are the same for all of them."""
         return self.config.methods[self.jobs[f"{dataset}/{name}"][0].method].jobs
 
-    def data_of(self, dataset: str, name: str) -> list[str]:
-        """The prepared data sets of a fit job."""
-        return [f"{self.results}/data/prepared/{name}" for name in self._datasets_of(dataset, name)]
+    def data_of(self, dataset: str, name: str) -> dict[str, list[str]]:
+        """The inputs of a fit job: prepared data sets, and their graphs if its methods fit these."""
+        blocks = self.jobs[f"{dataset}/{name}"]
+        places = {"data": "prepared"}
+        if self.config.methods[blocks[0].method].input == "graph":
+            places["graph"] = "graphs"
+        datasets = dict.fromkeys(block.dataset for block in blocks)
+        return {key: [f"{self.results}/data/{at}/{of}" for of in datasets] for key, at in places.items()}
 
-    def graphs_of(self, dataset: str, name: str) -> list[str]:
-        """The graphs that a fit job needs besides the prepared data sets, if any."""
-        if self.config.methods[self.jobs[f"{dataset}/{name}"][0].method].input == "points":
-            return []
-        return [f"{self.results}/data/graphs/{name}" for name in self._datasets_of(dataset, name)]
-
-    def _datasets_of(self, dataset: str, name: str) -> dict[str, None]:
-        return dict.fromkeys(block.dataset for block in self.jobs[f"{dataset}/{name}"])
-
-    def request(self, block: Block) -> Request:
-        """How the cells of a block are fitted and scored."""
-        path = self.config.methods[block.method].class_
-        metrics = self.metrics_of(block)
+    def request(self, block: Block) -> dict[str, Any]:
+        """How the cells of a block are fitted and scored, as keywords of `BlockFits`."""
+        path, metrics = self.config.methods[block.method].class_, self.metrics_of(block)
         homes = sorted({METRICS[name].function.__module__ for name in metrics})
         scorer = code_fingerprint("fairclust.metrics.table", *homes)
-        return Request(path, class_fingerprint(path), tuple(metrics), scorer)
-
-    def strict_versions(self) -> str:
-        """With `strict_versions`, the versions of packages on which cells depend; otherwise empty."""
-        return version_text(package_versions()) if self.config.strict_versions else ""
+        found = {"class_path": path, "fingerprint": class_fingerprint(path)}
+        return {**found, "metrics": metrics, "scorer": scorer}
 
     @cached_property
     def _asked_metrics(self) -> dict[At, set[str]]:
@@ -593,8 +551,7 @@ class RuleInputs:
 
     def minutes(self, dataset: str, name: str) -> float:
         """Estimated minutes of work in a fit job."""
-        blocks = self.jobs[f"{dataset}/{name}"]
-        return sum(estimated_minutes(self.config, *block.at, count_cells(block)) for block in blocks)
+        return minutes_of(self.config, self.jobs[f"{dataset}/{name}"])
 
     def packs(self, needs: Iterable[At] | None = None) -> list[str]:
         """Outputs of the fit jobs that have some or all blocks."""

@@ -1,23 +1,27 @@
 """What happens when Snakemake's main process starts a run, ends it well, or ends it with failed jobs.
 
+At the end it says what was done, what is missing and why, and what the pipeline itself cost.
+
 The handlers `onsuccess` and `onerror` only print. A workflow that uses this one as a module does not call them.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from snakemake.exceptions import WorkflowError
-
+from fairclust.messages import brief, duration
 from fairclust.pipeline import import_server
 from fairclust.pipeline.blocks import estimated_minutes
-from fairclust.pipeline.forced import is_forced, remember_forced
+from fairclust.pipeline.job import Job, forced_since, remember_forced
 from fairclust.pipeline.results_folder import (
     forget_failures,
     lock,
@@ -26,11 +30,6 @@ from fairclust.pipeline.results_folder import (
     tidy,
 )
 from fairclust.pipeline.rule_inputs import RuleInputs
-from fairclust.pipeline.summary import closing_words, duration
-
-
-class _CannotBegin(Exception):
-    pass
 
 
 class RunEvents:
@@ -43,8 +42,6 @@ class RunEvents:
         self._server: Any = None
         self._cache = cache
         self._lock: Any = None
-        if workflow.is_main_process and (reason := no_report_yet(sys.argv, inputs.place)):
-            raise WorkflowError(reason)
         if workflow.is_main_process and workflow.output_settings.dryrun:
             # Snakemake calls no handler at the end of a dry run.
             atexit.register(self._say_work)
@@ -60,31 +57,29 @@ class RunEvents:
         running = workflow.is_main_process and workflow.executor_plugin is not None
         if not running or workflow.dryrun or self._lock is not None:
             return
-        try:
-            self._take_results(self._inputs.place)
-        except _CannotBegin as error:
-            # Snakemake would wrap any other exception of an input function, and show its traceback.
-            print(error, file=sys.stderr, flush=True)
-            raise SystemExit(1) from None
+        if reason := self._take(self._inputs.place):
+            # Snakemake would wrap an exception of an input function, and show its traceback.
+            print(reason, file=sys.stderr, flush=True)
+            raise SystemExit(1)
 
-    def _take_results(self, results: Path) -> None:
-        if results.is_dir() and not os.access(results, os.W_OK):
-            raise _CannotBegin(_not_writable(results))
+    def _take(self, results: Path) -> str:
+        """Take the folder of results for this run; returns why it cannot be taken, with the fix."""
         for path in self._inputs.files_of_the_user():
             if Path(path).stat().st_mtime > time.time():
-                raise _CannotBegin(
+                return (
                     f"{path} has a time stamp ahead of this machine's clock, so everything made from it would always "
                     f"count as outdated. Fix: correct the clock, or run `touch {path}`"
                 )
-        try:
+        with suppress(OSError):
             results.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            raise _CannotBegin(_not_writable(results)) from None
+        if not os.access(results, os.W_OK):
+            return (
+                f"{results} cannot be written (read-only file system, or no permission). Fix: make it writable, or "
+                f"set `results` to another folder and `reuse: {results}`, which takes the finished fits"
+            )
         self._lock = lock(results, self._workflow.resource_settings.cores)
         if self._lock is None:
-            raise _CannotBegin(
-                f"another run is using {results}. Fix: wait until it has ended, or set `results` to another folder"
-            )
+            return f"another run is using {results}. Fix: wait until it has ended, or set `results` to another folder"
         lines = [*mend_time_stamps(results), *remove_damaged_metadata(Path(".snakemake/metadata"))]
         if not self._workflow.touch:
             lines += tidy(results)
@@ -97,13 +92,14 @@ class RunEvents:
             if import_server.ADDRESS not in os.environ:
                 self._server = import_server.start()
         atexit.register(self._tidy_up)
+        return ""
 
     def _say_work(self) -> None:
         """Say how many cells a run would fit, and about how long that takes. Snakemake's graph may have failed."""
         dag = self._workflow.dag
         if dag is None:
             return
-        from fairclust.pipeline.progress import block_progress
+        from fairclust.pipeline.progress import cell_states
 
         # In a module the rule has a prefix. Other rules may end with these letters, too.
         jobs = [
@@ -115,9 +111,10 @@ class RunEvents:
         config = self._inputs.config.model_copy(update={"results": str(self._inputs.place)})
         cells, minutes = 0, 0.0
         for job in jobs:
-            forced = is_forced(job.rule.name, job.output[0])
+            forced = forced_since(job.rule.name, str(job.output[0])) > 0
             for block in self._inputs.jobs[f"{job.wildcards.dataset}/{job.wildcards.job}"]:
-                n_cells = len(block.cells()) if forced else block_progress(config, block).to_go
+                states = cell_states(config, block)
+                n_cells = sum(forced or state in ("to go", "again") for state, _ in states)
                 cells += n_cells
                 minutes += estimated_minutes(config, *block.at, n_cells)
         if jobs:
@@ -158,8 +155,90 @@ def no_report_yet(arguments: Sequence[str], results: Path) -> str:
     )
 
 
-def _not_writable(results: Path) -> str:
-    return (
-        f"{results} cannot be written (read-only file system, or no permission). Fix: make it writable, or set "
-        f"`results` to another folder and `reuse: {results}`, which takes the finished fits"
-    )
+def describe(summary: Path) -> list[str]:
+    """Lines for the terminal: counts, then one line per reason for missing cells."""
+    found = json.loads(Path(summary).read_text())
+    counts = ", ".join(f"{n} {status}" for status, n in sorted(found["by_status"].items()))
+    lines = [f"{found['cells']} cells: {counts}"]
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for item in found["missing"]:
+        at = (item["dataset"], item["status"], item["reason"])
+        reasons.setdefault(at, []).append(f"{item['method']} ({item['cells']})")
+    for (dataset, status, reason), methods in reasons.items():
+        lines.append(f"  {status}: {dataset}, {', '.join(methods)}: {brief(reason)}")
+        lines += [f"    {line}" for line in reason.splitlines()[1:] if line.startswith("Fix: ")]
+    return lines
+
+
+def job_seconds(results: Path, began: float = 0.0) -> Counter[str]:
+    """Wall seconds of the jobs of each rule, from the files that `job` wrote beside their logs since `began`."""
+    found, logs = Counter[str](), results / "logs"
+    for path in logs.rglob("*.seconds"):
+        if path.stat().st_mtime >= began:
+            with suppress(ValueError):  # a damaged file
+                rule = path.relative_to(logs).with_suffix("").parts[0]
+                found.update({rule: float(path.read_text())})
+    return found
+
+
+def describe_times(results: Path, began: float) -> list[str]:
+    """What this run, which began at a time in seconds since the epoch, spent on fits, and what the pipeline added."""
+    from fairclust.pipeline.scores import read_table
+
+    frame = read_table(results / "scores/runs.parquet")
+    fitted = frame[frame.finished >= began]
+    fit = float(fitted.wall_seconds.sum())
+    jobs = sum(job_seconds(results, began).values())
+    added = max(0.0, jobs - fit)
+    # Of fits of a few seconds, the share would be thousands of per cent and say nothing.
+    share = f" ({added / fit:.0%} of the fitting time)" if added < fit else ""
+    return [
+        f"{len(fitted)} cells fitted in this run, {len(frame) - len(fitted)} taken as they were",
+        f"fitting {fit:.1f} s; starting, compiling, reading, scoring and drawing {added:.1f} s{share}; "
+        f"from start to end {time.time() - began:.1f} s",
+    ]
+
+
+def closing_words(inputs: RuleInputs, began: float) -> list[str]:
+    """Lines to print when a run has ended."""
+    results = inputs.place
+    if not (results / "summary.json").is_file():
+        return []
+    lines = describe(results / "summary.json")
+    lines += describe_times(results, began)
+    lines.append(f"scores:  {results}/scores/scores.csv (and .parquet; costs of the cells in runs.csv)")
+    if inputs.table_files():
+        lines.append(f"tables:  {results}/tables/ (Markdown, CSV and LaTeX)")
+    if n_figures := sum(len(of["figures"]) for of in inputs.shown.values()):
+        count = "one figure" if n_figures == 1 else f"{n_figures} figures"
+        lines.append(f"figures: {results}/figures/ ({count})")
+    if inputs.config.report.html:
+        lines.append(f"report:  {results}/report/index.html (to share: {results}/report.zip)")
+    return lines
+
+
+def check(job: Job) -> None:
+    """What the rule `check` does: it sets the exit status of the run."""
+    problems = [line for path in job.input.get("problems", []) for line in json.loads(Path(path).read_text())]
+    require_complete(Path(job.input["summary"][0]), problems, strict=job.params["strict"])
+
+
+def require_complete(summary: Path, problems: Sequence[str] = (), *, strict: bool) -> None:
+    """Raise if no cell is ok, cells were lost with their jobs, or tables or figures could not be made (`problems`).
+
+    With `strict`, raise if any cell is not ok.
+    """
+    found = json.loads(summary.read_text())
+    if found["cells"] and not found["by_status"].get("ok"):
+        why = "no cell is ok, so the results are empty"
+    elif any(item["lost"] for item in found["missing"]):
+        why = (
+            "some fit jobs have failed. To try them again, run the same command again; finished fits are kept"
+        )
+    elif strict and found["missing"]:
+        why = "strict: true, and not every cell is ok"
+    elif problems:
+        raise RuntimeError("\n".join(["some tables or figures could not be made", *problems]))
+    else:
+        return
+    raise RuntimeError("\n".join([why, *describe(summary), *problems]))

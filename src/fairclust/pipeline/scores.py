@@ -21,7 +21,7 @@ from fairclust.pipeline.blocks import At
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output, store_of
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.job import Job
-from fairclust.pipeline.models import canonical_json
+from fairclust.pipeline.papers import canonical_json
 from fairclust.pipeline.provenance import provenance, version_text
 from fairclust.pipeline.rule_inputs import inputs_of
 
@@ -50,15 +50,16 @@ SCORE_COLUMNS = [
     ),
     *("data_hash", "fingerprint", "key"),
 ]
-_NUMBERS = [
-    "lam",
-    "objective",
-    "n_iter",
-    *METRICS,
-    *(c for c in RUN_COLUMNS if c not in ("git_commit", "versions")),
-]
 _IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
-_COUNTS = ["n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state"]
+# The types of the columns that hold no texts. They do not depend on the values.
+_NUMBERS = {*METRICS, *RUN_COLUMNS, "lam", "objective", "n_iter"} - {"git_commit", "versions"}
+_COUNTS = ("n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state")
+_KINDS = {
+    **dict.fromkeys(_NUMBERS, "float64"),
+    **dict.fromkeys(_COUNTS, "Int64"),
+    "converged": "boolean",
+}
+_ARROW = {"float64": pa.float64(), "Int64": pa.int64(), "boolean": pa.bool_()}
 
 
 def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -171,53 +172,36 @@ def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs
     Returns the summary: cells, by_status, and missing, a dict for each reason. A cell is lost if its job ended without
     a result in every attempt.
     """
-    by_status: Counter[str] = Counter()
-    missing: Counter[tuple[str, str, str, str, bool]] = Counter()
-    rows: list[tuple[At, dict[str, Any]]] = []
-    damaged = []
+    rows, lost, damaged = [], [], []
     for pack in packs:
         try:
             records = read_output(pack)
         except DamagedFile as error:  # all damaged files are reported at once
             damaged.append(str(error))
             continue
-        for record in records:
-            status = record["status"]
-            by_status[status] += 1
-            if status != "ok":
-                missing[record["dataset"], record["method"], status, record["reason"], "lost" in record] += 1
-            # The whole records, with their histories, would take too much memory.
-            rows.append((_at(record), _row(record)))
+        # The whole records, with their histories, would take too much memory.
+        rows += [_row(record) for record in records]
+        lost += ["lost" in record for record in records]
     if damaged:
         raise DamagedFile("\n".join(damaged))
-    place = {at: i for i, at in enumerate(order)}
-    rows.sort(key=lambda row: place[row[0]])
-    frame = _frame(row for _, row in rows)
+    frame = cells_at(_frame(rows).assign(lost=lost), order)
     _write_table(scores, frame[SCORE_COLUMNS])
     _write_table(runs, frame[[*_IDENTITY, *RUN_COLUMNS]])
-    names = ("dataset", "method", "status", "reason", "lost")
+    of_reason = frame[frame.status != "ok"].groupby(["dataset", "method", "status", "reason", "lost"])
     return {
-        "cells": len(rows),
-        "by_status": dict(sorted(by_status.items())),
-        "missing": [
-            {**dict(zip(names, what, strict=True)), "cells": n} for what, n in sorted(missing.items())
-        ],
+        "cells": len(frame),
+        "by_status": dict(sorted(Counter(frame.status).items())),
+        "missing": of_reason.size().reset_index(name="cells").to_dict("records"),
     }
 
 
 def _write_table(stem: Path, frame: pd.DataFrame) -> None:
     """Write a table as Parquet and as CSV."""
-    table = pa.Table.from_pandas(frame, schema=_schema(frame.columns), preserve_index=False)
+    schema = pa.schema([(name, _ARROW.get(_KINDS.get(name, ""), pa.string())) for name in frame])
+    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     write_arrow(stem.with_suffix(".parquet"), table)
     with atomic_write(stem.with_suffix(".csv")) as file:
         frame.to_csv(file, index=False)
-
-
-def _schema(columns: Iterable[str]) -> pa.Schema:
-    """The types of the columns. They do not depend on the values."""
-    types = dict.fromkeys(_NUMBERS, pa.float64()) | dict.fromkeys(_COUNTS, pa.int64())
-    types["converged"] = pa.bool_()
-    return pa.schema([pa.field(name, types.get(name, pa.string())) for name in columns])
 
 
 def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -225,10 +209,7 @@ def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with column types that do not depend on its values."""
-    types: dict[str, Any] = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(_COUNTS, "Int64")
-    types["converged"] = "boolean"
-    return frame.astype({name: kind for name, kind in types.items() if name in frame})
+    return frame.astype({name: kind for name, kind in _KINDS.items() if name in frame})
 
 
 def _with_more(frame: pd.DataFrame) -> pd.DataFrame:

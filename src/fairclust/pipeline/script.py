@@ -209,23 +209,16 @@ def kill_family(process: Any) -> None:
 def ask(name: str, job: Job, function: str) -> Connection:
     """Let the server fork a process for a job; returns the connection to it. ServerGone if the job has not begun."""
     try:
-        connection = _connect(name)
+        with socket.socket(socket.AF_UNIX) as found:
+            found.connect(f"\0{name}")
+            if not is_same_user(found):
+                raise ConnectionError(f"{name} is a server of another user")
+            connection = Connection(found.detach())
         connection.send((job, function, dict(os.environ)))
         connection.recv()
     except (EOFError, OSError) as error:
         raise ServerGone(str(error)) from None
     return connection
-
-
-def _connect(name: str) -> Connection:
-    """Connect. A server that was just started may need a moment to bind its name, so this tries for 5 seconds."""
-    for _ in range(100):
-        with socket.socket(socket.AF_UNIX) as found, suppress(ConnectionRefusedError):
-            found.connect(f"\0{name}")
-            if is_same_user(found):
-                return Connection(found.detach())
-        time.sleep(0.05)
-    raise ServerGone(f"no server listens at {name}")
 
 
 def is_same_user(connection: socket.socket) -> bool:

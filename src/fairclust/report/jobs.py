@@ -15,7 +15,7 @@ from fairclust.outputs import atomic_write
 from fairclust.pipeline.blocks import blocks_of
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job
-from fairclust.pipeline.models import canonical_json
+from fairclust.pipeline.papers import canonical_json
 from fairclust.pipeline.reported import NO_VALUES, load_programs, load_reported
 from fairclust.pipeline.rule_inputs import inputs_of
 from fairclust.pipeline.scores import load_cells, load_scores, read_table

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.messages import brief
 from fairclust.pipeline.columns import COLUMNS
-from fairclust.pipeline.models import canonical_json
-from fairclust.pipeline.papers import MatchSpec
-from fairclust.pipeline.summary import brief
+from fairclust.pipeline.papers import MatchSpec, canonical_json
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import joined, metric_in_text, plain
 
