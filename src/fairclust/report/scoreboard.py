@@ -15,7 +15,7 @@ from fairclust.report.claims import count_claims, load_claims
 from fairclust.report.render import MISSING, lam, metric_label
 from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, reasons_of
 from fairclust.report.table import Table, texts
-from fairclust.report.tables import value_text
+from fairclust.report.tables import value_text, verdict_text
 from fairclust.report.verdicts import ROW_KEY, decimals_of, load_verdicts
 
 _OF_PAPER = ("impossible", "unpublished", "not run")
@@ -35,15 +35,12 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
     found = []
     for _, row in board.groupby(ROW_KEY, sort=False, dropna=False):
         causes = [cause for cause in CAUSES if cause in set(row.cause)]
-        found.append(
-            {
-                **{name: row.iloc[0][name] for name in (*ROW_KEY, "kind", "setting", "verdict", "direction")},
-                "seeds": row.seeds.max(),
-                "cause": causes[-1] if causes else "",
-                "reason": "; ".join(reasons_of(zip(row.cause, row.reason, row.evidence, strict=True))),
-                "values": len(row),
-            }
-        )
+        more = {
+            "cause": causes[-1] if causes else "",
+            "reason": "; ".join(reasons_of(row)),
+            "values": len(row),
+        }
+        found.append(row.iloc[0].to_dict() | {"seeds": row.seeds.max(), **more})
     columns = [*ROW_KEY, "kind", "setting", "seeds", "verdict", "direction", "cause", "reason", "values"]
     return pd.DataFrame(found, columns=columns).astype({"n_clusters": "Int64", "seeds": "Int64"})
 
@@ -140,7 +137,7 @@ def make_scoreboard(
             row.setting or MISSING,
             row.seeds or MISSING,
             "; ".join(map(_value_words, values.itertuples())),
-            row.verdict + (f": {row.direction}" if row.direction else ""),
+            verdict_text(row),
             CAUSES.get(row.cause, MISSING),
             row.reason,
         ]

@@ -76,29 +76,39 @@ def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFr
     """
     lines = []
     for number, row in enumerate(rows):
+        program = row.program
+        of_row = {
+            **{"row": number, "paper": paper, "table": spec.number, "row_note": row.note},
+            **{
+                name: getattr(row, name)
+                for name in ("role", "original", "dataset", "method", "n_clusters", "lam")
+            },
+            **{name: getattr(row, name) for name in ("kind", "verdict", "direction")},
+            **{"setting": row.choice.setting, "lam_used": row.choice.lam},
+            **{"starts": row.choice.n_ok, "starts_asked": row.choice.n_all},
+            "program_words": f"{program.program}: {program.words}" if program else "",
+        }
         for value in row.values or [Value("")]:
             lacks = math.isnan(value.reported)
+            further = lacks and value.metric in spec.beside and not value.note
             lines.append(
                 {
-                    **{"row": number, "role": row.role, "original": row.original, "row_note": row.note},
-                    **{"paper": paper, "table": spec.number, "dataset": row.dataset, "method": row.method},
-                    **{"n_clusters": row.n_clusters, "lam": row.lam, "kind": row.kind},
-                    **{"setting": row.choice.setting, "lam_used": row.choice.lam},
-                    **{"starts": row.choice.n_ok, "starts_asked": row.choice.n_all},
-                    **{"verdict": row.verdict, "direction": row.direction},
-                    **{"metric": value.metric, "reported": value.reported},
+                    **of_row,
+                    **{
+                        name: getattr(value, name)
+                        for name in ("metric", "reported", "agrees", "program_kind")
+                    },
+                    **{name: getattr(value, name) for name in ("cause", "reason", "evidence")},
+                    **{name: getattr(value.ours, name) for name in ("mean", "sd", "low", "high")},
+                    **{
+                        f"program_{name}": getattr(value.program, name)
+                        for name in ("mean", "sd", "low", "high")
+                    },
+                    **{"seeds": value.ours.n, "program_runs": value.program.n},
                     "decimals": None if lacks else value.decimals,
-                    **{"mean": value.ours.mean, "sd": value.ours.sd, "seeds": value.ours.n},
-                    **{"low": value.ours.low, "high": value.ours.high, "agrees": value.agrees},
-                    "program": row.program.program if row.program and value.program_kind else "",
-                    "program_words": f"{row.program.program}: {row.program.words}" if row.program else "",
-                    **{"program_kind": value.program_kind, "program_runs": value.program.n},
-                    **{"program_mean": value.program.mean, "program_sd": value.program.sd},
-                    **{"program_low": value.program.low, "program_high": value.program.high},
-                    **{"cause": value.cause, "reason": value.reason, "evidence": value.evidence},
+                    "program": program.program if program and value.program_kind else "",
                     "note": joined(*dict.fromkeys([value.note, row.note])),
-                    "counts": row.role == "paper"
-                    and not (lacks and value.metric in spec.beside and not value.note),
+                    "counts": row.role == "paper" and not further,
                 }
             )
     frame = pd.DataFrame(lines, columns=[*VERDICT_COLUMNS, *_OF_ROWS])
@@ -200,18 +210,8 @@ class _Part:
                     for v in values.itertuples()
                 ]
                 role, every = "paper" if name == method else "variant", tuple(chain(*runs))
-                yield Row(
-                    self.dataset,
-                    name,
-                    self.n_clusters,
-                    lam,
-                    role,
-                    kind,
-                    choice,
-                    found,
-                    runs=own,
-                    all_runs=every,
-                )
+                at = (self.dataset, name, self.n_clusters, lam)
+                yield Row(*at, role, kind, choice, found, runs=own, all_runs=every)
 
     def _extra_rows(self, group: pd.DataFrame, asked: Iterable[tuple[str, float]]) -> Iterator[Row]:
         """Rows that are not the paper's: our methods and stand-ins. A row without cells would be empty."""
