@@ -23,11 +23,11 @@ from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.answers import answers_table
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart
 from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, make_leaderboard
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
+    answers_table,
     audit_cards,
     audited_metrics,
     columns_table,

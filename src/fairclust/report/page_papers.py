@@ -17,7 +17,7 @@ from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, joined, lam, metric_label, number, spread_text, table_name
 from fairclust.report.rows import CAUSES, VERDICTS
 from fairclust.report.scoreboard import AGREES, count_verdicts, row_verdicts, table_verdicts
-from fairclust.report.table import Table, Verdict, filters, numbers, texts
+from fairclust.report.table import Table, Verdict
 from fairclust.report.tables import best_of
 from fairclust.report.verdicts import ROW_KEY, load_verdicts
 
@@ -100,41 +100,34 @@ def paper_section(
 
 
 def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
-    columns = [
-        *filters("Data set", "Method", "Metric"),
-        *numbers("Reported", "Published program", "Ours"),
-        *filters("This value", "Verdict of the row"),
-        *numbers("K"),
-        *texts("Setting (paper's λ)"),
-        *filters("Cause"),
-        *texts("Reason"),
-    ]
-    body = []
+    records = []
     for value in values.itertuples():
         decimals = _decimals(value)
         starts = f"{value.seeds} start" + ("s" if value.seeds != 1 else "")
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
             setting = f"{setting} ({lam(value.lam)})".strip()
-        words = filter(None, [value.kind, starts, setting])
         evidence = f"Evidence: {value.evidence}" if value.evidence else ""
-        body.append(
-            [
-                names.dataset(value.dataset),
-                names.method(value.method),
-                metric_label(value.metric),
-                number(value.reported, decimals),
-                number(value.program_mean, max(decimals, 0)),
-                spread_text(value.mean, value.sd, max(decimals, 0), best_of(value)),
-                AGREES.get(value.agrees, value.agrees),
-                Verdict(value.verdict),
-                MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
-                ", ".join(words),
-                CAUSES.get(value.cause, MISSING),
-                joined(value.direction, value.reason, evidence, value.note),
-            ]
+        records.append(
+            {
+                "Data set": names.dataset(value.dataset),
+                "Method": names.method(value.method),
+                "Metric": metric_label(value.metric),
+                "Reported": number(value.reported, decimals),
+                "Published program": number(value.program_mean, max(decimals, 0)),
+                "Ours": spread_text(value.mean, value.sd, max(decimals, 0), best_of(value)),
+                "This value": AGREES.get(value.agrees, value.agrees),
+                "Verdict of the row": Verdict(value.verdict),
+                "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
+                "Setting (paper's λ)": ", ".join(filter(None, [value.kind, starts, setting])),
+                "Cause": CAUSES.get(value.cause, MISSING),
+                "Reason": joined(value.direction, value.reason, evidence, value.note),
+            }
         )
-    return Table(caption, columns, body)
+    filters = ("Data set", "Method", "Metric", "This value", "Verdict of the row", "Cause")
+    return Table.of_records(
+        caption, records, words=(*filters, "Setting (paper's λ)", "Reason"), filters=filters
+    )
 
 
 def _decimals(value: Any) -> int:
@@ -148,14 +141,20 @@ def _others(values: pd.DataFrame, names: Names) -> Table | None:
     if values.empty:
         return None
     reasons = [joined(row.reason, row.note) or MISSING for row in values.itertuples()]
-    body = []
-    for (verdict, reason, dataset), of in values.assign(reason=reasons).groupby(
-        ["verdict", "reason", "dataset"], sort=False
-    ):
-        words = [Verdict(verdict), reason, names.dataset(dataset), list_methods(of.method, names)]
-        body.append([*words, str(len(of))])
-    columns = [*texts("Verdict", "Reason", "Data set", "Methods"), *numbers("Values")]
-    return Table("Reported values without one of ours", columns, body)
+    records = [
+        {
+            "Verdict": Verdict(verdict),
+            "Reason": reason,
+            "Data set": names.dataset(dataset),
+            "Methods": list_methods(of.method, names),
+            "Values": str(len(of)),
+        }
+        for (verdict, reason, dataset), of in values.assign(reason=reasons).groupby(
+            ["verdict", "reason", "dataset"], sort=False
+        )
+    ]
+    words = ("Verdict", "Reason", "Data set", "Methods")
+    return Table.of_records("Reported values without one of ours", records, words=words)
 
 
 def claims_table(path: Path | None, short_name: str, names: Names) -> Table | None:
@@ -165,12 +164,18 @@ def claims_table(path: Path | None, short_name: str, names: Names) -> Table | No
     found = load_claims(path)
     if found.empty:
         return None
-    columns = [*texts("Claim", "Where"), *filters("Data set", "Verdict"), *texts("Numbers")]
-    body = [
-        [row.text, row.where, _place(row, names), Verdict(row.verdict), row.numbers]
+    records = [
+        {
+            "Claim": row.text,
+            "Where": row.where,
+            "Data set": _place(row, names),
+            "Verdict": Verdict(row.verdict),
+            "Numbers": row.numbers,
+        }
         for row in found.itertuples()
     ]
-    return Table(f"Claims of {short_name}", columns, body)
+    title, words = f"Claims of {short_name}", tuple(records[0])
+    return Table.of_records(title, records, words=words, filters=("Data set", "Verdict"))
 
 
 def _place(row: Any, names: Names) -> str:

@@ -14,7 +14,7 @@ from fairclust.report.checks import FAILS, HOLDS, joined
 from fairclust.report.claims import count_claims, load_claims
 from fairclust.report.render import MISSING, lam, metric_label
 from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, reasons_of
-from fairclust.report.table import Table, texts
+from fairclust.report.table import Table
 from fairclust.report.tables import value_text, verdict_text
 from fairclust.report.verdicts import ROW_KEY, decimals_of, load_verdicts
 
@@ -127,20 +127,20 @@ def make_scoreboard(
     by_row = board.groupby(ROW_KEY, sort=False, dropna=False)
     rows = row_verdicts(board)
     shown = [
-        [
-            titles.get(row.paper, row.paper),
-            row.table,
-            names.dataset(row.dataset),
-            MISSING if pd.isna(row.n_clusters) else row.n_clusters,
-            names.method(row.method) + ("" if pd.isna(row.lam) else f", λ={lam(row.lam)}"),
-            row.kind or MISSING,
-            row.setting or MISSING,
-            row.seeds or MISSING,
-            "; ".join(map(_value_words, values.itertuples())),
-            verdict_text(row),
-            CAUSES.get(row.cause, MISSING),
-            row.reason,
-        ]
+        {
+            "paper": titles.get(row.paper, row.paper),
+            "table": row.table,
+            "data set": names.dataset(row.dataset),
+            "K": MISSING if pd.isna(row.n_clusters) else row.n_clusters,
+            "method": names.method(row.method) + ("" if pd.isna(row.lam) else f", λ={lam(row.lam)}"),
+            "comparison": row.kind or MISSING,
+            "setting": row.setting or MISSING,
+            "starts": row.seeds or MISSING,
+            "values: ours (reported)": "; ".join(map(_value_words, values.itertuples())),
+            "verdict": verdict_text(row),
+            "cause": CAUSES.get(row.cause, MISSING),
+            "reason": row.reason,
+        }
         for row, (_, values) in zip(rows.itertuples(), by_row, strict=True)
     ]
     lead = []
@@ -161,12 +161,8 @@ def make_scoreboard(
         "brackets the reported value and that of the published program or labels, and whether ours agrees.",
         *(f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items()),
     ]
-    columns = texts(
-        *("paper", "table", "data set", "K", "method", "comparison", "setting", "starts"),
-        *("values: ours (reported)", "verdict", "cause", "reason"),
-    )
     title = "Every row of the papers' tables, with the values of this run"
-    Table(title, columns, shown, notes, lead).write(stem, board)
+    Table.of_records(title, shown, notes=notes, lead=lead).write(stem, board)
 
 
 def _value_words(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,6 @@ class Column:
     title: str
     is_number: bool = False
     filters: bool = False
-
-
-def texts(*titles: str) -> list[Column]:
-    """Columns of texts."""
-    return [Column(title) for title in titles]
-
-
-def filters(*titles: str) -> list[Column]:
-    """Columns of texts by which readers of the page can filter."""
-    return [Column(title, filters=True) for title in titles]
-
-
-def numbers(*titles: str) -> list[Column]:
-    """Columns of numbers."""
-    return [Column(title, is_number=True) for title in titles]
 
 
 @dataclass(frozen=True)
@@ -60,12 +45,24 @@ class Table:
     lead: Sequence[str] = ()
 
     @classmethod
-    def of_records(cls, title: str, records: Iterable[Mapping[str, Any]], **more: Any) -> Table:
-        """A table of texts from a dictionary for each row. Entries that a row lacks are shown as a dash."""
+    def of_records(
+        cls,
+        title: str,
+        records: Iterable[Mapping[str, Any]],
+        *,
+        words: Collection[str] = (),
+        filters: Collection[str] = (),
+        **more: Any,
+    ) -> Table:
+        """A table from a dictionary for each row. Entries that a row lacks are shown as a dash.
+
+        The columns `words` hold texts and all others numbers; readers of the page can filter by the columns `filters`.
+        """
         records = list(records)
         head = list(dict.fromkeys(name for record in records for name in record))
+        columns = [Column(name, name not in words, name in filters) for name in head]
         return cls(
-            title, texts(*head), [[record.get(name, MISSING) for name in head] for record in records], **more
+            title, columns, [[record.get(name, MISSING) for name in head] for record in records], **more
         )
 
     def markdown(self) -> list[str]:

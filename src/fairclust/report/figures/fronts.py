@@ -143,8 +143,8 @@ def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     axes.set_xlabel(axis_label(x))
     axes.set_ylabel(axis_label(y))
     few_ticks(axes)
-    note_starts(sheet, panel.cells, ok, "points")
     sheet.note("numbers at the points: lambda")
+    note_starts(sheet, panel.cells, ok, "points")
 
 
 def _short_names(cells: pd.DataFrame) -> dict[str, str]:
