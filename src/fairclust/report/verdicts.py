@@ -168,16 +168,13 @@ class _Part:
 
     def rows(self, group: pd.DataFrame) -> list[Row]:
         """The rows of the paper, with verdicts, and those of our methods."""
-        rows = []
+        rows: list[Row] = []
         for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
-            if method == _OF_DATA_ITSELF:
-                rows.append(self._data_row(values))
-            else:
-                rows += self._paper_rows(str(method), float(lam), values)
+            rows += self._paper_rows(str(method), float(lam), values)
         rows += self._extra_rows(group, [(method, math.nan) for method in self._further_methods(group)])
         self._measure(rows)
         for row in rows:
-            if row.role in ("paper", "variant") and row.method != _OF_DATA_ITSELF:
+            if row.role in ("paper", "variant"):
                 self._judge(row)
                 self._control(row)
         explain(rows, self.spec)
@@ -230,38 +227,6 @@ class _Part:
                 original = self.original.dataset if self.original else ""
                 yield Row(self.dataset, method, part.n_clusters, lam, role, kind, choice, values, original)
 
-    def _data_row(self, values: pd.DataFrame) -> Row:
-        """The row with the properties of a data set that the paper reports. A count agrees only if it is equal."""
-        found, verdicts = [], set()
-        for line in values.itertuples():
-            value = Value(str(line.metric), note=str(line.note))
-            found.append(value)
-            if pd.isna(line.value):
-                continue
-            value.reported, value.decimals = float(line.value), decimals_of(line.decimals)
-            column = OF_DATA.get(value.metric, value.metric)
-            counts = self.cells[column].dropna() if column in self.cells else pd.Series(dtype=float)
-            if counts.empty:
-                verdicts.add("not run")
-                continue
-            count = float(counts.iloc[0])
-            value.ours = Spread(count, math.nan, count, count, 1)
-            value.agrees = compare_value(value.metric, value.reported, 0, value.ours)
-            verdicts.add("reproduced" if value.agrees == "yes" else "not reproduced")
-        runs = runs_beside(
-            self.programs, self.spec.number, self.dataset, _OF_DATA_ITSELF, self.n_clusters, math.nan
-        )
-        row = Row(
-            self.dataset, _OF_DATA_ITSELF, self.n_clusters, math.nan, "paper", AS_PRINTED, Choice(self.cells[:0]),
-            found, runs=runs, all_runs=runs,
-        )  # fmt: skip
-        order = ("not reproduced", "not run", "reproduced")
-        row.verdict = next((name for name in order if name in verdicts), "unpublished")
-        if row.verdict == "not run":
-            row.say(f"the data set is {NOT_RUN}" if self.cells.empty else "no fit ended well")
-        stand_beside_program(row, self.spec, self.cells)
-        return row
-
     def _chosen(self, method: str, lam: float, of: str = "") -> tuple[str, Choice]:
         """Kind of comparison and setting of a row.
 
@@ -271,6 +236,10 @@ class _Part:
         spec, named = self.spec, of or method
         printed = named in spec.settings or not math.isnan(lam)
         kind = AS_PRINTED if printed or spec.match is None else MATCHED
+        if method == _OF_DATA_ITSELF:
+            ok = self.cells.n_rows.notna().any()
+            why_not = f"the data set is {NOT_RUN}" if self.cells.empty else "no fit ended well"
+            return AS_PRINTED, Choice(self.cells[:0], "" if ok else why_not)
         at = cells_of(self.cells, self.dataset, method, self.n_clusters)
         if at.empty:
             return kind, Choice(at, self._why_not(method))
@@ -326,15 +295,19 @@ class _Part:
 
     def _measure(self, rows: Iterable[Row]) -> None:
         """Give our values to the rows, also those of the further metrics that the table shows (`spec.beside`)."""
-        rows = [row for row in rows if row.method != _OF_DATA_ITSELF]
+        rows = list(rows)
         own = next((row for row in rows if row.method == self.spec.own), None)
         unit = own.choice.spread("seconds").mean if own else math.nan
         for row in rows:
             shown = {value.metric for value in row.values}
-            row.values += [Value(metric) for metric in self.spec.beside if metric not in shown]
+            is_data = row.method == _OF_DATA_ITSELF
+            beside = () if is_data else self.spec.beside
+            row.values += [Value(metric) for metric in beside if metric not in shown]
             row.say(row.choice.note)
             for value in row.values:
-                value.ours = _measured(row.choice, value.metric, unit)
+                value.ours = (
+                    _count(self.cells, value.metric) if is_data else _measured(row.choice, value.metric, unit)
+                )
 
     def _judge(self, row: Row) -> None:
         """Compare the values of a row with those that the paper reports, and give it a verdict."""
@@ -367,7 +340,7 @@ class _Part:
     def _control(self, row: Row) -> None:
         """Take the verdict away if plain clustering, which knows nothing of groups, passes the row as well."""
         control = self.spec.control
-        if not control or row.method == control or row.verdict not in _PASSES:
+        if not control or row.method in (control, _OF_DATA_ITSELF) or row.verdict not in _PASSES:
             return
         if row.kind == MATCHED:
             _, choice = self._chosen(control, row.lam, of=row.method)
@@ -385,6 +358,13 @@ class _Part:
 def decimals_of(value: object) -> int:
     """Printed decimals as an integer; 0 if there are none."""
     return 0 if pd.isna(value) else int(value)  # type: ignore[call-overload]
+
+
+def _count(cells: pd.DataFrame, metric: str) -> Spread:
+    """A property of the data set that a paper reports."""
+    column = OF_DATA.get(metric, metric)
+    counts = cells[column].dropna() if column in cells else pd.Series(dtype=float)
+    return spread(counts[:1])
 
 
 def _measured(choice: Choice, metric: str, unit: float) -> Spread:
@@ -430,7 +410,7 @@ def _printed_verdict(row: Row, lacking: bool) -> str:
         return "reached by a start"
     near = all(
         value.agrees in ("yes", "start")
-        or is_near(value.metric, value.reported, value.decimals, value.ours.mean)
+        or (value.agrees != "no" and is_near(value.metric, value.reported, value.decimals, value.ours.mean))
         for value in judged
     )
     return "another optimum" if near else "not reproduced"
