@@ -116,7 +116,9 @@ def test_a_value_that_was_not_scored_keeps_a_row_from_being_reproduced(tmp_path)
     row = only(judged(table(**PRINTED), values, starts("own", [100.0, 100.0])))
     assert row.verdict == "not reproduced" and "no value for DI" in row.note
     nothing = only(judged(table(**PRINTED), values, starts("own", [np.nan, np.nan])))
-    assert nothing.verdict == "not run" and reasons_in(nothing) == ["the scorer has no value for these metrics"]
+    assert nothing.verdict == "not run" and reasons_in(nothing) == [
+        "the scorer has no value for these metrics"
+    ]
 
 
 def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):

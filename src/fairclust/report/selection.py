@@ -115,22 +115,16 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
 def settings_table(cells: pd.DataFrame, metrics: Iterable[str], by: Sequence[str] = SETTING) -> pd.DataFrame:
     """The settings of methods: a row for each, in the order of the cells, indexed by the columns of `by`.
 
-    Columns: the means of the metrics over the starts with status 'ok', ``lam``, ``cost`` (the mean objective, or the
-    mean SSE if a start has no objective) and ``starts``.
+    Columns: the means of the metrics over the starts with status 'ok', and as ``X sd`` their standard deviations (NaN
+    for a single start), ``lam``, ``cost`` (the mean objective, or the mean SSE if a start has no objective) and
+    ``starts``.
     """
     shown = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
     ok = cells.loc[cells.status == "ok", [*by, *shown]]
     groups = ok.astype(dict.fromkeys(shown, float)).groupby(list(by), sort=False)
     means, starts = groups[shown].mean(), groups.size()
     cost = means.objective.where(groups.objective.count() == starts, means.sse)
-    return means.assign(cost=cost, starts=starts)
-
-
-def settings_spreads(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """The standard deviations of metrics (NaN for a single start), for every row of the `settings_table`."""
-    shown = list(metrics)
-    ok = cells.loc[cells.status == "ok", [*SETTING, *shown]]
-    return ok.astype(dict.fromkeys(shown, float)).groupby(SETTING, sort=False)[shown].std(ddof=1)
+    return means.assign(cost=cost, starts=starts).join(groups[shown].std(ddof=1).add_suffix(" sd"))
 
 
 def within(values: pd.Series, level: float, fairness: str) -> pd.Series:

@@ -18,8 +18,7 @@ from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.agreement import compare_cost, compare_value, is_fairness, is_near
-from fairclust.report.causes import explain
-from fairclust.report.program_runs import runs_beside, stand_beside_program
+from fairclust.report.causes import explain, runs_beside, stand_beside_program
 from fairclust.report.render import joined, metric_label
 from fairclust.report.rows import (
     AS_PRINTED,

@@ -22,7 +22,7 @@ from fairclust.report.figures.drawing import (
     note_starts,
     usable,
 )
-from fairclust.report.selection import settings_spreads, settings_table, varied_params
+from fairclust.report.selection import settings_table, varied_params
 
 _COST_OF_GRAPHS = "ncut"
 
@@ -32,8 +32,8 @@ def means_front(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
 
     The cells have finite values. The points have the further columns params, x_sd and y_sd.
     """
-    spreads = settings_spreads(cells, [x, y]).fillna(0.0)
-    points = settings_table(cells, [x, y]).assign(x_sd=spreads[x], y_sd=spreads[y]).reset_index()
+    points = settings_table(cells, [x, y]).reset_index()
+    points = points.assign(x_sd=points[f"{x} sd"].fillna(0.0), y_sd=points[f"{y} sd"].fillna(0.0))
     points = points.sort_values([x, y], ascending=[True, _lower(y)], ignore_index=True)
     return front_of(points, x, y, higher=not _lower(y)).points
 
