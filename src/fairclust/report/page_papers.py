@@ -66,20 +66,19 @@ def paper_section(
     """
     of_paper = board[board.paper == name]
     verdicts = table_verdicts(of_paper).set_index("table")
-    specs = {spec.number: spec for spec in paper.tables.values()}
-    numbers = [n for n in specs if n in set(of_paper.table)]
     tables = []
-    for table in [*numbers, *(n for n in of_paper.table.unique() if n not in specs)]:
-        of_table = of_paper[of_paper.table == table]
-        spec = specs.get(table)
+    for spec in paper.tables.values():
+        of_table = of_paper[of_paper.table == spec.number]
+        if of_table.empty:
+            continue
         has_value = of_table.seeds.fillna(0) > 0
-        heading = table_name(table) + (f": {spec.title}" if spec else "")
+        heading = f"{table_name(spec.number)}: {spec.title}"
         tables.append(
             {
                 "title": heading,
-                "verdict": Verdict(verdicts.verdict[table]),
-                "words": verdicts.words[table],
-                "remarks": list(spec.remarks) if spec else [],
+                "verdict": Verdict(verdicts.verdict[spec.number]),
+                "words": verdicts.words[spec.number],
+                "remarks": spec.remarks,
                 "compared": _compared(f"{paper.short_name}, {heading}", of_table[has_value], names),
                 "others": _others(of_table[~has_value], names),
                 "n_values": len(of_table),

@@ -36,9 +36,7 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     reported, names = material.reported, material.names
     if reported.empty:
         raise ValueError("a table needs reported values; add the key `reported` to the paper's file")
-    judged = table_rows(
-        spec, reported, material.cells, None if material.programs.empty else material.programs
-    )
+    judged = table_rows(spec, reported, material.cells, material.programs)
     verdicts = verdict_frame(material.paper, spec, judged)
     with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
         reported_lines(verdicts).to_csv(file, index=False)

@@ -75,41 +75,26 @@ def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFr
     """
     lines = []
     for number, row in enumerate(rows):
-        program = row.program
-        of_row = {
-            **{"row": number, "paper": paper, "table": spec.number, "row_note": row.note},
-            **{
-                name: getattr(row, name)
-                for name in ("role", "original", "dataset", "method", "n_clusters", "lam")
-            },
-            **{name: getattr(row, name) for name in ("kind", "verdict", "direction")},
-            **{"setting": row.choice.setting, "lam_used": row.choice.lam},
-            **{"starts": row.choice.n_ok, "starts_asked": row.choice.n_all},
-            "program_words": f"{program.program}: {program.words}" if program else "",
-        }
+        program, choice = row.program, row.choice
         for value in row.values or [Value("")]:
             lacks = math.isnan(value.reported)
             further = lacks and value.metric in spec.beside and not value.note
             lines.append(
                 {
-                    **of_row,
-                    **{
-                        name: getattr(value, name)
-                        for name in ("metric", "reported", "agrees", "program_kind")
-                    },
-                    **{name: getattr(value, name) for name in ("cause", "reason", "evidence")},
-                    **{name: getattr(value.ours, name) for name in ("mean", "sd", "low", "high")},
-                    **{
-                        f"program_{name}": getattr(value.program, name)
-                        for name in ("mean", "sd", "low", "high")
-                    },
-                    **{"seeds": value.ours.n, "program_runs": value.program.n},
+                    **{**vars(row), **vars(value), **vars(value.ours)},
+                    **{f"program_{name}": of for name, of in vars(value.program).items()},
+                    **{"row": number, "paper": paper, "table": spec.number},
+                    **{"setting": choice.setting, "lam_used": choice.lam},
+                    **{"starts": choice.n_ok, "starts_asked": choice.n_all, "seeds": value.ours.n},
                     "decimals": None if lacks else value.decimals,
                     "program": program.program if program and value.program_kind else "",
-                    "note": joined(*dict.fromkeys([value.note, row.note])),
+                    "program_words": f"{program.program}: {program.words}" if program else "",
+                    "program_runs": value.program.n,
+                    **{"row_note": row.note, "note": joined(*dict.fromkeys([value.note, row.note]))},
                     "counts": row.role == "paper" and not further,
                 }
             )
+    # The further attributes of the rows and values are no columns.
     frame = pd.DataFrame(lines, columns=[*VERDICT_COLUMNS, *_OF_ROWS])
     return frame.astype(dict.fromkeys(_COUNTS, "Int64") | {"counts": bool})
 
@@ -299,14 +284,15 @@ class _Part:
         unit = own.choice.spread("seconds").mean if own else math.nan
         for row in rows:
             shown = {value.metric for value in row.values}
-            is_data = row.method == _OF_DATA_ITSELF
-            beside = () if is_data else self.spec.beside
-            row.values += [Value(metric) for metric in beside if metric not in shown]
             row.say(row.choice.note)
+            if row.method == _OF_DATA_ITSELF:
+                for value in row.values:
+                    column = OF_DATA.get(value.metric, value.metric)
+                    value.ours = spread(self.cells.get(column, pd.Series(dtype=float)).dropna()[:1])
+                continue
+            row.values += [Value(metric) for metric in self.spec.beside if metric not in shown]
             for value in row.values:
-                value.ours = (
-                    _count(self.cells, value.metric) if is_data else _measured(row.choice, value.metric, unit)
-                )
+                value.ours = _measured(row.choice, value.metric, unit)
 
     def _judge(self, row: Row) -> None:
         """Compare the values of a row with those that the paper reports, and give it a verdict."""
@@ -357,13 +343,6 @@ class _Part:
 def decimals_of(value: object) -> int:
     """Printed decimals as an integer; 0 if there are none."""
     return 0 if pd.isna(value) else int(value)  # type: ignore[call-overload]
-
-
-def _count(cells: pd.DataFrame, metric: str) -> Spread:
-    """A property of the data set that a paper reports."""
-    column = OF_DATA.get(metric, metric)
-    counts = cells[column].dropna() if column in cells else pd.Series(dtype=float)
-    return spread(counts[:1])
 
 
 def _measured(choice: Choice, metric: str, unit: float) -> Spread:
@@ -451,19 +430,14 @@ def _collapse(row: Row) -> str:
     cells, found = row.choice.cells, []
     if cells.empty:
         return ""
-    if "n_nonempty" in cells:
-        used = cells.n_nonempty.dropna()
-        fewer = used[used < cells.n_clusters[used.index]]
-        if len(fewer):
-            low, high = int(fewer.min()), int(fewer.max())
-            some = f"{low}" if low == high else f"{low} to {high}"
-            found.append(
-                f"{some} of {int(cells.n_clusters.iloc[0])} clusters are in use in {len(fewer)} of "
-                f"{len(used)} starts"
-            )
-    reported = next((value for value in row.values if value.metric == "balance"), None)
-    if reported is not None and reported.reported > 0 and "balance" in cells:
-        empty = int((cells.balance == 0).sum())
-        if empty:
-            found.append(f"the balance is 0 in {empty} of {len(cells)} starts")
+    used = cells.n_nonempty.dropna()
+    fewer = used[used < cells.n_clusters[used.index]]
+    if len(fewer):
+        low, high = int(fewer.min()), int(fewer.max())
+        some = f"{low}" if low == high else f"{low} to {high}"
+        k = int(cells.n_clusters.iloc[0])
+        found.append(f"{some} of {k} clusters are in use in {len(fewer)} of {len(used)} starts")
+    empty = int((cells.balance == 0).sum())
+    if empty and any(value.metric == "balance" and value.reported > 0 for value in row.values):
+        found.append(f"the balance is 0 in {empty} of {len(cells)} starts")
     return "; ".join(found)
