@@ -53,17 +53,9 @@ def summary_bars(
 
 
 def paper_section(
-    name: str,
-    paper: PaperSpec,
-    board: pd.DataFrame,
-    claims: Path | None,
-    figures: Iterable[Path],
-    names: Names,
+    name: str, paper: PaperSpec, board: pd.DataFrame, files: Mapping[str, Path], names: Names
 ) -> dict[str, Any]:
-    """The data that the template shows for one paper.
-
-    `claims` is the CSV of its claims, and `figures` are the pictures of all papers.
-    """
+    """The data that the template shows for one paper; `files` are those of `write_page`."""
     of_paper = board[board.paper == name]
     verdicts = table_verdicts(of_paper).set_index("table")
     tables = []
@@ -91,10 +83,8 @@ def paper_section(
         "name": paper.short_name,
         "citation": paper.citation,
         "tables": tables,
-        "claims": claims_table(claims, paper.short_name, names),
-        "figures": [
-            f"figures/{name}/{path.name}" for path in sorted(map(Path, figures)) if path.parent.name == name
-        ],
+        "claims": claims_table(files.get(f"tables/{name}/claims.csv"), paper.short_name, names),
+        "figures": [file for file in sorted(files) if file.startswith(f"figures/{name}/")],
     }
 
 

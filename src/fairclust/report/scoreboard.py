@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,23 +112,19 @@ def table_verdicts(board: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_scoreboard(
-    verdicts: Mapping[str, Sequence[Path]],
-    claims: Mapping[str, Path],
-    titles: Mapping[str, str],
-    names: Names,
-    stem: Path,
+    verdicts: Iterable[Path], claims: Iterable[Path], titles: Mapping[str, str], names: Names, stem: Path
 ) -> None:
     """Write the scoreboard as CSV (a line per reported value), Markdown and LaTeX (a line per row).
 
-    `verdicts` maps papers to the '.verdicts.csv' of their tables, `claims` to their 'claims.csv', and `titles` to
+    `verdicts` are the '.verdicts.csv' of the papers' tables, `claims` their 'claims.csv', and `titles` maps papers to
     their short names.
     """
-    board = load_verdicts(path for paths in verdicts.values() for path in paths)
+    board = load_verdicts(verdicts)
     by_row = board.groupby(ROW_KEY, sort=False, dropna=False)
     rows = row_verdicts(board)
     shown = [
         {
-            "paper": titles.get(row.paper, row.paper),
+            "paper": titles[row.paper],
             "table": row.table,
             "data set": names.dataset(row.dataset),
             "K": MISSING if pd.isna(row.n_clusters) else row.n_clusters,
@@ -145,13 +141,12 @@ def make_scoreboard(
     ]
     lead = []
     counts = count_verdicts(rows)
-    for paper in verdicts:
-        title = titles.get(paper, paper)
+    counted = {of.paper.iloc[0]: count_claims(of) for of in map(load_claims, claims) if len(of)}
+    for paper, title in titles.items():
         lead += _summary(title, counts[counts.paper == paper])
-        if paper in claims:
-            of_paper = count_claims(load_claims(claims[paper]))
+        if of_paper := counted.get(paper):
             words = ", ".join(f"{count} {verdict}" for verdict, count in of_paper.items())
-            lead += [f"{title}, claims: {sum(of_paper.values())}; {words}."] if of_paper else []
+            lead.append(f"{title}, claims: {sum(of_paper.values())}; {words}.")
     causes = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in count_causes(rows).items())
     if causes:
         lead.append(f"Causes of the rows that differ: {causes}.")
