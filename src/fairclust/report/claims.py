@@ -57,7 +57,7 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         shown.append({"claim": claim.text, "where": where, "verdict": verdict, "numbers": whole.numbers})
     data = pd.concat(parts)[CLAIM_COLUMNS] if parts else pd.DataFrame(columns=CLAIM_COLUMNS)
     words = [f"{count} {verdict}" for verdict, count in count_claims(data).items()]
-    made = Table.of_records(
+    made = Table(
         f"{material.title}: claims, tested by this run",
         shown,
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],

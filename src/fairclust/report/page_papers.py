@@ -34,22 +34,19 @@ def summary_bars(
     """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
     shown = list(shown)
     counts = count_verdicts(row_verdicts(board[board.paper.isin(shown)]))
-    bars = [
+    if len(shown) > 1:
+        together = counts.drop(columns="paper").groupby("kind", sort=False, as_index=False).sum()
+        counts = pd.concat([counts, together.assign(paper="")])
+    return [
         {
             "key": row["paper"],
-            "paper": papers[row["paper"]].short_name,
+            "paper": papers[row["paper"]].short_name if row["paper"] else "All papers",
             "kind": row["kind"],
             "rows": int(row["rows"]),
             "counts": {verdict: int(row[verdict]) for verdict in VERDICTS if row[verdict]},
         }
         for row in counts.to_dict("records")
     ]
-    if len(shown) > 1:
-        for kind, of in counts.groupby("kind", sort=False):
-            total = {verdict: int(of[verdict].sum()) for verdict in VERDICTS if of[verdict].sum()}
-            every = {"key": "", "paper": "All papers", "kind": kind, "rows": int(of["rows"].sum())}
-            bars.append({**every, "counts": total})
-    return bars
 
 
 def paper_section(
@@ -114,9 +111,7 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
             }
         )
     filters = ("Data set", "Method", "Metric", "This value", "Verdict of the row", "Cause")
-    return Table.of_records(
-        caption, records, words=(*filters, "Setting (paper's λ)", "Reason"), filters=filters
-    )
+    return Table(caption, records, words=(*filters, "Setting (paper's λ)", "Reason"), filters=filters)
 
 
 def _decimals(value: Any) -> int:
@@ -143,7 +138,7 @@ def _others(values: pd.DataFrame, names: Names) -> Table | None:
         )
     ]
     words = ("Verdict", "Reason", "Data set", "Methods")
-    return Table.of_records("Reported values without one of ours", records, words=words)
+    return Table("Reported values without one of ours", records, words=words)
 
 
 def claims_table(path: Path | None, short_name: str, names: Names) -> Table | None:
@@ -164,7 +159,7 @@ def claims_table(path: Path | None, short_name: str, names: Names) -> Table | No
         for row in found.itertuples()
     ]
     title, words = f"Claims of {short_name}", tuple(records[0])
-    return Table.of_records(title, records, words=words, filters=("Data set", "Verdict"))
+    return Table(title, records, words=words, filters=("Data set", "Verdict"))
 
 
 def _place(row: Any, names: Names) -> str:

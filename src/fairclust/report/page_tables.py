@@ -46,7 +46,7 @@ def glossary(audited: Iterable[str] = ()) -> Table:
     rows.append((nll.label, meaning, f"{nll.direction} is better", ""))
     head = ("Metric", "Meaning", "Range", "Source")
     records = [dict(zip(head, row, strict=True)) for row in rows]
-    return Table.of_records("What the metrics mean", records, words=head)
+    return Table("What the metrics mean", records, words=head)
 
 
 def answers_table(settings: pd.DataFrame, names: Names) -> Table:
@@ -80,7 +80,7 @@ def answers_table(settings: pd.DataFrame, names: Names) -> Table:
         "The cheapest method at almost full fairness",
         ("Data set", "Cheapest", "Setting", "Runner-up"),
     )
-    return Table.of_records(title, records, words=words, filters=["Data set"])
+    return Table(title, records, words=words, filters=["Data set"])
 
 
 def cheapest(points: pd.DataFrame, cost: str, fairness: str, level: float) -> pd.DataFrame:
@@ -120,7 +120,7 @@ def leaderboards(leaderboard: pd.DataFrame, names: Names) -> list[dict[str, Any]
         ]
         plural = "instance" if instances.shape[1] == 1 else "instances"
         title = f"{METRICS[cost].label} against {METRICS[fairness].label}: {instances.shape[1]} {plural}"
-        table = Table.of_records(title, records, words=("Method", *_BY_METHOD), filters=_BY_METHOD)
+        table = Table(title, records, words=("Method", *_BY_METHOD), filters=_BY_METHOD)
         found.append({"cost": SHOWN.index(cost), "fairness": SHOWN.index(fairness), "table": table})
     return found
 
@@ -149,7 +149,7 @@ def every_setting(settings: pd.DataFrame, names: Names) -> Table | None:
         }
         for of in settings.to_dict("records")
     ]
-    return Table.of_records("Every setting", records, words=_WORDS, filters=("Data set", "K", "Method"))
+    return Table("Every setting", records, words=_WORDS, filters=("Data set", "K", "Method"))
 
 
 def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
@@ -189,7 +189,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     ]
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
-    return Table.of_records(title, records, words=_WORDS, filters=filters) if records else None
+    return Table(title, records, words=_WORDS, filters=filters) if records else None
 
 
 def _values(of: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
@@ -209,7 +209,7 @@ def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
             records.append(sizes | dict(zip(table, shares, strict=True)))
         words = f", {fairest.setting}" if fairest.setting else ""
         title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
-        found.append(Table.of_records(title, records))
+        found.append(Table(title, records))
     return found
 
 
@@ -243,7 +243,7 @@ def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
         values = pd.DataFrame(chosen).T
         sentences = [_fairest(values[name], names) for name in shown if values[name].notna().any()]
         title = f"Audit of {instance_title(names, dataset, k)}"
-        table = Table.of_records(title, records, words=_WORDS, filters=["Method"])
+        table = Table(title, records, words=_WORDS, filters=["Method"])
         found.append({"table": table, "sentences": sentences})
     return found
 
@@ -280,8 +280,8 @@ def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
 
     both, filters = records([*INSTANCE, "method"]), ("Data set", "Method")
     return {
-        "methods": Table.of_records("Run times by method", records(["method"]), words=_WORDS),
-        "all": Table.of_records("Run times by data set and method", both, words=_WORDS, filters=filters),
+        "methods": Table("Run times by method", records(["method"]), words=_WORDS),
+        "all": Table("Run times by data set and method", both, words=_WORDS, filters=filters),
     }
 
 
@@ -302,7 +302,7 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
         for (status, dataset, reason), of in bad.groupby(["status", "dataset", "reason"], sort=False)
     ]
     words = ("Status", "Data set", "Methods", "Reason")
-    return Table.of_records("Cells without a result", records, words=words, filters=words[:2])
+    return Table("Cells without a result", records, words=words, filters=words[:2])
 
 
 def missing_lines(scores: pd.DataFrame, names: Names) -> Iterator[str]:
@@ -332,4 +332,4 @@ def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
                 "Cells ok": f"{(of.status == 'ok').sum():,} of {len(of):,}",
             }
         )
-    return Table.of_records("Data sets of the run", records, words=("Data set", "K", "Cells ok"))
+    return Table("Data sets of the run", records, words=("Data set", "K", "Cells ok"))

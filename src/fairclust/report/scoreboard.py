@@ -157,7 +157,7 @@ def make_scoreboard(
         *(f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items()),
     ]
     title = "Every row of the papers' tables, with the values of this run"
-    Table.of_records(title, shown, notes=notes, lead=lead).write(stem, board)
+    Table(title, shown, notes=notes, lead=lead).write(stem, board)
 
 
 def _value_words(value: Any) -> str:

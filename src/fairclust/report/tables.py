@@ -51,7 +51,7 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     if verdicts.n_clusters.nunique(dropna=False) == 1:
         shown = [{name: text for name, text in row.items() if name != "K"} for row in shown]
     title = f"{material.title}, {table_name(spec.number)}: {spec.title}, reported and reproduced"
-    Table.of_records(title, shown, notes=notes).write(stem, pd.DataFrame(data))
+    Table(title, shown, notes=notes).write(stem, pd.DataFrame(data))
 
 
 def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) -> None:
@@ -75,7 +75,7 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
                 notes.append(f"{names.dataset(str(dataset))}, {_labelled(method, names)}: {choice.note}.")
     frame = pd.DataFrame(data)
     shown = overview_texts(frame, names).to_dict("records")
-    Table.of_records("Every method on every data set", shown, notes=notes).write(stem, frame)
+    Table("Every method on every data set", shown, notes=notes).write(stem, frame)
 
 
 def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
