@@ -491,5 +491,3 @@ def test_claims_are_written(tmp_path, fronts):
     assert found[found.dataset == "town"].n_clusters.to_list() == [10]
     text = (tmp_path / "claims.md").read_text()
     assert "- 2 claims: 1 holds, 1 not tested." in text and "Own is &lt;cheaper&gt;." in text
-    make_claims(replace(fronts, paper="p", title="P"), {}, tmp_path / "none")
-    assert load_claims(tmp_path / "none.csv").empty

@@ -55,13 +55,13 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         parts.append(results.assign(**about, check=claim.check))
         where, verdict = claim.where or MISSING, whole.verdict
         shown.append({"claim": claim.text, "where": where, "verdict": verdict, "numbers": whole.numbers})
-    data = pd.concat(parts)[CLAIM_COLUMNS] if parts else pd.DataFrame(columns=CLAIM_COLUMNS)
+    data = pd.concat(parts)[CLAIM_COLUMNS]
     words = [f"{count} {verdict}" for verdict, count in count_claims(data).items()]
     made = Table(
         f"{material.title}: claims, tested by this run",
         shown,
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
-        lead=[f"{len(claims)} claim{'s' * (len(claims) > 1)}: {', '.join(words)}."] if claims else [],
+        lead=[f"{len(claims)} claim{'s' * (len(claims) > 1)}: {', '.join(words)}."],
     )
     made.write(stem, data)
 

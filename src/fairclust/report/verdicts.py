@@ -131,10 +131,11 @@ def table_rows(
     for (dataset, n_clusters), group in of_table.groupby(["dataset", "n_clusters"], sort=False, dropna=False):
         k = None if pd.isna(n_clusters) else int(n_clusters)
         part = _Part(spec, reported, cells[cells.dataset == dataset], programs, str(dataset), k)
-        rows += part.rows(group)
-        for stand_in in spec.stand_ins.get(str(dataset), []):
-            there = cells[cells.dataset == stand_in]
-            rows += replace(part, cells=there, dataset=stand_in, original=part).rows_of_stand_in(group)
+        stand_ins = [
+            replace(part, cells=cells[cells.dataset == name], dataset=name, original=part)
+            for name in spec.stand_ins.get(str(dataset), [])
+        ]
+        rows += [row for one in (part, *stand_ins) for row in one.rows(group)]
     return rows
 
 
@@ -151,11 +152,12 @@ class _Part:
     original: _Part | None = None  # the part of the paper that this one stands in for
 
     def rows(self, group: pd.DataFrame) -> list[Row]:
-        """The rows of the paper, with verdicts, and those of our methods."""
+        """The rows of the paper, with verdicts, and those of our methods; of a stand-in, rows without verdicts."""
         rows: list[Row] = []
-        for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
-            rows += self._paper_rows(str(method), float(lam), values)
-        rows += self._extra_rows(group, [(method, math.nan) for method in self._further_methods(group)])
+        if not self.original:
+            for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
+                rows += self._paper_rows(str(method), float(lam), values)
+        rows += self._extra_rows(group)
         self._measure(rows)
         for row in rows:
             if row.role in ("paper", "variant"):
@@ -163,18 +165,6 @@ class _Part:
                 self._control(row)
         explain(rows, self.spec)
         return rows
-
-    def rows_of_stand_in(self, group: pd.DataFrame) -> list[Row]:
-        """Rows without verdicts for the methods of the paper and for ours, on a data set that stands in."""
-        pairs = group[["method", "lam"]].drop_duplicates().itertuples(index=False)
-        asked = [(str(method), float(lam)) for method, lam in pairs if method != _OF_DATA_ITSELF]
-        asked += [(method, math.nan) for method in self._further_methods(group)]
-        rows = list(self._extra_rows(group, asked))
-        self._measure(rows)
-        return rows
-
-    def _further_methods(self, group: pd.DataFrame) -> list[str]:
-        return [method for method in self.spec.ours if method not in set(group.method)]
 
     def _paper_rows(self, method: str, lam: float, values: pd.DataFrame) -> Iterator[Row]:
         """The row of a method of the paper, and those of its variants that were run."""
@@ -194,10 +184,15 @@ class _Part:
                 at = (self.dataset, name, self.n_clusters, lam)
                 yield Row(*at, role, kind, choice, found, runs=own, all_runs=every)
 
-    def _extra_rows(self, group: pd.DataFrame, asked: Iterable[tuple[str, float]]) -> Iterator[Row]:
+    def _extra_rows(self, group: pd.DataFrame) -> Iterator[Row]:
         """Rows that are not the paper's: our methods and stand-ins. A row without cells would be empty."""
-        metrics = list(dict.fromkeys(group.metric[group.method != _OF_DATA_ITSELF]))
+        of_methods = group[group.method != _OF_DATA_ITSELF]
+        metrics = list(dict.fromkeys(of_methods.metric))
         role = "stand-in" if self.original else "ours"
+        asked = [(method, math.nan) for method in self.spec.ours if method not in set(group.method)]
+        if self.original:
+            pairs = of_methods[["method", "lam"]].drop_duplicates().itertuples(index=False)
+            asked = [*((str(method), float(lam)) for method, lam in pairs), *asked]
         for method, lam in asked:
             part = self
             if self.original:
