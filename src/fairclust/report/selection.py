@@ -150,18 +150,14 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
     reached, note = True, ""
     if level is None or match is None:
         chosen = _first(means.cost, "lower")
+    elif not (fair := within(means[match.fairness], level, match.fairness)).any():
+        chosen, reached = _first(means[match.fairness], COLUMNS[match.fairness].direction), False
+        note = f"no setting of the grid reaches the level {level:.3g}, so the fairest one is shown"
+    elif match.order == "lam":
+        lams = means.lam[fair]
+        chosen = _first(means.cost[fair][lams.isna().all() | (lams == lams.min())], "lower")
     else:
-        values = means[match.fairness]
-        enough = means[within(values, level, match.fairness)]
-        if len(enough):
-            lowest = enough[enough.lam == enough.lam.min()] if enough.lam.notna().any() else enough
-            if match.order == "lam":
-                chosen = _first(lowest.cost, "lower")
-            else:
-                chosen = _first(enough[match.order], COLUMNS[match.order].direction)
-        else:
-            chosen, reached = _first(values, COLUMNS[match.fairness].direction), False
-            note = f"no setting of the grid reaches the level {level:.3g}, so the fairest one is shown"
+        chosen = _first(means[match.order][fair], COLUMNS[match.order].direction)
     return replace(_setting(cells, chosen, note), reached=reached)
 
 
