@@ -1,11 +1,11 @@
-"""The model of a front: points of cost and fairness, which of them no other point beats, and what a paper reports.
+"""The model of a front: points of cost and fairness, and which of them no other point beats.
 
 Matplotlib (`fairclust.plot`, the figures) and the pages draw this model.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,6 @@ class Front:
     # (whether the method has several points), and what else the points had. Without a finite point it has rows only.
     points: pd.DataFrame
     higher: bool  # whether higher values of y are better
-    reported: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["method", "x", "y"]))
 
     def window(self, bounded: bool, *, whole: bool = False) -> tuple[float, float, float, float]:
         """The ranges of both axes (x0, x1, y0, y1): the front of the methods with several settings, and a margin.
@@ -55,13 +54,8 @@ class Front:
         return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
 
 
-def front_of(
-    points: pd.DataFrame, x: str, y: str, *, higher: bool, reported: pd.DataFrame | None = None
-) -> Front:
-    """The front of points, a frame with the column `method`, a cost `x` and a fairness `y`.
-
-    `reported` holds a paper's points: columns method, x and y.
-    """
+def front_of(points: pd.DataFrame, x: str, y: str, *, higher: bool) -> Front:
+    """The front of points, a frame with the column `method`, a cost `x` and a fairness `y`."""
     cost, fair = points[x].to_numpy(float), points[y].to_numpy(float)
     own = np.zeros(len(points), bool)
     for rows in points.groupby("method", sort=False).indices.values():
@@ -74,4 +68,4 @@ def front_of(
         finite=np.isfinite(cost) & np.isfinite(fair),
         several=points.groupby("method").method.transform("size") > 1,
     )
-    return Front(made, higher) if reported is None else Front(made, higher, reported)
+    return Front(made, higher)

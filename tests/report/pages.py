@@ -83,21 +83,21 @@ CLAIMS = pd.DataFrame(
 def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
     """Write the files that the page reads and the page, and return the path of the page."""
     tables = folder / "tables"
-    (tables / "vfc").mkdir(parents=True)
+    (tables / "vfc").mkdir(parents=True, exist_ok=True)
     made_up_board().to_csv(tables / "scoreboard.csv", index=False)
     CLAIMS.astype({"n_clusters": "Int64"}).to_csv(tables / "vfc/claims.csv", index=False)
     figures = folder / "figures/vfc"
     figures.mkdir(parents=True)
     (figures / "fig2.png").write_bytes(b"png")
     page = folder / "report" / "index.html"
+    made = [tables / "scoreboard.csv", tables / "vfc/claims.csv", *more] if papers else []
+    files = [*made, *figures.iterdir()]
     write_page(
         Results.of(scores, NAMES),
         scores[["key", "seconds", "cpu_seconds"]],
         PROVENANCE,
         papers,
-        tables / "scoreboard.csv" if papers else None,
-        {"vfc": [tables / "vfc/claims.csv"], "": list(more)} if papers else {},
-        list(figures.iterdir()),
+        {path.relative_to(folder).as_posix(): path for path in files},
         page,
         folder / "report.zip",
     )

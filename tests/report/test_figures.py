@@ -40,7 +40,7 @@ def material_of(cells, steps=NO_STEPS, names=NAMES):
 
 def sheet(plot, cells, *, steps=NO_STEPS, reported=NO_VALUES, match=None, planes=None, **more):
     material = replace(material_of(cells, steps), reported=reported, planes=planes or {})
-    return PLOTS[plot](FigureData(**vars(material), spec=spec(plot, **more), match=match))
+    return FigureData(**vars(material), spec=spec(plot, **more), match=match).draw(PLOTS[plot])
 
 
 def words(found):

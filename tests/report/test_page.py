@@ -15,7 +15,8 @@ from frames import cell
 from frames import frame as table
 from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
-from fairclust.report.answers import answers_table, cheapest, full_fairness
+from fairclust.report.charts import full_fairness
+from fairclust.report.page_tables import answers_table, cheapest
 from fairclust.report.selection import best_starts
 from fairclust.report.settings import make_settings
 
@@ -272,9 +273,9 @@ def test_the_archive_holds_the_page_and_is_the_same_each_time(folder, frame, tmp
         # The archive has one picture of each figure.
         assert archive.namelist() == [
             "report/index.html",
-            "report/tables/vfc/claims.csv",
-            "report/tables/scoreboard.csv",
             "report/figures/vfc/fig2.png",
+            "report/tables/scoreboard.csv",
+            "report/tables/vfc/claims.csv",
             "report/scores/scores.csv",
             "report/scores/runs.csv",
         ]
@@ -283,7 +284,8 @@ def test_the_archive_holds_the_page_and_is_the_same_each_time(folder, frame, tmp
 
 
 def test_the_archive_has_no_paths_of_the_machine(frame, tmp_path):
-    table = tmp_path / "reproduction.md"
+    table = tmp_path / "tables" / "reproduction.md"
+    table.parent.mkdir()
     table.write_text("| Remark |\n| --- |\n| no /home/somebody/f.csv|\n| +3.0 % / 2 |\n")
     scores = frame.copy()
     reason = "ValueError: 'file:///home/some body/a.csv', /home/somebody/b.csv: 3/4 is no float"

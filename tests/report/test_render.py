@@ -67,7 +67,7 @@ def test_latex_takes_no_cell_for_an_argument():
 
 def test_a_hostile_table(tmp_path):
     shown = pd.DataFrame({"a|b": ["x_1 & 50 %\n| <b>"], r"c\d": ["^"]})
-    table = Table.of_records("T\n# no", shown.to_dict("records"), notes=["n_1\n- more"], lead=["<i>"])
+    table = Table("T\n# no", shown.to_dict("records"), notes=["n_1\n- more"], lead=["<i>"])
     table.write(tmp_path / "t.x", shown)
     lines = (tmp_path / "t.x.md").read_text().splitlines()
     assert lines[0] == "# T # no" and "- &lt;i&gt;" in lines and "- n_1 - more" in lines

@@ -75,7 +75,7 @@ def test_the_summary_counts_rows_and_not_values(files):
 
 
 def test_the_scoreboard_is_written(files, tmp_path):
-    make_scoreboard({"p": files[0]}, {"p": files[1]}, {"p": "Paper"}, NAMES, tmp_path / "scoreboard")
+    make_scoreboard(files[0], [files[1]], {"p": "Paper"}, NAMES, tmp_path / "scoreboard")
     board = load_verdicts([tmp_path / "scoreboard.csv"])
     assert len(board) == 7
     text = (tmp_path / "scoreboard.md").read_text()
@@ -94,5 +94,5 @@ def test_the_scoreboard_is_written(files, tmp_path):
 
 
 def test_a_run_without_papers_has_an_empty_scoreboard(tmp_path):
-    make_scoreboard({}, {}, {}, NAMES, tmp_path / "scoreboard")
+    make_scoreboard([], [], {}, NAMES, tmp_path / "scoreboard")
     assert load_verdicts([tmp_path / "scoreboard.csv"]).empty

@@ -185,7 +185,7 @@ def _overview_block(
     chosen = overview[overview.method.isin(methods)]
     of = [chosen[chosen["data set"] == dataset] for dataset in datasets]
     found = pd.concat([rows[rows.K.value_counts(sort=False).idxmax() == rows.K] for rows in of])
-    return "\n".join(Table.of_records(str(page), found[list(_SHOWN)].to_dict("records")).markdown()) + "\n"
+    return "\n".join(Table(str(page), found[list(_SHOWN)].to_dict("records")).markdown()) + "\n"
 
 
 def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> str:

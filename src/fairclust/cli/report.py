@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> list[str]:
         "starts": args.starts,
     }
     names = _names([*(cls.__name__ for cls in (methods.KMeans, *grid.classes)), *given])
-    page = make_page(Results.of(fits_frame(records), names), origin, {}, None, {}, [])
+    page = make_page(Results.of(fits_frame(records), names), origin, {}, {})
     with atomic_write(args.out) as file:
         file.write(page.encode())
     words = f", {len(failed)} of them failed (see the section 'Missing cells')" if failed else ""

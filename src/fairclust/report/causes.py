@@ -1,17 +1,125 @@
-"""The causes of differences between a paper's rows and ours: the reason, and how it is known."""
+"""Published programs beside the rows of a table, and the causes of differences: the reason, and how it is known."""
 
 from __future__ import annotations
 
 import math
 
+import pandas as pd
+
 from fairclust.pipeline.columns import TIMES
 from fairclust.pipeline.papers import TableSpec
-from fairclust.report.agreement import same_values
-from fairclust.report.program_runs import called, differing
-from fairclust.report.rows import DIFFERING, Row, Value, fitting
-from fairclust.report.selection import NOT_RUN
+from fairclust.report.agreement import FAIRNESS_LIMIT, compare_cost, compare_value, same_values
+from fairclust.report.render import joined, metric_label, number
+from fairclust.report.rows import DIFFERING, MATCHED, ProgramRuns, Row, Value, fitting
+from fairclust.report.selection import HAIR, NOT_RUN, Spread, at_level, cells_of, level_of
 
 REASON_UNKNOWN = "reason not known"
+_ALL_DIGITS = 12
+"""Decimals of values that were not printed, so that rounding counts for nothing."""
+
+
+def runs_beside(
+    programs: pd.DataFrame | None, table: str, dataset: str, method: str, n_clusters: int | None, lam: float
+) -> tuple[ProgramRuns, ...]:
+    """The runs of published programs beside a row; `programs` is from `pipeline.reported.load_programs`."""
+    if programs is None or programs.empty:
+        return ()
+    at = programs[(programs.table == table) & (programs.dataset == dataset) & (programs.method == method)]
+    k = math.nan if n_clusters is None else float(n_clusters)
+    for column, wanted in (("n_clusters", k), ("lam", lam)):
+        at = at[at[column].isna() if math.isnan(wanted) else at[column] == wanted]
+    found = []
+    for (program, words), lines in at.groupby(["program", "variant"], sort=False):
+        values = {
+            str(v.metric): Spread(float(v.mean), float(v.sd), float(v.low), float(v.high), int(v.runs))
+            for v in lines.itertuples()
+        }
+        first = lines.iloc[0]
+        setting = joined(str(words), str(first.setting))
+        found.append(ProgramRuns(str(program), str(first.kind), setting, values))
+    return tuple(found)
+
+
+def stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None:
+    """Give the row the values of the published program, and the verdict that follows from them."""
+    if not row.all_runs:
+        return
+    as_ours = [runs for runs in row.runs if _has_our_values(row, runs, spec, cells)]
+    as_paper = [runs for runs in row.all_runs if not differing(row, runs)]
+    shown = min(as_ours or as_paper or row.runs or row.all_runs, key=lambda runs: _distance(row, runs))
+    for value in row.values:
+        if value.metric in shown.values:
+            value.program, value.program_kind = shown.values[value.metric], shown.kind
+    row.program, row.as_program = shown, bool(as_ours)
+    if not as_paper:
+        if as_ours and row.verdict in ("another optimum", "not reproduced", "worse", "less fair"):
+            row.verdict = "as the published program"
+        row.say(f"the paper's value is not that of its {called(shown)}: {_differences(row, shown)}")
+
+
+def _distance(row: Row, runs: ProgramRuns) -> tuple[int, float]:
+    """How far runs are from the printed values; those that lack a value come last."""
+    shared = [value for value in row.reported if value.metric in runs.values]
+    apart = [
+        abs(runs.values[value.metric].mean - value.reported) / max(abs(value.reported), FAIRNESS_LIMIT)
+        for value in shared
+    ]
+    return len(row.reported) - len(shared), sum(apart)
+
+
+def called(runs: ProgramRuns) -> str:
+    """What texts call the source of the runs."""
+    return "published labels" if runs.kind == "labels" else "published program"
+
+
+def _differences(row: Row, runs: ProgramRuns) -> str:
+    """The values of runs that are not the printed ones, as text."""
+    words = []
+    for value in row.values:
+        if value.metric not in differing(row, runs):
+            continue
+        found, digits = runs.values[value.metric], max(value.decimals, 0) + 1
+        text = number(found.mean, digits)
+        if found.n > 1:
+            text = f"{number(found.low, digits)} to {number(found.high, digits)} in {found.n} runs"
+        words.append(f"{metric_label(value.metric)} {text} for {number(value.reported, value.decimals)}")
+    return ", ".join(words)
+
+
+def differing(row: Row, runs: ProgramRuns) -> list[str]:
+    """The metrics in which the published program does not have the printed value."""
+    return [
+        value.metric
+        for value in row.reported
+        if value.metric in runs.values
+        and value.metric not in TIMES
+        and compare_value(value.metric, value.reported, value.decimals, runs.values[value.metric])
+        in ("lower", "higher", "no")
+    ]
+
+
+def _has_our_values(row: Row, runs: ProgramRuns, spec: TableSpec, cells: pd.DataFrame) -> bool:
+    """Whether the published program agrees with ours: in every judged value, or in the cost at its own fairness."""
+    if row.kind != MATCHED or spec.match is None:
+        return bool(row.judged) and all(
+            value.metric in runs.values
+            and same_values(value.metric, value.decimals, value.ours, runs.values[value.metric])
+            for value in row.judged
+        )
+    match = spec.match
+    printed = next((value for value in row.values if value.metric == match.fairness), None)
+    if printed is None or not {match.fairness, match.order} <= set(runs.values):
+        return False
+    # Only runs that are about as fair as printed say something about the printed row.
+    level = level_of(match.fairness, printed.reported, printed.decimals)
+    fairness, cost = runs.values[match.fairness].mean, runs.values[match.order].mean
+    if not abs(fairness - level.value) <= abs(level.allowed - level.value) * HAIR:
+        return False
+    theirs = level_of(match.fairness, fairness, _ALL_DIGITS)
+    choice = at_level(cells_of(cells, row.dataset, row.method, row.n_clusters), theirs.allowed, match, cost)
+    if not choice.n_ok or not choice.reached:
+        return False
+    return compare_cost(match.order, cost, _ALL_DIGITS, choice.spread(match.order)) == "yes"
 
 
 def explain(rows: list[Row], spec: TableSpec) -> None:

@@ -17,13 +17,34 @@ from markupsafe import Markup, escape
 from fairclust.fronts import Front, front_of
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
-from fairclust.report.answers import full_fairness
-from fairclust.report.leaderboard import COSTS, FAIRNESS
+from fairclust.report.leaderboard import COSTS, FAIR_ENOUGH, FAIRNESS
 from fairclust.report.render import number
 from fairclust.report.settings import SHOWN
 
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
+
+
+def whole(points: pd.DataFrame) -> pd.DataFrame:
+    """The clusterings without empty clusters: a single cluster would be perfectly fair."""
+    # Where empty clusters were not counted, NaN is no evidence of any.
+    return points[~(points.n_nonempty.to_numpy(float) < points.n_clusters.to_numpy(float))]
+
+
+def full_fairness(points: pd.DataFrame, cost: str, fairness: str) -> float | None:
+    """The level at which a clustering of an instance counts as fully fair, rounded to the looser side.
+
+    It is 95 % of the way from the cheapest clustering to the best fairness. None if no clustering has both values.
+    """
+    points = whole(points)
+    costs, values = points[cost].to_numpy(float), points[fairness].to_numpy(float)
+    usable = np.isfinite(costs) & np.isfinite(values)
+    if not usable.any():
+        return None
+    costs, values, higher = costs[usable], values[usable], METRICS[fairness].direction == "higher"
+    start, best = values[costs.argmin()], values.max() if higher else values.min()
+    level, scale = start + FAIR_ENOUGH * (best - start), 10.0 ** METRICS[fairness].decimals
+    return (math.floor(level * scale + 1e-6) if higher else math.ceil(level * scale - 1e-6)) / scale
 
 
 def ticks(low: float, high: float) -> list[float]:

@@ -2,7 +2,7 @@
 
 Every check takes the options `lam` (only this lambda) and `settings` (method to parameters). Among the remaining
 settings, the one with the best mean of the metric represents its method. Starts that leave clusters empty do not count,
-see `Case.whole_cells`. A table is given by its name or by its number.
+see `Case.whole_cells`. A table is given by its name.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, joined
 from fairclust.report.material import CannotTest, Case, Material, table_of
 from fairclust.report.render import MISSING
 from fairclust.report.selection import NOT_RUN
-from fairclust.report.table import Table, texts
+from fairclust.report.table import Table
 
 _RESULT = ["dataset", "n_clusters", "verdict", "numbers"]
 CLAIM_COLUMNS = ["paper", "claim", "text", "where", "check", *_RESULT]
@@ -53,15 +53,15 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         whole = results.iloc[0]
         about = {"paper": material.paper, "claim": name, "text": claim.text, "where": claim.where}
         parts.append(results.assign(**about, check=claim.check))
-        shown.append([claim.text, claim.where or MISSING, whole.verdict, whole.numbers])
-    data = pd.concat(parts)[CLAIM_COLUMNS] if parts else pd.DataFrame(columns=CLAIM_COLUMNS)
+        where, verdict = claim.where or MISSING, whole.verdict
+        shown.append({"claim": claim.text, "where": where, "verdict": verdict, "numbers": whole.numbers})
+    data = pd.concat(parts)[CLAIM_COLUMNS]
     words = [f"{count} {verdict}" for verdict, count in count_claims(data).items()]
     made = Table(
         f"{material.title}: claims, tested by this run",
-        texts("claim", "where", "verdict", "numbers"),
         shown,
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
-        lead=[f"{len(claims)} claim{'s' * (len(claims) > 1)}: {', '.join(words)}."] if claims else [],
+        lead=[f"{len(claims)} claim{'s' * (len(claims) > 1)}: {', '.join(words)}."],
     )
     made.write(stem, data)
 

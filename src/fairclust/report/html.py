@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from gzip import compress
 from importlib import resources
@@ -23,11 +23,11 @@ from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.answers import answers_table
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart
 from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, make_leaderboard
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
+    answers_table,
     audit_cards,
     audited_metrics,
     columns_table,
@@ -46,8 +46,6 @@ from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
 from fairclust.report.settings import SHOWN, make_settings
 from fairclust.report.table import Verdict
-
-_CLAIMS = "claims.csv"
 
 
 @dataclass(frozen=True)
@@ -69,13 +67,11 @@ def make_page(
     results: Results,
     provenance: Mapping[str, Any],
     papers: Mapping[str, PaperSpec],
-    scoreboard: Path | None,
-    tables: Mapping[str, Sequence[Path]],
-    figures: Sequence[Path],
+    files: Mapping[str, Path],
 ) -> str:
     """The HTML of the page; see `write_page` for the parameters."""
     scores, settings, names = results.scores, results.settings, results.names
-    board = read_board(scoreboard)
+    board = read_board(files.get("tables/scoreboard.csv"))
     methods = names.in_order(scores.method.unique())
     marks = []
     for method in methods:
@@ -114,10 +110,7 @@ def make_page(
         answers=answers_table(settings, names),
         bars=summary_bars(board, papers, shown),
         verdicts=VERDICTS,
-        papers=[
-            paper_section(name, papers[name], board, _claims_of(tables.get(name, ())), figures, names)
-            for name in shown
-        ],
+        papers=[paper_section(name, papers[name], board, files, names) for name in shown],
         without_data=[papers[name].short_name for name in papers if name not in shown],
         charts=charts,
         fronts=fronts,
@@ -150,29 +143,21 @@ def write_page(
     runs: pd.DataFrame,
     provenance: dict[str, Any],
     papers: Mapping[str, PaperSpec],
-    scoreboard: Path | None,
-    tables: Mapping[str, Sequence[Path]],
-    figures: Sequence[Path],
+    files: Mapping[str, Path],
     page: Path,
     archive: Path,
 ) -> None:
     """Write the page, and an archive of it with tables, figures and scores, without paths of this machine.
 
-    Papers without data of this run get no section.
-    `tables` maps papers to the files of their tables and claims, and '' to the tables that belong to no paper. `runs`
-    are the times and memory of the cells, `scoreboard` is a CSV, and figures lie in a folder for each paper.
+    Papers without data of this run get no section. `files` are the tables, the scoreboard, the claims and the figures,
+    by their places in the folder of results. `runs` are the times and memory of the cells.
     """
-    text = make_page(results, provenance, papers, scoreboard, tables, figures)
+    text = make_page(results, provenance, papers, files)
     with atomic_write(page) as file:
         file.write(text.encode())
     members: dict[str, bytes] = {"index.html": text.encode()}
-    for paper, paths in tables.items():
-        for path in sorted(map(Path, paths)):
-            members["/".join(filter(None, ["tables", paper, path.name]))] = redacted(path).encode()
-    if scoreboard is not None:
-        members[f"tables/{Path(scoreboard).name}"] = redacted(Path(scoreboard)).encode()
-    for path in sorted(map(Path, figures)):
-        members[f"figures/{path.parent.name}/{path.name}"] = path.read_bytes()
+    for name, path in sorted(files.items()):
+        members[name] = path.read_bytes() if path.suffix == ".png" else redacted(path).encode()
     for name, frame in (("scores", results.scores), ("runs", runs)):
         members[f"scores/{name}.csv"] = redact_csv(frame.to_csv(index=False)).encode()
     with atomic_write(archive) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -181,10 +166,6 @@ def write_page(
             info = zipfile.ZipInfo(f"report/{name}")
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             packed.writestr(info, content)
-
-
-def _claims_of(paths: Iterable[Path]) -> Path | None:
-    return next((Path(path) for path in paths if Path(path).name == _CLAIMS), None)
 
 
 def _text(name: str) -> str:

@@ -133,12 +133,9 @@ def board(job: Job) -> None:
     if "overview" in stems:
         make_overview(scores, inputs.config.report.fairness_error, names, stems["overview"])
     if "scoreboard" in stems:
-        of_paper: dict[str, list[Path]] = {paper: [] for paper in papers}
-        for path in map(Path, job.input["verdicts"]):
-            of_paper[path.parent.name].append(path)
         make_scoreboard(
-            of_paper,
-            {path.parent.name: path for path in map(Path, job.input.get("claims", []))},
+            map(Path, job.input["verdicts"]),
+            map(Path, job.input.get("claims", [])),
             {paper: spec.short_name for paper, spec in papers.items()},
             names,
             stems["scoreboard"],
@@ -151,21 +148,16 @@ def page(job: Job) -> None:
     from fairclust.report.leaderboard import load_leaderboard
 
     inputs = inputs_of(job)
-    papers = inputs.papers_shown()
-    tables: dict[str, list[Path]] = {}
-    for path in map(Path, job.input.get("tables", [])):
-        tables.setdefault(path.parent.name if path.parent.name in papers else "", []).append(path)
-    scores = Path(job.input["scores"][0])
+    scores, results = Path(job.input["scores"][0]), Path(job.output[0]).parents[1]
     settings = read_table(Path(job.input["settings"][0]))
     leaderboard = load_leaderboard(Path(job.input["leaderboard"][0]))
+    files = [path for kind in ("scoreboard", "tables", "figures") for path in job.input.get(kind, [])]
     write_page(
         Results(load_scores(scores), settings, leaderboard, inputs.names),
         read_table(scores.with_name("runs.parquet")),
         json.loads(Path(job.input["origin"][0]).read_text()),
-        papers,
-        next(map(Path, job.input.get("scoreboard", [])), None),
-        tables,
-        list(map(Path, job.input.get("figures", []))),
+        inputs.papers_shown(),
+        {path.relative_to(results).as_posix(): path for path in map(Path, files)},
         Path(job.output[0]),
         Path(job.output[1]),
     )

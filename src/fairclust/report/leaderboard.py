@@ -8,7 +8,6 @@ too. Two methods are compared only on instances where both were run.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -92,22 +91,18 @@ def _n_init(params: str) -> int:
     return max(1, int(found)) if isinstance(found, int | float) else 1
 
 
-@dataclass(frozen=True)
-class Terms:
-    """The cells that are compared, with the numbers of the instance, entry and start to which each belongs."""
-
-    # From `on_equal_terms`, with the further columns instance, entry (a method on an instance) and start (one seed of
-    # an entry), counted from 0, and bad (whether the status is not 'ok').
-    cells: pd.DataFrame
-    points: pd.DataFrame  # the best start of every setting, with the columns instance and entry
-    # For every entry: dataset, n_clusters, method, instance, starts, settings, failed (number of cells without a
-    # result), ok (number of cells with one), seconds (sum over its fits).
-    entries: pd.DataFrame
-    entry_of_start: np.ndarray  # the entry to which each start belongs
+Terms = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+"""The cells that are compared, the best start of every setting, and the entries; see `make_terms`."""
 
 
 def make_terms(scores: pd.DataFrame) -> Terms:
-    """Prepare the comparison of all methods of a run."""
+    """Prepare the comparison of all methods of a run.
+
+    The cells of `on_equal_terms` get the columns instance, entry (a method on an instance) and start (one seed of an
+    entry), counted from 0, and bad (whether the status is not 'ok'). An entry has dataset, n_clusters, method,
+    instance, starts, settings, failed (number of cells without a result), ok (number of cells with one) and seconds
+    (sum over its fits).
+    """
     cells = on_equal_terms(scores)
     instance = cells.groupby(INSTANCE, sort=False).ngroup()
     entry = cells.groupby([instance, cells.method], sort=False).ngroup()
@@ -116,15 +111,13 @@ def make_terms(scores: pd.DataFrame) -> Terms:
     by = cells.groupby("entry")
     entries = by[["dataset", "n_clusters", "method", "instance", "starts"]].first()
     entries = entries.assign(settings=by.params.nunique(), failed=by.bad.sum(), seconds=by.seconds.sum())
-    entries = entries.assign(ok=by.size() - entries.failed)
-    of_start = cells.groupby("start").entry.first().to_numpy(int)
-    return Terms(cells, best_starts(cells), entries, of_start)
+    return cells, best_starts(cells), entries.assign(ok=by.size() - entries.failed)
 
 
-def _boxes(terms: Terms, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:
+def _boxes(points: pd.DataFrame, n_instances: int, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:
     """The box of every instance: rows cheapest, extra, start, span; NaN if the instance does not count."""
-    instance, entry = terms.points.instance.to_numpy(int), terms.points.entry.to_numpy(int)
-    found = np.full((4, int(terms.entries.instance.max()) + 1), np.nan)
+    instance, entry = points.instance.to_numpy(int), points.entry.to_numpy(int)
+    found = np.full((4, n_instances), np.nan)
     usable = np.isfinite(cost) & ~np.isnan(gain)
     order = np.flatnonzero(usable)[np.argsort(instance[usable], kind="stable")]
     for rows in np.split(order, np.flatnonzero(np.diff(instance[order])) + 1):
@@ -145,11 +138,12 @@ def _boxes(terms: Terms, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:
 def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
     """Scores of every method on every instance that counts, for one cost and one fairness metric."""
     sign = 1 if METRICS[fairness].direction == "higher" else -1
-    cells, points, entries = terms.cells, terms.points, terms.entries
+    cells, points, entries = terms
     columns = [*INSTANCE, "method", "score", "sd", "best", "starts", "settings", "failed", "seconds"]
     if points.empty:
         return pd.DataFrame(columns=columns)
-    box = _boxes(terms, points[cost].to_numpy(float), sign * points[fairness].to_numpy(float))
+    costs, gains = points[cost].to_numpy(float), sign * points[fairness].to_numpy(float)
+    box = _boxes(points, int(entries.instance.max()) + 1, costs, gains)
 
     def areas(frame: pd.DataFrame, of: str, n_sets: int) -> np.ndarray:
         cheapest, extra, start, span = box[:, frame.instance.to_numpy(int)]
@@ -159,7 +153,8 @@ def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
             y = (sign * frame[fairness].to_numpy(float) - start) / span
         return dominated_areas(x, y, frame[of].to_numpy(int), n_sets)
 
-    single = pd.Series(areas(cells, "start", len(terms.entry_of_start))).groupby(terms.entry_of_start)
+    entry_of_start = cells.groupby("start").entry.first()
+    single = pd.Series(areas(cells, "start", len(entry_of_start))).groupby(entry_of_start)
     found = entries.assign(
         score=single.mean(), sd=single.std(ddof=1), best=areas(points, "entry", len(entries))
     )
@@ -218,7 +213,7 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
     A row is a method on an instance. Rows without data set and K summarise all instances of the method.
     """
     terms, parts = make_terms(scores), []
-    for cost in (name for name in COSTS if name in scores and terms.points[name].notna().any()):
+    for cost in (name for name in COSTS if name in scores and terms[1][name].notna().any()):
         for fairness in (name for name in FAIRNESS if name in scores):
             each = instance_scores(terms, cost, fairness)
             if len(each):

@@ -163,23 +163,17 @@ def metrics_of(claim: ClaimSpec) -> list[str]:
 
 
 def table_of(table: Any, tables: Mapping[str, TableSpec]) -> TableSpec:
-    """A table by its name, or by its number in the paper."""
-    by_number = {spec.number: spec for spec in tables.values()}
-    # A table number can arrive as a number instead of a text.
-    shown = f"{table:g}" if isinstance(table, float) else str(table)
-    found = tables.get(shown) or by_number.get(shown)
-    if found is None:
-        raise ClaimError(f"there is no table {shown!r} (known: {', '.join(tables)})")
-    return found
+    """A table by its name."""
+    if str(table) not in tables:
+        raise ClaimError(f"there is no table {str(table)!r} (known: {', '.join(tables)})")
+    return tables[str(table)]
 
 
 def sizes_of(claim: ClaimSpec) -> dict[str, float]:
-    """The option `sizes` of a claim as a dictionary from method to size."""
+    """The option `sizes` of a claim, a list, as a dictionary from method to size."""
     given = claim.options.get("sizes")
-    if isinstance(given, list):
-        given = dict(zip(claim.methods, given, strict=False))
-    if not isinstance(given, dict) or len(given) < 3 or set(given) != set(claim.methods):
+    if not isinstance(given, list) or not len(given) == len(claim.methods) >= 3:
         raise ClaimError("sizes: give a size for each of three or more methods of the claim")
-    if not all(isinstance(size, int | float) and size > 0 for size in given.values()):
+    if not all(isinstance(size, int | float) and size > 0 for size in given):
         raise ClaimError("sizes: expected positive numbers")
-    return {str(name): float(size) for name, size in given.items()}
+    return dict(zip(claim.methods, map(float, given), strict=True))

@@ -17,7 +17,7 @@ from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, joined, lam, metric_label, number, spread_text, table_name
 from fairclust.report.rows import CAUSES, VERDICTS
 from fairclust.report.scoreboard import AGREES, count_verdicts, row_verdicts, table_verdicts
-from fairclust.report.table import Table, Verdict, filters, numbers, texts
+from fairclust.report.table import Table, Verdict
 from fairclust.report.tables import best_of
 from fairclust.report.verdicts import ROW_KEY, load_verdicts
 
@@ -34,52 +34,40 @@ def summary_bars(
     """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
     shown = list(shown)
     counts = count_verdicts(row_verdicts(board[board.paper.isin(shown)]))
-    bars = [
+    if len(shown) > 1:
+        together = counts.drop(columns="paper").groupby("kind", sort=False, as_index=False).sum()
+        counts = pd.concat([counts, together.assign(paper="")])
+    return [
         {
             "key": row["paper"],
-            "paper": papers[row["paper"]].short_name,
+            "paper": papers[row["paper"]].short_name if row["paper"] else "All papers",
             "kind": row["kind"],
             "rows": int(row["rows"]),
             "counts": {verdict: int(row[verdict]) for verdict in VERDICTS if row[verdict]},
         }
         for row in counts.to_dict("records")
     ]
-    if len(shown) > 1:
-        for kind, of in counts.groupby("kind", sort=False):
-            total = {verdict: int(of[verdict].sum()) for verdict in VERDICTS if of[verdict].sum()}
-            every = {"key": "", "paper": "All papers", "kind": kind, "rows": int(of["rows"].sum())}
-            bars.append({**every, "counts": total})
-    return bars
 
 
 def paper_section(
-    name: str,
-    paper: PaperSpec,
-    board: pd.DataFrame,
-    claims: Path | None,
-    figures: Iterable[Path],
-    names: Names,
+    name: str, paper: PaperSpec, board: pd.DataFrame, files: Mapping[str, Path], names: Names
 ) -> dict[str, Any]:
-    """The data that the template shows for one paper.
-
-    `claims` is the CSV of its claims, and `figures` are the pictures of all papers.
-    """
+    """The data that the template shows for one paper; `files` are those of `write_page`."""
     of_paper = board[board.paper == name]
     verdicts = table_verdicts(of_paper).set_index("table")
-    specs = {spec.number: spec for spec in paper.tables.values()}
-    numbers = [n for n in specs if n in set(of_paper.table)]
     tables = []
-    for table in [*numbers, *(n for n in of_paper.table.unique() if n not in specs)]:
-        of_table = of_paper[of_paper.table == table]
-        spec = specs.get(table)
+    for spec in paper.tables.values():
+        of_table = of_paper[of_paper.table == spec.number]
+        if of_table.empty:
+            continue
         has_value = of_table.seeds.fillna(0) > 0
-        heading = table_name(table) + (f": {spec.title}" if spec else "")
+        heading = f"{table_name(spec.number)}: {spec.title}"
         tables.append(
             {
                 "title": heading,
-                "verdict": Verdict(verdicts.verdict[table]),
-                "words": verdicts.words[table],
-                "remarks": list(spec.remarks) if spec else [],
+                "verdict": Verdict(verdicts.verdict[spec.number]),
+                "words": verdicts.words[spec.number],
+                "remarks": spec.remarks,
                 "compared": _compared(f"{paper.short_name}, {heading}", of_table[has_value], names),
                 "others": _others(of_table[~has_value], names),
                 "n_values": len(of_table),
@@ -92,49 +80,38 @@ def paper_section(
         "name": paper.short_name,
         "citation": paper.citation,
         "tables": tables,
-        "claims": claims_table(claims, paper.short_name, names),
-        "figures": [
-            f"figures/{name}/{path.name}" for path in sorted(map(Path, figures)) if path.parent.name == name
-        ],
+        "claims": claims_table(files.get(f"tables/{name}/claims.csv"), paper.short_name, names),
+        "figures": [file for file in sorted(files) if file.startswith(f"figures/{name}/")],
     }
 
 
 def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
-    columns = [
-        *filters("Data set", "Method", "Metric"),
-        *numbers("Reported", "Published program", "Ours"),
-        *filters("This value", "Verdict of the row"),
-        *numbers("K"),
-        *texts("Setting (paper's λ)"),
-        *filters("Cause"),
-        *texts("Reason"),
-    ]
-    body = []
+    records = []
     for value in values.itertuples():
         decimals = _decimals(value)
         starts = f"{value.seeds} start" + ("s" if value.seeds != 1 else "")
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
             setting = f"{setting} ({lam(value.lam)})".strip()
-        words = filter(None, [value.kind, starts, setting])
         evidence = f"Evidence: {value.evidence}" if value.evidence else ""
-        body.append(
-            [
-                names.dataset(value.dataset),
-                names.method(value.method),
-                metric_label(value.metric),
-                number(value.reported, decimals),
-                number(value.program_mean, max(decimals, 0)),
-                spread_text(value.mean, value.sd, max(decimals, 0), best_of(value)),
-                AGREES.get(value.agrees, value.agrees),
-                Verdict(value.verdict),
-                MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
-                ", ".join(words),
-                CAUSES.get(value.cause, MISSING),
-                joined(value.direction, value.reason, evidence, value.note),
-            ]
+        records.append(
+            {
+                "Data set": names.dataset(value.dataset),
+                "Method": names.method(value.method),
+                "Metric": metric_label(value.metric),
+                "Reported": number(value.reported, decimals),
+                "Published program": number(value.program_mean, max(decimals, 0)),
+                "Ours": spread_text(value.mean, value.sd, max(decimals, 0), best_of(value)),
+                "This value": AGREES.get(value.agrees, value.agrees),
+                "Verdict of the row": Verdict(value.verdict),
+                "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
+                "Setting (paper's λ)": ", ".join(filter(None, [value.kind, starts, setting])),
+                "Cause": CAUSES.get(value.cause, MISSING),
+                "Reason": joined(value.direction, value.reason, evidence, value.note),
+            }
         )
-    return Table(caption, columns, body)
+    filters = ("Data set", "Method", "Metric", "This value", "Verdict of the row", "Cause")
+    return Table(caption, records, words=(*filters, "Setting (paper's λ)", "Reason"), filters=filters)
 
 
 def _decimals(value: Any) -> int:
@@ -148,14 +125,20 @@ def _others(values: pd.DataFrame, names: Names) -> Table | None:
     if values.empty:
         return None
     reasons = [joined(row.reason, row.note) or MISSING for row in values.itertuples()]
-    body = []
-    for (verdict, reason, dataset), of in values.assign(reason=reasons).groupby(
-        ["verdict", "reason", "dataset"], sort=False
-    ):
-        words = [Verdict(verdict), reason, names.dataset(dataset), list_methods(of.method, names)]
-        body.append([*words, str(len(of))])
-    columns = [*texts("Verdict", "Reason", "Data set", "Methods"), *numbers("Values")]
-    return Table("Reported values without one of ours", columns, body)
+    records = [
+        {
+            "Verdict": Verdict(verdict),
+            "Reason": reason,
+            "Data set": names.dataset(dataset),
+            "Methods": list_methods(of.method, names),
+            "Values": str(len(of)),
+        }
+        for (verdict, reason, dataset), of in values.assign(reason=reasons).groupby(
+            ["verdict", "reason", "dataset"], sort=False
+        )
+    ]
+    words = ("Verdict", "Reason", "Data set", "Methods")
+    return Table("Reported values without one of ours", records, words=words)
 
 
 def claims_table(path: Path | None, short_name: str, names: Names) -> Table | None:
@@ -165,12 +148,18 @@ def claims_table(path: Path | None, short_name: str, names: Names) -> Table | No
     found = load_claims(path)
     if found.empty:
         return None
-    columns = [*texts("Claim", "Where"), *filters("Data set", "Verdict"), *texts("Numbers")]
-    body = [
-        [row.text, row.where, _place(row, names), Verdict(row.verdict), row.numbers]
+    records = [
+        {
+            "Claim": row.text,
+            "Where": row.where,
+            "Data set": _place(row, names),
+            "Verdict": Verdict(row.verdict),
+            "Numbers": row.numbers,
+        }
         for row in found.itertuples()
     ]
-    return Table(f"Claims of {short_name}", columns, body)
+    title, words = f"Claims of {short_name}", tuple(records[0])
+    return Table(title, records, words=words, filters=("Data set", "Verdict"))
 
 
 def _place(row: Any, names: Names) -> str:

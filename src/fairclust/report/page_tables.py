@@ -1,11 +1,11 @@
-"""The tables of the page that are about the run: leaderboards, settings, groups, times and missing cells."""
+"""The tables of the page that are about the run: answers, leaderboards, settings, groups, times, missing cells."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,17 @@ import pandas as pd
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS
 from fairclust.pipeline.names import Names
-from fairclust.report.charts import tick_text
+from fairclust.report.charts import full_fairness, tick_text, whole
 from fairclust.report.leaderboard import COSTS, FAIRNESS
-from fairclust.report.render import MISSING, number, spread_text
-from fairclust.report.selection import INSTANCE, first_line
+from fairclust.report.render import MISSING, number, percent, spread_text
+from fairclust.report.selection import INSTANCE, first_line, within
 from fairclust.report.settings import SHOWN
-from fairclust.report.table import Column, Table, filters, numbers, texts
+from fairclust.report.table import Table
 
 MAX_SETTINGS = 600
 """With more settings than this, the page has no table of settings; the charts and the files still show them."""
+_BY_METHOD = ("Family", "Ours")
+_WORDS = ("Data set", "Method", "Setting", "Sensitive column")
 
 
 def instance_title(names: Names, dataset: Any, k: Any) -> str:
@@ -39,11 +41,53 @@ def glossary(audited: Iterable[str] = ()) -> Table:
         low, high = (tick_text(bound) if np.isfinite(bound) else "∞" for bound in metric.range)
         better = f", {metric.direction} is better" if metric.direction != "none" else ""
         meaning = (inspect.getdoc(metric.function) or "").partition("\n\n")[0]
-        rows.append([metric.label, meaning, f"{low} to {high}{better}", metric.source])
-    nll = COLUMNS["nll"]
-    meaning = "Mean negative log-likelihood of the rows under a mixture."
-    rows.append([nll.label, meaning, f"{nll.direction} is better", ""])
-    return Table("What the metrics mean", texts("Metric", "Meaning", "Range", "Source"), rows)
+        rows.append((metric.label, meaning, f"{low} to {high}{better}", metric.source))
+    nll, meaning = COLUMNS["nll"], "Mean negative log-likelihood of the rows under a mixture."
+    rows.append((nll.label, meaning, f"{nll.direction} is better", ""))
+    head = ("Metric", "Meaning", "Range", "Source")
+    records = [dict(zip(head, row, strict=True)) for row in rows]
+    return Table("What the metrics mean", records, words=head)
+
+
+def answers_table(settings: pd.DataFrame, names: Names) -> Table:
+    """The cheapest method at almost full fairness on every data set and K, and the runner-up."""
+    fairness, records = FAIRNESS[0], []
+    needed = [*INSTANCE, "method", "setting", "n_nonempty", *COSTS, fairness]
+    needed += [name for name in settings if name.startswith("excess_")]
+    instances = settings.reindex(columns=needed).groupby(INSTANCE, sort=False)
+    for (dataset, k), points in sorted(instances, key=lambda one: -len(one[1])):
+        cost = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
+        level = full_fairness(points, cost, fairness)
+        if level is None:
+            continue
+        first, *others = cheapest(points, cost, fairness, level).to_dict("records")
+        excess = first.get(f"excess_{cost}", math.nan)
+        records.append(
+            {
+                "Data set": names.dataset(str(dataset)),
+                "K": str(k),
+                f"{METRICS[fairness].label} at least": number(level, METRICS[fairness].decimals),
+                "Cheapest": names.method(first["method"]),
+                "Setting": first["setting"] or MISSING,
+                "Cost": f"{METRICS[cost].label} {number(first[cost], METRICS[cost].decimals)}",
+                "Price of fairness": percent(first[cost] / whole(points)[cost].min() - 1),
+                "Runner-up": names.method(others[0]["method"]) if others else MISSING,
+                "Dearer by": percent(others[0][cost] / first[cost] - 1) if others else MISSING,
+                "Above its certified bound": MISSING if math.isnan(excess) else f"{100 * excess:.3f} %",
+            }
+        )
+    title, words = (
+        "The cheapest method at almost full fairness",
+        ("Data set", "Cheapest", "Setting", "Runner-up"),
+    )
+    return Table(title, records, words=words, filters=["Data set"])
+
+
+def cheapest(points: pd.DataFrame, cost: str, fairness: str, level: float) -> pd.DataFrame:
+    """Of each method, the cheapest setting that is at least as fair as the level; the cheapest method first."""
+    points = whole(points)
+    fair = points[within(points[fairness], level, fairness) & np.isfinite(points[cost])]
+    return fair.sort_values(cost, kind="stable").drop_duplicates("method")
 
 
 def leaderboards(leaderboard: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
@@ -56,34 +100,28 @@ def leaderboards(leaderboard: pd.DataFrame, names: Names) -> list[dict[str, Any]
         instances = shown.set_index(["method", *INSTANCE]).text.unstack(
             INSTANCE, sort=False, fill_value=MISSING
         )
-        rows = [
-            [
-                MISSING if pd.isna(row["rank"]) else str(row["rank"]),
-                names.method(row["method"]),
-                names.family(row["method"]),
-                "yes" if names.is_ours(row["method"]) else "",
-                number(100 * row["wins"], 1),
-                spread_text(100 * row["score"], 100 * row["sd"], 1),
-                number(100 * row["best"], 1),
-                str(row["starts"]),
-                f"{row['instances']} of {instances.shape[1]}",
-                str(int(row["failed"])),
-                number(row["seconds"], 1),
-                *instances.loc[row["method"]],
-            ]
+        instances.columns = [instance_title(names, *at) for at in instances]
+        records = [
+            {
+                "Rank": MISSING if pd.isna(row["rank"]) else str(row["rank"]),
+                "Method": names.method(row["method"]),
+                "Family": names.family(row["method"]),
+                "Ours": "yes" if names.is_ours(row["method"]) else "",
+                "Wins, %": number(100 * row["wins"], 1),
+                "Mean score": spread_text(100 * row["score"], 100 * row["sd"], 1),
+                "Best starts": number(100 * row["best"], 1),
+                "Starts": str(row["starts"]),
+                "Instances": f"{row['instances']} of {instances.shape[1]}",
+                "Cells failed": str(int(row["failed"])),
+                "Seconds of all starts": number(row["seconds"], 1),
+                **instances.loc[row["method"]],
+            }
             for row in board[board.dataset.isna()].to_dict("records")
-        ]
-        columns = [
-            *numbers("Rank"),
-            *texts("Method"),
-            *filters("Family", "Ours"),
-            *numbers("Wins, %", "Mean score", "Best starts", "Starts", "Instances", "Cells failed"),
-            *numbers("Seconds of all starts", *(instance_title(names, *at) for at in instances)),
         ]
         plural = "instance" if instances.shape[1] == 1 else "instances"
         title = f"{METRICS[cost].label} against {METRICS[fairness].label}: {instances.shape[1]} {plural}"
-        places = {"cost": SHOWN.index(cost), "fairness": SHOWN.index(fairness)}
-        found.append({**places, "table": Table(title, columns, rows)})
+        table = Table(title, records, words=("Method", *_BY_METHOD), filters=_BY_METHOD)
+        found.append({"cost": SHOWN.index(cost), "fairness": SHOWN.index(fairness), "table": table})
     return found
 
 
@@ -95,33 +133,27 @@ def every_setting(settings: pd.DataFrame, names: Names) -> Table | None:
     if settings.empty or len(settings) > MAX_SETTINGS:
         return None
     costs = [name for name in COSTS if np.isfinite(settings[name].astype(float)).any()]
-    shown = [*costs, *(name for name in FAIRNESS[:4] if settings[name].notna().any())]
-    rows = [
-        [
-            names.dataset(str(of["dataset"])),
-            str(of["n_clusters"]),
-            names.method(str(of["method"])),
-            of["setting"] or MISSING,
-            str(of["starts"]),
-            *(
-                spread_text(
-                    of[f"{name} mean"], of[f"{name} sd"], METRICS[name].decimals,
-                    of[name] if name in costs else math.nan,
-                )
-                for name in shown
-            ),
-            number(of["all_seconds"], 2),
-        ]
+    fairness = [name for name in FAIRNESS[:4] if settings[name].notna().any()]
+
+    def value(of: dict[Any, Any], name: str) -> str:
+        best = of[name] if name in costs else math.nan
+        return spread_text(of[f"{name} mean"], of[f"{name} sd"], METRICS[name].decimals, best)
+
+    records = [
+        {
+            **_place(names, of["dataset"], of["n_clusters"], of["method"]),
+            "Setting": of["setting"] or MISSING,
+            "Starts": str(of["starts"]),
+            **{METRICS[name].label: value(of, name) for name in (*costs, *fairness)},
+            "Seconds of all starts": number(of["all_seconds"], 2),
+        }
         for of in settings.to_dict("records")
-    ]  # fmt: skip
-    columns = [
-        *filters("Data set"),
-        Column("K", is_number=True, filters=True),
-        *filters("Method"),
-        *texts("Setting"),
-        *numbers("Starts", *(METRICS[name].label for name in shown), "Seconds of all starts"),
     ]
-    return Table("Every setting", columns, rows)
+    return Table("Every setting", records, words=_WORDS, filters=("Data set", "K", "Method"))
+
+
+def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
+    return {"Data set": names.dataset(str(dataset)), "K": str(k), "Method": names.method(str(method))}
 
 
 def _fairest_settings(
@@ -145,24 +177,23 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     ]
     some_numbers = any(OF_NUMBERS in of for *_, by_column in found for of in by_column.values())
     shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
-    rows = [
-        [
-            names.dataset(str(dataset)), str(k), names.method(method), setting, column,
-            *(number(of.get(name), METRICS[name].decimals) for name in shown),
-        ]
-        for dataset, k, method, setting, by_column in found
+    records = [
+        {
+            **_place(names, *at),
+            "Setting": setting,
+            "Sensitive column": column,
+            **_values(of, shown),
+        }
+        for *at, setting, by_column in found
         for column, of in by_column.items()
-    ]  # fmt: skip
-    columns = [
-        *filters("Data set"),
-        *numbers("K"),
-        *filters("Method"),
-        *texts("Setting"),
-        *filters("Sensitive column"),
-        *numbers(*(METRICS[name].label for name in shown)),
     ]
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
-    return Table(title, columns, rows) if rows else None
+    filters = ("Data set", "Method", "Sensitive column")
+    return Table(title, records, words=_WORDS, filters=filters) if records else None
+
+
+def _values(of: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
+    return {METRICS[name].label: number(of.get(name), METRICS[name].decimals) for name in shown}
 
 
 def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
@@ -171,13 +202,14 @@ def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     for dataset, k, method, fairest in _fairest_settings(points, names, "counts"):
         table = json.loads(fairest.counts)
         counts = np.array(list(table.values()), dtype=float)
-        rows = [["all", f"{counts.sum():,.0f}", *(f"{s:.1%}" for s in counts.sum(axis=1) / counts.sum())]]
-        for cluster, column in enumerate(counts.T):
+        records = []
+        for cluster, column in [("all", counts.sum(axis=1)), *enumerate(counts.T)]:
             shares = [f"{s:.1%}" for s in column / column.sum()] if column.sum() else [MISSING] * len(column)
-            rows.append([str(cluster), f"{column.sum():,.0f}", *shares])
+            sizes = {"Cluster": str(cluster), "Rows": f"{column.sum():,.0f}"}
+            records.append(sizes | dict(zip(table, shares, strict=True)))
         words = f", {fairest.setting}" if fairest.setting else ""
         title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
-        found.append(Table(title, numbers("Cluster", "Rows", *table), rows))
+        found.append(Table(title, records))
     return found
 
 
@@ -204,18 +236,14 @@ def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     audited = points[points[asked].notna().any(axis=1)]
     for (dataset, k), of in audited.groupby(INSTANCE, sort=False):
         chosen = {method: row for *_, method, row in _fairest_settings(of, names)}
-        rows = [
-            [
-                names.method(method),
-                row.setting or MISSING,
-                *(number(float(row[name]), METRICS[name].decimals) for name in shown),
-            ]
+        records = [
+            {"Method": names.method(method), "Setting": row.setting or MISSING, **_values(row, shown)}
             for method, row in chosen.items()
         ]
-        columns = [*filters("Method"), *texts("Setting"), *numbers(*(METRICS[name].label for name in shown))]
         values = pd.DataFrame(chosen).T
         sentences = [_fairest(values[name], names) for name in shown if values[name].notna().any()]
-        table = Table(f"Audit of {instance_title(names, dataset, k)}", columns, rows)
+        title = f"Audit of {instance_title(names, dataset, k)}"
+        table = Table(title, records, words=_WORDS, filters=["Method"])
         found.append({"table": table, "sentences": sentences})
     return found
 
@@ -236,30 +264,24 @@ def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
     """Seconds of the fits: by method, and by data set and method."""
     ok = scores[scores.status == "ok"]
 
-    def rows(by: list[str], place: Any) -> list[list[str]]:
+    def records(by: list[str]) -> list[dict[str, str]]:
         return [
-            [
-                *place(*at),
-                f"{len(of):,}",
-                number(of.seconds.median(), 3),
-                number(of.seconds.max(), 3),
-                number(of.seconds.sum(), 1),
-                number(of.cpu_seconds.sum(), 1),
-                number(of.peak_memory_mb.max(), 0),
-            ]
+            {
+                **(_place(names, *at) if len(at) > 1 else {"Method": names.method(*at)}),
+                "Fits": f"{len(of):,}",
+                "Median s": number(of.seconds.median(), 3),
+                "Slowest s": number(of.seconds.max(), 3),
+                "All s": number(of.seconds.sum(), 1),
+                "All CPU s": number(of.cpu_seconds.sum(), 1),
+                "Peak memory MB": number(of.peak_memory_mb.max(), 0),
+            }
             for at, of in ok.groupby(by, sort=False)
         ]
 
-    shown = numbers("Fits", "Median s", "Slowest s", "All s", "All CPU s", "Peak memory MB")
-    by_method = rows(["method"], lambda method: [names.method(method)])
-    both = rows(
-        [*INSTANCE, "method"],
-        lambda dataset, k, method: [names.dataset(dataset), str(k), names.method(method)],
-    )
-    columns = [*filters("Data set"), *numbers("K"), *filters("Method"), *shown]
+    both, filters = records([*INSTANCE, "method"]), ("Data set", "Method")
     return {
-        "methods": Table("Run times by method", [*texts("Method"), *shown], by_method),
-        "all": Table("Run times by data set and method", columns, both),
+        "methods": Table("Run times by method", records(["method"]), words=_WORDS),
+        "all": Table("Run times by data set and method", both, words=_WORDS, filters=filters),
     }
 
 
@@ -269,12 +291,18 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
     if bad.empty:
         return None
     bad = bad.assign(reason=[first_line(reason) for reason in bad.reason])
-    rows = [
-        [status, names.dataset(dataset), list_methods(of.method, names), str(len(of)), reason]
+    records = [
+        {
+            "Status": status,
+            "Data set": names.dataset(dataset),
+            "Methods": list_methods(of.method, names),
+            "Cells": str(len(of)),
+            "Reason": reason,
+        }
         for (status, dataset, reason), of in bad.groupby(["status", "dataset", "reason"], sort=False)
     ]
-    columns = [*filters("Status", "Data set"), *texts("Methods"), *numbers("Cells"), *texts("Reason")]
-    return Table("Cells without a result", columns, rows)
+    words = ("Status", "Data set", "Methods", "Reason")
+    return Table("Cells without a result", records, words=words, filters=words[:2])
 
 
 def missing_lines(scores: pd.DataFrame, names: Names) -> Iterator[str]:
@@ -292,15 +320,16 @@ def list_methods(methods: Iterable[str], names: Names) -> str:
 
 def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
     """The data sets of the run and their sizes."""
-    rows = []
+    records = []
     for dataset, of in scores.groupby("dataset", sort=False):
         first = of.sort_values("n_rows", na_position="last").iloc[0]
-        ks = ", ".join(str(k) for k in sorted(of.n_clusters.unique()))
-        sizes = [
-            MISSING if pd.isna(first[name]) else f"{int(first[name]):,}"
-            for name in ("n_rows", "n_features", "n_groups")
-        ]
-        n_ok = (of.status == "ok").sum()
-        rows.append([names.dataset(str(dataset)), *sizes, ks, f"{n_ok:,} of {len(of):,}"])
-    columns = [*texts("Data set"), *numbers("Rows", "Features", "Groups"), *texts("K", "Cells ok")]
-    return Table("Data sets of the run", columns, rows)
+        sizes = {"Rows": first.n_rows, "Features": first.n_features, "Groups": first.n_groups}
+        records.append(
+            {
+                "Data set": names.dataset(str(dataset)),
+                **{name: MISSING if pd.isna(size) else f"{int(size):,}" for name, size in sizes.items()},
+                "K": ", ".join(str(k) for k in sorted(of.n_clusters.unique())),
+                "Cells ok": f"{(of.status == 'ok').sum():,} of {len(of):,}",
+            }
+        )
+    return Table("Data sets of the run", records, words=("Data set", "K", "Cells ok"))

@@ -14,7 +14,7 @@ from fairclust.pipeline.fingerprint import ClassNotFound, class_parameters
 from fairclust.pipeline.papers import Any_, FigureSpec, PaperSpec, TableSpec
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
 from fairclust.report.checks import validate_claim
-from fairclust.report.figures import NEEDS_X, NEEDS_Y, PLOTS
+from fairclust.report.figures import PLOTS
 from fairclust.report.material import ClaimError
 
 # What the horizontal axis of a figure can show besides metrics.
@@ -93,10 +93,11 @@ def _of_figure(name: str, figure: FigureSpec, spec: PaperSpec) -> Iterator[str]:
     key = f"figures.{name}"
     yield from unknown(f"{key}.plot", [figure.plot], PLOTS)
     yield from unknown(f"{key}.table", filter(None, [figure.table]), _numbers(spec))
-    for axis, plots in (("x", NEEDS_X), ("y", NEEDS_Y)):
-        if figure.plot in plots and not getattr(figure, axis):
+    needs = PLOTS[figure.plot].needs if figure.plot in PLOTS else ()
+    for axis in needs:
+        if not getattr(figure, axis):
             yield f"{key}.{axis}: the plot {figure.plot!r} needs it"
-    if figure.plot in NEEDS_X and figure.x in figure.y:
+    if "x" in needs and figure.x in figure.y:
         yield f"{key}.y: {figure.x!r} is the horizontal axis already"
     if figure.plot not in _OF_STEPS:
         yield from unknown(f"{key}.x", filter(None, [figure.x]), (*COLUMNS, *_AXES))

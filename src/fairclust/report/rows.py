@@ -8,8 +8,9 @@ the setting, so the front of the method is read at the paper's level of fairness
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
+
+import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import ReasonSpec, TableSpec
@@ -128,20 +129,18 @@ class Row:
         """The values that decide about the verdict."""
         return [value for value in self.values if value.agrees]
 
-    @property
-    def reasons(self) -> list[str]:
-        """The reasons of the values without duplicates, each with its evidence."""
-        return reasons_of((value.cause, value.reason, value.evidence) for value in self.values)
+
+def reason_text(cause: str, reason: str, evidence: str) -> str:
+    """The reason of a value, with its evidence; empty without a reason."""
+    lead = "conjecture: " if cause == "conjecture" else ""
+    shown = f" (evidence: {evidence})" if evidence else ""
+    return f"{lead}{reason}{shown}" if reason else ""
 
 
-def reasons_of(values: Iterable[tuple[str, str, str]]) -> list[str]:
-    """The reasons of values without duplicates, from the cause, the reason and the evidence of each."""
-    found = []
-    for cause, reason, evidence in values:
-        lead = "conjecture: " if cause == "conjecture" else ""
-        shown = f" (evidence: {evidence})" if evidence else ""
-        found += [f"{lead}{reason}{shown}"] if reason else []
-    return list(dict.fromkeys(found))
+def reasons_of(lines: pd.DataFrame) -> list[str]:
+    """The reasons in lines of verdicts, without duplicates."""
+    texts = map(reason_text, lines.cause, lines.reason, lines.evidence)
+    return list(dict.fromkeys(filter(None, texts)))
 
 
 def is_cost(value: Value) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from fairclust.report.checks import FAILS, HOLDS, joined
 from fairclust.report.claims import count_claims, load_claims
 from fairclust.report.render import MISSING, lam, metric_label
 from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, reasons_of
-from fairclust.report.table import Table, texts
-from fairclust.report.tables import value_text
+from fairclust.report.table import Table
+from fairclust.report.tables import value_text, verdict_text
 from fairclust.report.verdicts import ROW_KEY, decimals_of, load_verdicts
 
 _OF_PAPER = ("impossible", "unpublished", "not run")
@@ -35,15 +35,12 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
     found = []
     for _, row in board.groupby(ROW_KEY, sort=False, dropna=False):
         causes = [cause for cause in CAUSES if cause in set(row.cause)]
-        found.append(
-            {
-                **{name: row.iloc[0][name] for name in (*ROW_KEY, "kind", "setting", "verdict", "direction")},
-                "seeds": row.seeds.max(),
-                "cause": causes[-1] if causes else "",
-                "reason": "; ".join(reasons_of(zip(row.cause, row.reason, row.evidence, strict=True))),
-                "values": len(row),
-            }
-        )
+        more = {
+            "cause": causes[-1] if causes else "",
+            "reason": "; ".join(reasons_of(row)),
+            "values": len(row),
+        }
+        found.append(row.iloc[0].to_dict() | {"seeds": row.seeds.max(), **more})
     columns = [*ROW_KEY, "kind", "setting", "seeds", "verdict", "direction", "cause", "reason", "values"]
     return pd.DataFrame(found, columns=columns).astype({"n_clusters": "Int64", "seeds": "Int64"})
 
@@ -115,46 +112,41 @@ def table_verdicts(board: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_scoreboard(
-    verdicts: Mapping[str, Sequence[Path]],
-    claims: Mapping[str, Path],
-    titles: Mapping[str, str],
-    names: Names,
-    stem: Path,
+    verdicts: Iterable[Path], claims: Iterable[Path], titles: Mapping[str, str], names: Names, stem: Path
 ) -> None:
     """Write the scoreboard as CSV (a line per reported value), Markdown and LaTeX (a line per row).
 
-    `verdicts` maps papers to the '.verdicts.csv' of their tables, `claims` to their 'claims.csv', and `titles` to
+    `verdicts` are the '.verdicts.csv' of the papers' tables, `claims` their 'claims.csv', and `titles` maps papers to
     their short names.
     """
-    board = load_verdicts(path for paths in verdicts.values() for path in paths)
+    board = load_verdicts(verdicts)
     by_row = board.groupby(ROW_KEY, sort=False, dropna=False)
     rows = row_verdicts(board)
     shown = [
-        [
-            titles.get(row.paper, row.paper),
-            row.table,
-            names.dataset(row.dataset),
-            MISSING if pd.isna(row.n_clusters) else row.n_clusters,
-            names.method(row.method) + ("" if pd.isna(row.lam) else f", λ={lam(row.lam)}"),
-            row.kind or MISSING,
-            row.setting or MISSING,
-            row.seeds or MISSING,
-            "; ".join(map(_value_words, values.itertuples())),
-            row.verdict + (f": {row.direction}" if row.direction else ""),
-            CAUSES.get(row.cause, MISSING),
-            row.reason,
-        ]
+        {
+            "paper": titles[row.paper],
+            "table": row.table,
+            "data set": names.dataset(row.dataset),
+            "K": MISSING if pd.isna(row.n_clusters) else row.n_clusters,
+            "method": names.method(row.method) + ("" if pd.isna(row.lam) else f", λ={lam(row.lam)}"),
+            "comparison": row.kind or MISSING,
+            "setting": row.setting or MISSING,
+            "starts": row.seeds or MISSING,
+            "values: ours (reported)": "; ".join(map(_value_words, values.itertuples())),
+            "verdict": verdict_text(row),
+            "cause": CAUSES.get(row.cause, MISSING),
+            "reason": row.reason,
+        }
         for row, (_, values) in zip(rows.itertuples(), by_row, strict=True)
     ]
     lead = []
     counts = count_verdicts(rows)
-    for paper in verdicts:
-        title = titles.get(paper, paper)
+    counted = {of.paper.iloc[0]: count_claims(of) for of in map(load_claims, claims) if len(of)}
+    for paper, title in titles.items():
         lead += _summary(title, counts[counts.paper == paper])
-        if paper in claims:
-            of_paper = count_claims(load_claims(claims[paper]))
+        if of_paper := counted.get(paper):
             words = ", ".join(f"{count} {verdict}" for verdict, count in of_paper.items())
-            lead += [f"{title}, claims: {sum(of_paper.values())}; {words}."] if of_paper else []
+            lead.append(f"{title}, claims: {sum(of_paper.values())}; {words}.")
     causes = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in count_causes(rows).items())
     if causes:
         lead.append(f"Causes of the rows that differ: {causes}.")
@@ -164,12 +156,8 @@ def make_scoreboard(
         "brackets the reported value and that of the published program or labels, and whether ours agrees.",
         *(f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items()),
     ]
-    columns = texts(
-        *("paper", "table", "data set", "K", "method", "comparison", "setting", "starts"),
-        *("values: ours (reported)", "verdict", "cause", "reason"),
-    )
     title = "Every row of the papers' tables, with the values of this run"
-    Table(title, columns, shown, notes, lead).write(stem, board)
+    Table(title, shown, notes=notes, lead=lead).write(stem, board)
 
 
 def _value_words(value: Any) -> str:

@@ -114,22 +114,16 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
 def settings_table(cells: pd.DataFrame, metrics: Iterable[str], by: Sequence[str] = SETTING) -> pd.DataFrame:
     """The settings of methods: a row for each, in the order of the cells, indexed by the columns of `by`.
 
-    Columns: the means of the metrics over the starts with status 'ok', ``lam``, ``cost`` (the mean objective, or the
-    mean SSE if a start has no objective) and ``starts``.
+    Columns: the means of the metrics over the starts with status 'ok', and as ``X sd`` their standard deviations (NaN
+    for a single start), ``lam``, ``cost`` (the mean objective, or the mean SSE if a start has no objective) and
+    ``starts``.
     """
     shown = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
     ok = cells.loc[cells.status == "ok", [*by, *shown]]
     groups = ok.astype(dict.fromkeys(shown, float)).groupby(list(by), sort=False)
     means, starts = groups[shown].mean(), groups.size()
     cost = means.objective.where(groups.objective.count() == starts, means.sse)
-    return means.assign(cost=cost, starts=starts)
-
-
-def settings_spreads(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """The standard deviations of metrics (NaN for a single start), for every row of the `settings_table`."""
-    shown = list(metrics)
-    ok = cells.loc[cells.status == "ok", [*SETTING, *shown]]
-    return ok.astype(dict.fromkeys(shown, float)).groupby(SETTING, sort=False)[shown].std(ddof=1)
+    return means.assign(cost=cost, starts=starts).join(groups[shown].std(ddof=1).add_suffix(" sd"))
 
 
 def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
@@ -155,18 +149,14 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
     reached, note = True, ""
     if level is None or match is None:
         chosen = _first(means.cost, "lower")
+    elif not (fair := within(means[match.fairness], level, match.fairness)).any():
+        chosen, reached = _first(means[match.fairness], COLUMNS[match.fairness].direction), False
+        note = f"no setting of the grid reaches the level {level:.3g}, so the fairest one is shown"
+    elif match.order == "lam":
+        lams = means.lam[fair]
+        chosen = _first(means.cost[fair][lams.isna().all() | (lams == lams.min())], "lower")
     else:
-        values = means[match.fairness]
-        enough = means[within(values, level, match.fairness)]
-        if len(enough):
-            lowest = enough[enough.lam == enough.lam.min()] if enough.lam.notna().any() else enough
-            if match.order == "lam":
-                chosen = _first(lowest.cost, "lower")
-            else:
-                chosen = _first(enough[match.order], COLUMNS[match.order].direction)
-        else:
-            chosen, reached = _first(values, COLUMNS[match.fairness].direction), False
-            note = f"no setting of the grid reaches the level {level:.3g}, so the fairest one is shown"
+        chosen = _first(means[match.order][fair], COLUMNS[match.order].direction)
     return replace(_setting(cells, chosen, note), reached=reached)
 
 

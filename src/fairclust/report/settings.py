@@ -18,7 +18,7 @@ from fairclust.outputs import atomic_write
 from fairclust.report.leaderboard import COSTS, FAIRNESS
 from fairclust.report.redaction import redact_config
 from fairclust.report.render import plain
-from fairclust.report.selection import SETTING, best_starts, settings_spreads, settings_table, varied_params
+from fairclust.report.selection import SETTING, best_starts, settings_table, varied_params
 
 SHOWN = (*COSTS, *FAIRNESS)
 _CERTIFIED = ("sse", "kmedians_cost")
@@ -34,14 +34,14 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     """
     points = best_starts(scores)
     of = points.set_index(SETTING).index
-    means, spreads = settings_table(scores, SHOWN).reindex(of), settings_spreads(scores, SHOWN).reindex(of)
-    more = {f"{name} mean": means[name].to_numpy(float) for name in SHOWN}
-    more |= {f"{name} sd": spreads[name].to_numpy(float) for name in SHOWN}
+    table = settings_table(scores, SHOWN).reindex(of)
+    more = {f"{name} mean": table[name].to_numpy(float) for name in SHOWN}
+    more |= {f"{name} sd": table[f"{name} sd"].to_numpy(float) for name in SHOWN}
     for cost in _CERTIFIED:
         pairs = zip(points.estimator, points[cost], strict=True)
         more[f"excess_{cost}"] = np.array([_excess(text, value) for text, value in pairs], float)
     seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(of).to_numpy(float)
-    return points.assign(setting=_words(points), starts=means.starts.to_numpy(), all_seconds=seconds, **more)
+    return points.assign(setting=_words(points), starts=table.starts.to_numpy(), all_seconds=seconds, **more)
 
 
 def write_settings(path: Path, settings: pd.DataFrame) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +12,6 @@ import pandas as pd
 
 from fairclust.outputs import atomic_write
 from fairclust.report.render import MISSING, escape_latex, escape_markdown
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its heading, whether it holds numbers, and whether readers of the page can filter by it."""
-
-    title: str
-    is_number: bool = False
-    filters: bool = False
-
-
-def texts(*titles: str) -> list[Column]:
-    """Columns of texts."""
-    return [Column(title) for title in titles]
-
-
-def filters(*titles: str) -> list[Column]:
-    """Columns of texts by which readers of the page can filter."""
-    return [Column(title, filters=True) for title in titles]
-
-
-def numbers(*titles: str) -> list[Column]:
-    """Columns of numbers."""
-    return [Column(title, is_number=True) for title in titles]
 
 
 @dataclass(frozen=True)
@@ -51,28 +28,30 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. `notes` are rules, remarks and reasons below it. `lead` holds sentences that stand above a long one."""
+    """A table from a dictionary for each row. Entries that a row lacks are shown as a dash.
+
+    `notes` are rules, remarks and reasons below it. `lead` holds sentences that stand above a long one.
+    """
 
     title: str
-    columns: list[Column]
-    rows: list[list[Any]]  # texts and numbers; on the page also a `Verdict`
+    records: Sequence[Mapping[str, Any]]  # heading to text or number; on the page also to a `Verdict`
+    words: Collection[str] = ()  # columns of texts; on the page all others are aligned as numbers
+    filters: Collection[str] = ()  # columns by which readers of the page can filter
     notes: Sequence[str] = ()
     lead: Sequence[str] = ()
 
-    @classmethod
-    def of_records(cls, title: str, records: Iterable[Mapping[str, Any]], **more: Any) -> Table:
-        """A table of texts from a dictionary for each row. Entries that a row lacks are shown as a dash."""
-        records = list(records)
-        head = list(dict.fromkeys(name for record in records for name in record))
-        return cls(
-            title, texts(*head), [[record.get(name, MISSING) for name in head] for record in records], **more
-        )
+    @cached_property
+    def head(self) -> list[str]:
+        return list(dict.fromkeys(name for record in self.records for name in record))
+
+    @cached_property
+    def rows(self) -> list[list[Any]]:
+        return [[record.get(name, MISSING) for name in self.head] for record in self.records]
 
     def markdown(self) -> list[str]:
         """The lines of the table itself in Markdown."""
-        head = [column.title for column in self.columns]
-        rows = [[escape_markdown(entry) for entry in row] for row in [head, *self.rows]]
-        rows.insert(1, ["---"] * len(head))
+        rows = [[escape_markdown(entry) for entry in row] for row in [self.head, *self.rows]]
+        rows.insert(1, ["---"] * len(self.head))
         return [f"| {' | '.join(row)} |" for row in rows]
 
     def write(self, stem: Path, data: pd.DataFrame) -> None:
@@ -95,14 +74,13 @@ class Table:
                 file.write(text.encode())
 
     def _latex(self) -> list[str]:
-        lines = [[column.title for column in self.columns], *self.rows]
-        head, *rows = [" & ".join(map(escape_latex, line)) + r" \\" for line in lines]
+        head, *rows = [" & ".join(map(escape_latex, line)) + r" \\" for line in [self.head, *self.rows]]
         return [
             "% needs \\usepackage{booktabs}",
             r"\begin{table}",
             r"\centering\small",
             rf"\caption{{{escape_latex(self.title)}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(self.head) - 1)}}}",
             *(r"\toprule", head, r"\midrule", *rows, r"\bottomrule"),
             r"\end{tabular}",
             *(rf"\par\footnotesize {escape_latex(note)}" for note in self.notes),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +36,22 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     reported, names = material.reported, material.names
     if reported.empty:
         raise ValueError("a table needs reported values; add the key `reported` to the paper's file")
-    judged = table_rows(
-        spec, reported, material.cells, None if material.programs.empty else material.programs
-    )
+    judged = table_rows(spec, reported, material.cells, material.programs)
     verdicts = verdict_frame(material.paper, spec, judged)
     with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
         reported_lines(verdicts).to_csv(file, index=False)
-    rows = [TableRow(of, names) for _, of in verdicts.groupby("row", sort=False)]
-    table = Table.of_records(
-        f"{material.title}, {table_name(spec.number)}: {spec.title}, reported and reproduced",
-        _shown(rows),
-        notes=_notes(rows, spec, reported, names),
-    )
-    table.write(stem, pd.DataFrame([row.numbers() for row in rows]))
+    labels = [metric_label(name) for name in verdicts.metric.unique() if name]
+    shown, data, notes = [], [], [*_HOW_TO_READ, describe(spec.match), *spec.remarks]
+    used = set(verdicts.verdict)
+    notes += [f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items() if verdict in used]
+    for _, lines in verdicts.groupby("row", sort=False):
+        shown.append(_texts(lines, labels, names))
+        data.append(_numbers(lines))
+        notes += _notes(lines, spec, reported, names)
+    if verdicts.n_clusters.nunique(dropna=False) == 1:
+        shown = [{name: text for name, text in row.items() if name != "K"} for row in shown]
+    title = f"{material.title}, {table_name(spec.number)}: {spec.title}, reported and reproduced"
+    Table(title, shown, notes=notes).write(stem, pd.DataFrame(data))
 
 
 def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) -> None:
@@ -72,7 +75,7 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
                 notes.append(f"{names.dataset(str(dataset))}, {_labelled(method, names)}: {choice.note}.")
     frame = pd.DataFrame(data)
     shown = overview_texts(frame, names).to_dict("records")
-    Table.of_records("Every method on every data set", shown, notes=notes).write(stem, frame)
+    Table("Every method on every data set", shown, notes=notes).write(stem, frame)
 
 
 def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
@@ -121,89 +124,58 @@ def value_text(line: Any) -> str:
     return f"{text} ({beside})"
 
 
-class TableRow:
-    """A row of a paper's table, as the lines of verdicts on its values: its texts and its numbers."""
-
-    def __init__(self, lines: pd.DataFrame, names: Names) -> None:
-        self.values = [line for line in lines.itertuples() if line.metric]
-        self.first: Any = next(lines.itertuples())
-        self.names = names
-        self.reasons = reasons_of(zip(lines.cause, lines.reason, lines.evidence, strict=True))
-
-    @property
-    def dataset(self) -> str:
-        """The title of the data set, and that of the one that it stands in for."""
-        title, original = self.names.dataset(self.first.dataset), self.first.original
-        said = not original or self.names.dataset(original) in title
-        return title if said else f"{title} (stands in for {self.names.dataset(original)})"
-
-    @property
-    def method(self) -> str:
-        """The label of the method."""
-        return _labelled(self.first.method, self.names, self.first.role)
-
-    @property
-    def verdict(self) -> str:
-        """The verdict and its direction."""
-        first = self.first
-        return f"{first.verdict}: {first.direction}" if first.direction else first.verdict or MISSING
-
-    def how(self) -> dict[str, object]:
-        """Setting, starts, kind of comparison and verdict."""
-        first = self.first
-        setting, printed = first.setting or MISSING, lam(first.lam)
-        if first.role == "paper" and printed != MISSING and first.starts and first.lam_used != first.lam:
-            setting += f" (printed: lam={printed})"
-        return {
-            "setting": setting,
-            "starts": _starts(first.starts, first.starts_asked),
-            "comparison": first.kind if first.verdict and first.kind else MISSING,
-            "verdict": self.verdict,
-        }
-
-    def texts(self) -> dict[str, object]:
-        """The values for readers."""
-        return {metric_label(value.metric): value_text(value) for value in self.values}
-
-    def numbers(self) -> dict[str, object]:
-        """The columns of the CSV."""
-        first = self.first
-        found: dict[str, object] = {
-            "dataset": first.dataset,
-            "n_clusters": None if pd.isna(first.n_clusters) else first.n_clusters,
-            "method": first.method,
-            "role": first.role,
-            "stands in for": first.original,
-            "lam reported": first.lam,
-            "kind": first.kind if first.role == "paper" else "",
-            "setting": first.setting,
-            "lam": first.lam_used,
-            "starts": first.starts,
-            "starts asked": first.starts_asked,
-        }
-        for value in self.values:
-            name, best = value.metric, Spread(low=value.low, high=value.high).best(value.metric)
-            found |= {f"{name} reported": value.reported, f"{name} mean": value.mean, f"{name} sd": value.sd}
-            found |= {f"{name} best": best, f"{name} program": value.program_mean}
-        found |= {"verdict": first.verdict, "direction": first.direction, "program": first.program_words}
-        return found | {"reason": "; ".join(self.reasons), "note": first.row_note}
+def _texts(lines: pd.DataFrame, labels: Iterable[str], names: Names) -> dict[str, object]:
+    """A row of a paper's table for readers; `labels` are those of all metrics of the table."""
+    first: Any = next(lines.itertuples())
+    setting, printed = first.setting or MISSING, lam(first.lam)
+    if first.role == "paper" and printed != MISSING and first.starts and first.lam_used != first.lam:
+        setting += f" (printed: lam={printed})"
+    return {
+        "data set": _dataset(first, names),
+        "K": MISSING if pd.isna(first.n_clusters) else first.n_clusters,
+        "method": _labelled(first.method, names, first.role),
+        **dict.fromkeys(labels, MISSING),
+        **{metric_label(value.metric): value_text(value) for value in lines.itertuples() if value.metric},
+        "setting": setting,
+        "starts": _starts(first.starts, first.starts_asked),
+        "comparison": first.kind if first.verdict and first.kind else MISSING,
+        "verdict": verdict_text(first) or MISSING,
+    }
 
 
-def _shown(rows: Sequence[TableRow]) -> list[dict[str, object]]:
-    """The rows as texts by column."""
-    several = len({row.first.n_clusters for row in rows}) > 1
-    shown, head = [], {"data set": None} | ({"K": None} if several else {}) | {"method": None}
-    head |= {name: None for row in rows for name in row.texts()}
-    for row in rows:
-        text: dict[str, object] = {
-            **dict.fromkeys(head, MISSING),
-            "data set": row.dataset,
-            "method": row.method,
-        }
-        if several and not pd.isna(row.first.n_clusters):
-            text["K"] = row.first.n_clusters
-        shown.append(text | row.texts() | row.how())
-    return shown
+def _numbers(lines: pd.DataFrame) -> dict[str, object]:
+    """A row of a paper's table for the CSV."""
+    first: Any = next(lines.itertuples())
+    found: dict[str, object] = {
+        "dataset": first.dataset,
+        "n_clusters": None if pd.isna(first.n_clusters) else first.n_clusters,
+        "method": first.method,
+        "role": first.role,
+        "stands in for": first.original,
+        "lam reported": first.lam,
+        "kind": first.kind if first.role == "paper" else "",
+        "setting": first.setting,
+        "lam": first.lam_used,
+        "starts": first.starts,
+        "starts asked": first.starts_asked,
+    }
+    for value in lines[lines.metric != ""].itertuples():
+        name, best = value.metric, Spread(low=value.low, high=value.high).best(value.metric)
+        found |= {f"{name} reported": value.reported, f"{name} mean": value.mean, f"{name} sd": value.sd}
+        found |= {f"{name} best": best, f"{name} program": value.program_mean}
+    found |= {"verdict": first.verdict, "direction": first.direction, "program": first.program_words}
+    return found | {"reason": "; ".join(reasons_of(lines)), "note": first.row_note}
+
+
+def verdict_text(row: Any) -> str:
+    """The verdict of a row, and its direction."""
+    return f"{row.verdict}: {row.direction}" if row.direction else row.verdict
+
+
+def _dataset(first: Any, names: Names) -> str:
+    """The title of a row's data set, and that of the one that it stands in for."""
+    title, original = names.dataset(first.dataset), names.dataset(first.original)
+    return title if original in title else f"{title} (stands in for {original})"
 
 
 def _starts(n_ok: int, n_all: int) -> str:
@@ -218,24 +190,17 @@ def _labelled(method: str, names: Names, role: str = "") -> str:
     )
 
 
-def _notes(rows: Sequence[TableRow], spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
-    """The notes below a table: how to read it, the paper's remarks, the meaning of the verdicts, and the reasons."""
-    notes = [*_HOW_TO_READ, describe(spec.match), *spec.remarks]
-    used = {row.first.verdict for row in rows}
-    notes += [f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items() if verdict in used]
-    for row in rows:
-        first = row.first
-        where = f"{row.dataset}, {row.method}" + (
-            "" if math.isnan(first.lam) else f", lambda {lam(first.lam)}"
-        )
-        words = [text.rstrip(".") for text in dict.fromkeys([*row.reasons, first.row_note]) if text]
-        words += [f"Program: {first.program_words}"] if first.program_words else []
-        if first.role == "stand-in":
-            words += _of_the_original(first, spec, reported, names)
-        if words:
-            verdict = f"{row.verdict}: " if first.verdict else ""
-            notes.append(f"{where}: {verdict}{'. '.join(words)}.")
-    return notes
+def _notes(lines: pd.DataFrame, spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
+    """The note on a row below its table, with the reasons, if it has one."""
+    first: Any = next(lines.itertuples())
+    words = [text.rstrip(".") for text in dict.fromkeys([*reasons_of(lines), first.row_note]) if text]
+    words += [f"Program: {first.program_words}"] if first.program_words else []
+    if first.role == "stand-in":
+        words += _of_the_original(first, spec, reported, names)
+    printed = "" if math.isnan(first.lam) else f", lambda {lam(first.lam)}"
+    where = f"{_dataset(first, names)}, {_labelled(first.method, names, first.role)}{printed}"
+    verdict = f"{verdict_text(first)}: " if first.verdict else ""
+    return [f"{where}: {verdict}{'. '.join(words)}."] if words else []
 
 
 def _of_the_original(first: Any, spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:

@@ -18,8 +18,7 @@ from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.agreement import compare_cost, compare_value, is_fairness, is_near
-from fairclust.report.causes import explain
-from fairclust.report.program_runs import runs_beside, stand_beside_program
+from fairclust.report.causes import explain, runs_beside, stand_beside_program
 from fairclust.report.render import joined, metric_label
 from fairclust.report.rows import (
     AS_PRINTED,
@@ -76,31 +75,26 @@ def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFr
     """
     lines = []
     for number, row in enumerate(rows):
+        program, choice = row.program, row.choice
         for value in row.values or [Value("")]:
             lacks = math.isnan(value.reported)
+            further = lacks and value.metric in spec.beside and not value.note
             lines.append(
                 {
-                    **{"row": number, "role": row.role, "original": row.original, "row_note": row.note},
-                    **{"paper": paper, "table": spec.number, "dataset": row.dataset, "method": row.method},
-                    **{"n_clusters": row.n_clusters, "lam": row.lam, "kind": row.kind},
-                    **{"setting": row.choice.setting, "lam_used": row.choice.lam},
-                    **{"starts": row.choice.n_ok, "starts_asked": row.choice.n_all},
-                    **{"verdict": row.verdict, "direction": row.direction},
-                    **{"metric": value.metric, "reported": value.reported},
+                    **{**vars(row), **vars(value), **vars(value.ours)},
+                    **{f"program_{name}": of for name, of in vars(value.program).items()},
+                    **{"row": number, "paper": paper, "table": spec.number},
+                    **{"setting": choice.setting, "lam_used": choice.lam},
+                    **{"starts": choice.n_ok, "starts_asked": choice.n_all, "seeds": value.ours.n},
                     "decimals": None if lacks else value.decimals,
-                    **{"mean": value.ours.mean, "sd": value.ours.sd, "seeds": value.ours.n},
-                    **{"low": value.ours.low, "high": value.ours.high, "agrees": value.agrees},
-                    "program": row.program.program if row.program and value.program_kind else "",
-                    "program_words": f"{row.program.program}: {row.program.words}" if row.program else "",
-                    **{"program_kind": value.program_kind, "program_runs": value.program.n},
-                    **{"program_mean": value.program.mean, "program_sd": value.program.sd},
-                    **{"program_low": value.program.low, "program_high": value.program.high},
-                    **{"cause": value.cause, "reason": value.reason, "evidence": value.evidence},
-                    "note": joined(*dict.fromkeys([value.note, row.note])),
-                    "counts": row.role == "paper"
-                    and not (lacks and value.metric in spec.beside and not value.note),
+                    "program": program.program if program and value.program_kind else "",
+                    "program_words": f"{program.program}: {program.words}" if program else "",
+                    "program_runs": value.program.n,
+                    **{"row_note": row.note, "note": joined(*dict.fromkeys([value.note, row.note]))},
+                    "counts": row.role == "paper" and not further,
                 }
             )
+    # The further attributes of the rows and values are no columns.
     frame = pd.DataFrame(lines, columns=[*VERDICT_COLUMNS, *_OF_ROWS])
     return frame.astype(dict.fromkeys(_COUNTS, "Int64") | {"counts": bool})
 
@@ -137,10 +131,11 @@ def table_rows(
     for (dataset, n_clusters), group in of_table.groupby(["dataset", "n_clusters"], sort=False, dropna=False):
         k = None if pd.isna(n_clusters) else int(n_clusters)
         part = _Part(spec, reported, cells[cells.dataset == dataset], programs, str(dataset), k)
-        rows += part.rows(group)
-        for stand_in in spec.stand_ins.get(str(dataset), []):
-            there = cells[cells.dataset == stand_in]
-            rows += replace(part, cells=there, dataset=stand_in, original=part).rows_of_stand_in(group)
+        stand_ins = [
+            replace(part, cells=cells[cells.dataset == name], dataset=name, original=part)
+            for name in spec.stand_ins.get(str(dataset), [])
+        ]
+        rows += [row for one in (part, *stand_ins) for row in one.rows(group)]
     return rows
 
 
@@ -157,33 +152,19 @@ class _Part:
     original: _Part | None = None  # the part of the paper that this one stands in for
 
     def rows(self, group: pd.DataFrame) -> list[Row]:
-        """The rows of the paper, with verdicts, and those of our methods."""
-        rows = []
-        for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
-            if method == _OF_DATA_ITSELF:
-                rows.append(self._data_row(values))
-            else:
+        """The rows of the paper, with verdicts, and those of our methods; of a stand-in, rows without verdicts."""
+        rows: list[Row] = []
+        if not self.original:
+            for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
                 rows += self._paper_rows(str(method), float(lam), values)
-        rows += self._extra_rows(group, [(method, math.nan) for method in self._further_methods(group)])
+        rows += self._extra_rows(group)
         self._measure(rows)
         for row in rows:
-            if row.role in ("paper", "variant") and row.method != _OF_DATA_ITSELF:
+            if row.role in ("paper", "variant"):
                 self._judge(row)
                 self._control(row)
         explain(rows, self.spec)
         return rows
-
-    def rows_of_stand_in(self, group: pd.DataFrame) -> list[Row]:
-        """Rows without verdicts for the methods of the paper and for ours, on a data set that stands in."""
-        pairs = group[["method", "lam"]].drop_duplicates().itertuples(index=False)
-        asked = [(str(method), float(lam)) for method, lam in pairs if method != _OF_DATA_ITSELF]
-        asked += [(method, math.nan) for method in self._further_methods(group)]
-        rows = list(self._extra_rows(group, asked))
-        self._measure(rows)
-        return rows
-
-    def _further_methods(self, group: pd.DataFrame) -> list[str]:
-        return [method for method in self.spec.ours if method not in set(group.method)]
 
     def _paper_rows(self, method: str, lam: float, values: pd.DataFrame) -> Iterator[Row]:
         """The row of a method of the paper, and those of its variants that were run."""
@@ -200,23 +181,18 @@ class _Part:
                     for v in values.itertuples()
                 ]
                 role, every = "paper" if name == method else "variant", tuple(chain(*runs))
-                yield Row(
-                    self.dataset,
-                    name,
-                    self.n_clusters,
-                    lam,
-                    role,
-                    kind,
-                    choice,
-                    found,
-                    runs=own,
-                    all_runs=every,
-                )
+                at = (self.dataset, name, self.n_clusters, lam)
+                yield Row(*at, role, kind, choice, found, runs=own, all_runs=every)
 
-    def _extra_rows(self, group: pd.DataFrame, asked: Iterable[tuple[str, float]]) -> Iterator[Row]:
+    def _extra_rows(self, group: pd.DataFrame) -> Iterator[Row]:
         """Rows that are not the paper's: our methods and stand-ins. A row without cells would be empty."""
-        metrics = list(dict.fromkeys(group.metric[group.method != _OF_DATA_ITSELF]))
+        of_methods = group[group.method != _OF_DATA_ITSELF]
+        metrics = list(dict.fromkeys(of_methods.metric))
         role = "stand-in" if self.original else "ours"
+        asked = [(method, math.nan) for method in self.spec.ours if method not in set(group.method)]
+        if self.original:
+            pairs = of_methods[["method", "lam"]].drop_duplicates().itertuples(index=False)
+            asked = [*((str(method), float(lam)) for method, lam in pairs), *asked]
         for method, lam in asked:
             part = self
             if self.original:
@@ -230,38 +206,6 @@ class _Part:
                 original = self.original.dataset if self.original else ""
                 yield Row(self.dataset, method, part.n_clusters, lam, role, kind, choice, values, original)
 
-    def _data_row(self, values: pd.DataFrame) -> Row:
-        """The row with the properties of a data set that the paper reports. A count agrees only if it is equal."""
-        found, verdicts = [], set()
-        for line in values.itertuples():
-            value = Value(str(line.metric), note=str(line.note))
-            found.append(value)
-            if pd.isna(line.value):
-                continue
-            value.reported, value.decimals = float(line.value), decimals_of(line.decimals)
-            column = OF_DATA.get(value.metric, value.metric)
-            counts = self.cells[column].dropna() if column in self.cells else pd.Series(dtype=float)
-            if counts.empty:
-                verdicts.add("not run")
-                continue
-            count = float(counts.iloc[0])
-            value.ours = Spread(count, math.nan, count, count, 1)
-            value.agrees = compare_value(value.metric, value.reported, 0, value.ours)
-            verdicts.add("reproduced" if value.agrees == "yes" else "not reproduced")
-        runs = runs_beside(
-            self.programs, self.spec.number, self.dataset, _OF_DATA_ITSELF, self.n_clusters, math.nan
-        )
-        row = Row(
-            self.dataset, _OF_DATA_ITSELF, self.n_clusters, math.nan, "paper", AS_PRINTED, Choice(self.cells[:0]),
-            found, runs=runs, all_runs=runs,
-        )  # fmt: skip
-        order = ("not reproduced", "not run", "reproduced")
-        row.verdict = next((name for name in order if name in verdicts), "unpublished")
-        if row.verdict == "not run":
-            row.say(f"the data set is {NOT_RUN}" if self.cells.empty else "no fit ended well")
-        stand_beside_program(row, self.spec, self.cells)
-        return row
-
     def _chosen(self, method: str, lam: float, of: str = "") -> tuple[str, Choice]:
         """Kind of comparison and setting of a row.
 
@@ -271,6 +215,10 @@ class _Part:
         spec, named = self.spec, of or method
         printed = named in spec.settings or not math.isnan(lam)
         kind = AS_PRINTED if printed or spec.match is None else MATCHED
+        if method == _OF_DATA_ITSELF:
+            ok = self.cells.n_rows.notna().any()
+            why_not = f"the data set is {NOT_RUN}" if self.cells.empty else "no fit ended well"
+            return AS_PRINTED, Choice(self.cells[:0], "" if ok else why_not)
         at = cells_of(self.cells, self.dataset, method, self.n_clusters)
         if at.empty:
             return kind, Choice(at, self._why_not(method))
@@ -326,13 +274,18 @@ class _Part:
 
     def _measure(self, rows: Iterable[Row]) -> None:
         """Give our values to the rows, also those of the further metrics that the table shows (`spec.beside`)."""
-        rows = [row for row in rows if row.method != _OF_DATA_ITSELF]
+        rows = list(rows)
         own = next((row for row in rows if row.method == self.spec.own), None)
         unit = own.choice.spread("seconds").mean if own else math.nan
         for row in rows:
             shown = {value.metric for value in row.values}
-            row.values += [Value(metric) for metric in self.spec.beside if metric not in shown]
             row.say(row.choice.note)
+            if row.method == _OF_DATA_ITSELF:
+                for value in row.values:
+                    column = OF_DATA.get(value.metric, value.metric)
+                    value.ours = spread(self.cells.get(column, pd.Series(dtype=float)).dropna()[:1])
+                continue
+            row.values += [Value(metric) for metric in self.spec.beside if metric not in shown]
             for value in row.values:
                 value.ours = _measured(row.choice, value.metric, unit)
 
@@ -367,7 +320,7 @@ class _Part:
     def _control(self, row: Row) -> None:
         """Take the verdict away if plain clustering, which knows nothing of groups, passes the row as well."""
         control = self.spec.control
-        if not control or row.method == control or row.verdict not in _PASSES:
+        if not control or row.method in (control, _OF_DATA_ITSELF) or row.verdict not in _PASSES:
             return
         if row.kind == MATCHED:
             _, choice = self._chosen(control, row.lam, of=row.method)
@@ -430,7 +383,7 @@ def _printed_verdict(row: Row, lacking: bool) -> str:
         return "reached by a start"
     near = all(
         value.agrees in ("yes", "start")
-        or is_near(value.metric, value.reported, value.decimals, value.ours.mean)
+        or (value.agrees != "no" and is_near(value.metric, value.reported, value.decimals, value.ours.mean))
         for value in judged
     )
     return "another optimum" if near else "not reproduced"
@@ -472,19 +425,14 @@ def _collapse(row: Row) -> str:
     cells, found = row.choice.cells, []
     if cells.empty:
         return ""
-    if "n_nonempty" in cells:
-        used = cells.n_nonempty.dropna()
-        fewer = used[used < cells.n_clusters[used.index]]
-        if len(fewer):
-            low, high = int(fewer.min()), int(fewer.max())
-            some = f"{low}" if low == high else f"{low} to {high}"
-            found.append(
-                f"{some} of {int(cells.n_clusters.iloc[0])} clusters are in use in {len(fewer)} of "
-                f"{len(used)} starts"
-            )
-    reported = next((value for value in row.values if value.metric == "balance"), None)
-    if reported is not None and reported.reported > 0 and "balance" in cells:
-        empty = int((cells.balance == 0).sum())
-        if empty:
-            found.append(f"the balance is 0 in {empty} of {len(cells)} starts")
+    used = cells.n_nonempty.dropna()
+    fewer = used[used < cells.n_clusters[used.index]]
+    if len(fewer):
+        low, high = int(fewer.min()), int(fewer.max())
+        some = f"{low}" if low == high else f"{low} to {high}"
+        k = int(cells.n_clusters.iloc[0])
+        found.append(f"{some} of {k} clusters are in use in {len(fewer)} of {len(used)} starts")
+    empty = int((cells.balance == 0).sum())
+    if empty and any(value.metric == "balance" and value.reported > 0 for value in row.values):
+        found.append(f"the balance is 0 in {empty} of {len(cells)} starts")
     return "; ".join(found)

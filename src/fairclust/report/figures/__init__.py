@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
-from fairclust.report.figures.clusters import plot_clusters, plot_group_shares
-from fairclust.report.figures.drawing import FigureData, Sheet
-from fairclust.report.figures.fronts import plot_bands, plot_front
-from fairclust.report.figures.lines import plot_by_size, plot_cost_by_k, plot_lam_tradeoff, plot_metric_by_k
-from fairclust.report.figures.steps import plot_convergence, plot_terms
+from fairclust.report.figures.clusters import draw_clusters, draw_group_shares
+from fairclust.report.figures.drawing import FigureData, Plot
+from fairclust.report.figures.fronts import draw_bands, draw_front
+from fairclust.report.figures.lines import (
+    draw_cost_by_k,
+    draw_lam_tradeoff,
+    draw_metric_by_k,
+    draw_metric_by_size,
+    draw_steps,
+)
 from fairclust.report.material import Material
 
-PLOTS: dict[str, Callable[[FigureData], Sheet]] = {
-    "front": plot_front,
-    "bands": plot_bands,
-    "lam_tradeoff": plot_lam_tradeoff,
-    "cost_by_k": plot_cost_by_k,
-    "metric_by_k": plot_metric_by_k,
-    "by_size": plot_by_size,
-    "convergence": plot_convergence,
-    "terms": plot_terms,
-    "clusters": plot_clusters,
-    "group_shares": plot_group_shares,
+PLOTS = {
+    # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
+    "front": Plot(draw_front, (3.7, 2.9), ("x", "y"), metrics=(), least_methods=3),
+    "bands": Plot(
+        draw_bands, (3.0, 2.5), ("x", "y"), ks="first", methods=True, metrics=(), row_per_dataset=True
+    ),
+    "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True, wide=True),
+    "cost_by_k": Plot(draw_cost_by_k, (3.5, 2.7), ("y",), ks="joined", methods=True, metrics=()),
+    "metric_by_k": Plot(draw_metric_by_k, (3.5, 2.7), ("y",), ks="joined", metrics=()),
+    "by_size": Plot(draw_metric_by_size, (3.5, 2.7), ("y",), metrics=(), joined=True),
+    "convergence": Plot(draw_steps, (3.0, 2.4), methods=True, metrics=("objective",)),
+    "terms": Plot(
+        draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("clustering", "fairness"), per_row=4
+    ),
+    "clusters": Plot(draw_clusters, (2.6, 2.4), ks="first", methods=True, row_per_dataset=True),
+    "group_shares": Plot(draw_group_shares, (3.0, 2.4), ks="first", methods=True, per_row=4),
 }
 """The plots that a figure of a paper can name."""
-
-NEEDS_Y = ("front", "bands", "lam_tradeoff", "cost_by_k", "metric_by_k", "by_size")
-NEEDS_X = ("front", "bands")
 
 
 def make_figure(
@@ -46,4 +53,4 @@ def make_figure(
     if spec.n_clusters:
         mine &= cells.n_clusters.isin(spec.n_clusters)
     figure = FigureData(**{**vars(material), "cells": cells[mine]}, spec=spec, match=match)
-    PLOTS[spec.plot](figure).save(stem, formats)
+    figure.draw(PLOTS[spec.plot]).save(stem, formats)

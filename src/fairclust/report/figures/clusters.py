@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import wrap
 
@@ -26,71 +25,51 @@ from fairclust.report.selection import Choice, choose, reported_level
 _MAX_SHAPES = 5_000
 
 
-def _choices(material: FigureData) -> Iterator[tuple[Panel, Choice]]:
-    """The setting of every method on every data set.
+def _choice(material: FigureData, panel: Panel) -> Choice:
+    """The setting of a method on a data set.
 
     If the figure names a table, settings are chosen as in this table. Otherwise, the setting has the lambda that the
     figure names, or else the largest lambda.
     """
-    spec = material.spec
-    for panel in material.panels(first_k=True, methods=True):
-        of, allowed = panel.cells, None
-        if not panel.method:
-            yield panel, Choice(of, "no cell was run")
-            continue
-        if not spec.table or spec.lam is not None:
-            of = at_lam(of, spec.lam)
-        if material.match is not None and len(material.reported) and spec.table:
-            level = reported_level(
-                material.match,
-                spec.table,
-                material.reported,
-                panel.dataset,
-                panel.method,
-                n_clusters=panel.k,
-            )
-            allowed = level.allowed if level else None
-        yield panel, choose(of, allowed, material.match)
+    spec, of, level = material.spec, panel.cells, None
+    if not panel.method:
+        return Choice(of, "no cell was run")
+    if not spec.table or spec.lam is not None:
+        of = at_lam(of, spec.lam)
+    if material.match is not None and len(material.reported) and spec.table:
+        reported, at = material.reported, (panel.dataset, panel.method)
+        level = reported_level(material.match, spec.table, reported, *at, n_clusters=panel.k)
+    return choose(of, level.allowed if level else None, material.match)
 
 
-def plot_clusters(material: FigureData) -> Sheet:
+def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """The points of data sets with two features: the colour is the cluster and the shape is the group.
 
     There is a panel for each data set and method, with the best start of the setting. The points are drawn unscaled,
     although the methods see them scaled. `y` names the metrics that are printed below each panel.
     """
-    choices = list(_choices(material))
-    per_dataset = max(
-        (sum(panel.dataset == name for panel, _ in choices) for name in material.spec.datasets), default=1
-    )
-    sheet = Sheet(material.spec.title, min(4, max(1, per_dataset)), (2.6, 2.4))
-    planes = {dataset: _load_plane(material.planes.get(dataset)) for dataset in material.spec.datasets}
-    for panel, choice in choices:
-        axes = sheet.add(panel.title)
-        data, reason = planes[panel.dataset]
-        if data is None or choice.cell is None:
-            sheet.say(axes, reason or choice.note)
-            continue
-        labels = labels_of(Path(choice.cell.pack), str(choice.cell.key))
-        if labels is None or len(labels) != len(data.X):
-            sheet.say(axes, "the cell has no labels")
-            continue
-        _draw_points(axes, data, labels)
-        values = [
-            f"{column_label(name)} {choice.cell[name]:,.{COLUMNS[name].decimals}f}"
-            for name in material.spec.y or ("fairness_ratio", "sse")
-            if name in choice.cell and pd.notna(choice.cell[name])
-        ]
-        below = "\n".join([", ".join(values), *wrap(choice.setting, 44)[:2]])
-        axes.set_xlabel(in_figure(below), fontsize=8)
-        for number, group in enumerate(data.group_names):
-            mark = MARKS[number % len(MARKS)]
-            handle = Line2D([], [], color=SOFT, linestyle="", marker=mark)
-            sheet.legend.setdefault(group, handle)
     sheet.note(
         "colour is the cluster, shape is the group; each panel shows the start with the lowest objective"
     )
-    return sheet
+    choice, (data, reason) = _choice(material, panel), _load_plane(material.planes.get(panel.dataset))
+    if data is None or choice.cell is None:
+        sheet.say(axes, reason or choice.note)
+        return
+    labels = labels_of(Path(choice.cell.pack), str(choice.cell.key))
+    if labels is None or len(labels) != len(data.X):
+        sheet.say(axes, "the cell has no labels")
+        return
+    _draw_points(axes, data, labels)
+    values = [
+        f"{column_label(name)} {choice.cell[name]:,.{COLUMNS[name].decimals}f}"
+        for name in material.spec.y or ("fairness_ratio", "sse")
+        if name in choice.cell and pd.notna(choice.cell[name])
+    ]
+    below = "\n".join([", ".join(values), *wrap(choice.setting, 44)[:2]])
+    axes.set_xlabel(in_figure(below), fontsize=8)
+    for number, group in enumerate(data.group_names):
+        handle = Line2D([], [], color=SOFT, linestyle="", marker=MARKS[number % len(MARKS)])
+        sheet.legend.setdefault(group, handle)
 
 
 def _draw_points(axes: Axes, data: PreparedDataset, labels: np.ndarray) -> None:
@@ -124,23 +103,17 @@ def _load_plane(folder: Path | None) -> tuple[PreparedDataset | None, str]:
     return data, ""
 
 
-def plot_group_shares(material: FigureData) -> Sheet:
+def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """The groups' shares in every cluster and in the data, with a panel for each data set, K and method."""
-    choices = list(_choices(material))
-    sheet = Sheet(material.spec.title, min(4, max(1, len(choices))), (3.0, 2.4))
-    for panel, choice in choices:
-        cell = choice.cell
-        if cell is None or not isinstance(cell.counts, str):
-            sheet.say(sheet.add(panel.title), choice.note or "the cell has no counts")
-            continue
-        lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
-        axes = sheet.add(panel.title + lam)
-        _draw_shares(sheet, axes, json.loads(cell.counts))
     sheet.note("below the bars: rows of the cluster; each panel shows the start with the lowest objective")
-    return sheet
-
-
-def _draw_shares(sheet: Sheet, axes: Axes, table: dict[str, list[int]]) -> None:
+    choice = _choice(material, panel)
+    cell = choice.cell
+    if cell is None or not isinstance(cell.counts, str):
+        sheet.say(axes, choice.note or "the cell has no counts")
+        return
+    lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
+    sheet.set_title(axes, panel.title + lam)
+    table = json.loads(cell.counts)
     counts = np.array(list(table.values()), dtype=float)
     counts = counts[:, counts.sum(axis=0) > 0]
     columns = np.column_stack([counts.sum(axis=1), counts])

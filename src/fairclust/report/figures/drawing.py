@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -42,6 +44,7 @@ matplotlib.rcParams.update(
 # Inches around the axes of one panel, and widths of letters at the legend's and the notes' font sizes.
 _LEFT, _RIGHT, _TOP, _BOTTOM, _TITLE = 0.78, 0.22, 0.36, 0.58, 0.42
 _LETTER, _LINE = 0.068, 0.17
+_MOST_IN_ROW = 4
 
 
 def column_label(name: str) -> str:
@@ -75,16 +78,22 @@ class Sheet:
     size: tuple[float, float] = (3.5, 2.6)
     wide: bool = False
     figure: Figure = field(default_factory=Figure)
+    # The first panel of each group of panels that share their axes. Their limit is set after the last has its points.
+    shared: dict[Any, Axes] = field(default_factory=dict)
     panels: list[Axes] = field(default_factory=list)
     legend: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def add(self, title: str, share: Axes | None = None) -> Axes:
-        """Add the next panel, row by row. The axes are shared with those of the panel `share`."""
-        axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.panels)), sharex=share, sharey=share)
-        axes.set_title(in_figure("\n".join(wrap(title, int(self.size[0] / 0.085)))))
+    def add(self, title: str) -> Axes:
+        """Add the next panel, row by row."""
+        axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.panels)))
+        self.set_title(axes, title)
         self.panels.append(axes)
         return axes
+
+    def set_title(self, axes: Axes, title: str) -> None:
+        """Write a panel's title, on several lines if it is long."""
+        axes.set_title(in_figure("\n".join(wrap(title, int(self.size[0] / 0.085)))))
 
     def note(self, text: str) -> None:
         """Add a note below the panels, unless it is already there."""
@@ -121,6 +130,8 @@ class Sheet:
             y = height - above - (row + 1) * cell[1] + _BOTTOM
             place = (x / width, y / height, self.size[0] / width, self.size[1] / height)
             axes.set_position(place)
+        for axes in self.shared.values():
+            axes.set_ylim(bottom=0)
         self.figure.suptitle(in_figure("\n".join(title)), y=1 - 0.1 / height, va="top", fontsize=11)
         if self.legend:
             self.figure.legend(
@@ -163,6 +174,26 @@ class Panel:
     title: str
 
 
+@dataclass(frozen=True)
+class Plot:
+    """A kind of figure: its panels, and the function that draws one of them."""
+
+    draw: Callable[[FigureData, Sheet, Axes, Panel], None]
+    size: tuple[float, float]  # of the axes of a panel, in inches
+    needs: tuple[str, ...] = ()  # which of the axes 'x' and 'y' a figure must name
+    # Each data set has a panel. Each K has one of its own ('each'), or only the smallest K is drawn unless the figure
+    # names some ('first'), or all are in one panel ('joined').
+    ks: str = "each"
+    methods: bool = False  # whether each method has a panel of its own
+    # Whether each metric of `y` has one, and the metrics of a figure that names none; None if a panel shows them all.
+    metrics: tuple[str, ...] | None = None
+    joined: bool = False  # whether all data sets are in one panel
+    least_methods: int = 0  # panels with fewer methods are drawn only if all are like this
+    per_row: int = 3  # panels in a row; with several metrics, a row has all of them
+    row_per_dataset: bool = False
+    wide: bool = False  # whether panels have a second vertical axis on their right
+
+
 @dataclass(frozen=True, kw_only=True)
 class FigureData(Material):
     """The specification of a figure, with the material from which it is drawn."""
@@ -174,30 +205,40 @@ class FigureData(Material):
         """Colour and mark of a method."""
         return in_matplotlib(self.names.look(method))
 
-    def panels(
-        self, *, ks: bool = True, first_k: bool = False, methods: bool = False, ys: Sequence[str] = ("",)
-    ) -> list[Panel]:
-        """A panel for each data set, with `ks` each K, with `methods` each method, and each of `ys`.
+    def draw(self, plot: Plot) -> Sheet:
+        """Draw all panels. A data set without cells has a panel, too, which says so."""
+        ys = ("",) if plot.metrics is None else self.spec.y or plot.metrics
+        panels = list(self._panels(plot, ys))
+        panels = [panel for panel in panels if panel.cells.method.nunique() >= plot.least_methods] or panels
+        n_columns = min(_MOST_IN_ROW, len(ys)) if len(ys) > 1 else plot.per_row
+        if plot.row_per_dataset and len(ys) == 1:
+            most = max(Counter(panel.dataset for panel in panels).values())
+            n_columns = min(_MOST_IN_ROW, most)
+        sheet = Sheet(self.spec.title, n_columns, plot.size, plot.wide)
+        for panel in panels:
+            plot.draw(self, sheet, sheet.add(panel.title), panel)
+        return sheet
 
-        With `first_k` only the smallest K of a data set, unless the figure names values of K. A data set without cells
-        has a panel without K.
-        """
-        found = []
+    def _panels(self, plot: Plot, ys: Sequence[str]) -> Iterator[Panel]:
+        if plot.joined:
+            ks = self.cells.n_clusters.unique()
+            title = f"{self.cells.dataset.nunique()} data sets" + (f", K = {ks[0]}" if len(ks) == 1 else "")
+            yield from (Panel("", None, "", y, self.cells, title) for y in ys)
+            return
         for dataset in self.spec.datasets:
             of_dataset = self.cells[self.cells.dataset == dataset]
-            every: list[int | None] = [int(k) for k in sorted(of_dataset.n_clusters.unique())] if ks else []
-            for k in (every[:1] if first_k and not self.spec.n_clusters else every) or [None]:
+            every: list[int | None]
+            every = [int(k) for k in sorted(of_dataset.n_clusters.unique())] if plot.ks != "joined" else []
+            if plot.ks == "first" and not self.spec.n_clusters:
+                every = every[:1]
+            for k in every or [None]:
                 of_k = of_dataset if k is None else of_dataset[of_dataset.n_clusters == k]
-                for method in (self.spec.methods or self.methods(of_k) or [""]) if methods else [""]:
-                    cells = of_k[of_k.method == method] if methods else of_k
-                    title = self.panel_title(dataset, k, method)
-                    found += [Panel(dataset, k, method, y, cells, title) for y in ys]
-        return found
-
-    def panel_title(self, dataset: str, k: int | None = None, method: str = "") -> str:
-        """A panel's title."""
-        parts = [self.names.dataset(dataset), self.names.method(method) if method else ""]
-        return ", ".join(filter(None, [*parts, f"K = {k}" if k is not None else ""]))
+                for method in (self.spec.methods or self.methods(of_k) or [""]) if plot.methods else [""]:
+                    cells = of_k[of_k.method == method] if plot.methods else of_k
+                    label = self.names.method(method) if method else ""
+                    parts = [self.names.dataset(dataset), label, f"K = {k}" if k is not None else ""]
+                    for y in ys:
+                        yield Panel(dataset, k, method, y, cells, ", ".join(filter(None, parts)))
 
     def methods(self, cells: pd.DataFrame) -> list[str]:
         """The methods of the cells, in the order of the run."""
@@ -247,12 +288,7 @@ def usable(
 def finite(cells: pd.DataFrame, *names: str) -> pd.DataFrame:
     """Cells with status 'ok' and with finite values in all columns of `names`."""
     ok = cells[cells.status == "ok"]
-    for name in names:
-        if name not in ok:
-            return ok[:0]
-        values = ok[name].astype(float)
-        ok = ok[values.notna() & (values.abs() != float("inf"))]
-    return ok
+    return ok[np.isfinite(ok.reindex(columns=list(names)).astype(float)).all(axis=1)]
 
 
 def at_lam(cells: pd.DataFrame, limit: float | None) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from fairclust.fronts import Front, front_of
+from fairclust.fronts import front_of
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
@@ -22,41 +22,29 @@ from fairclust.report.figures.drawing import (
     note_starts,
     usable,
 )
-from fairclust.report.selection import settings_spreads, settings_table, varied_params
+from fairclust.report.selection import settings_table, varied_params
 
 _COST_OF_GRAPHS = "ncut"
 
 
-def means_front(cells: pd.DataFrame, x: str, y: str, reported: pd.DataFrame | None = None) -> Front:
-    """The front of the settings of one data set and K, each at the mean over its starts, the cheapest first.
+def means_front(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    """The points of the front of one data set and K: each setting at the mean over its starts, the cheapest first.
 
-    The cells have finite values. Its points have the further columns params, x_sd and y_sd.
+    The cells have finite values. The points have the further columns params, x_sd and y_sd.
     """
-    spreads = settings_spreads(cells, [x, y]).fillna(0.0)
-    points = settings_table(cells, [x, y]).assign(x_sd=spreads[x], y_sd=spreads[y]).reset_index()
+    points = settings_table(cells, [x, y]).reset_index()
+    points = points.assign(x_sd=points[f"{x} sd"].fillna(0.0), y_sd=points[f"{y} sd"].fillna(0.0))
     points = points.sort_values([x, y], ascending=[True, _lower(y)], ignore_index=True)
-    return front_of(points, x, y, higher=not _lower(y), reported=reported)
+    return front_of(points, x, y, higher=not _lower(y)).points
 
 
-def plot_front(material: FigureData) -> Sheet:
+def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """`x` (a cost) against each of `y` (fairness metrics), with a panel for every data set and K.
 
     A mark is the mean of a setting over its starts. A line joins the settings of a method that no other
     setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported
     values.
     """
-    panels = material.panels(ys=material.spec.y)
-    # A data set and K with at most two methods, as in a sweep over K, allows few comparisons. It is drawn only if all
-    # are like this.
-    panels = [panel for panel in panels if panel.cells.method.nunique() > 2] or panels
-    n_ys = len(material.spec.y)
-    sheet = Sheet(material.spec.title, min(4, n_ys) if n_ys > 1 else min(3, len(panels)), (3.7, 2.9))
-    for panel in panels:
-        _draw_front(material, sheet, sheet.add(panel.title), panel)
-    return sheet
-
-
-def _draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     cells, x, y = panel.cells, material.spec.x, panel.y
     if finite(cells, x).empty and len(finite(cells, _COST_OF_GRAPHS)):
         x = _COST_OF_GRAPHS
@@ -64,11 +52,11 @@ def _draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) ->
     if ok is None:
         return
     is_cost = x in COLUMNS and COLUMNS[x].is_cost
-    found = means_front(ok, x, y, material.reported_points(panel.dataset, panel.k, x, y))
-    limit = _cost_limit(found.points) if is_cost else np.inf
+    settings, reported = means_front(ok, x, y), material.reported_points(panel.dataset, panel.k, x, y)
+    limit = _cost_limit(settings) if is_cost else np.inf
     methods = material.methods(ok)
     for number, method in enumerate(methods):
-        points = found.points[found.points.method == method]
+        points = settings[settings.method == method]
         name = material.names.method(method)
         colour, mark = material.look(method)
         # Later marks are smaller, so that marks at the same place are all visible.
@@ -95,7 +83,7 @@ def _draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) ->
         joined = ":" if is_cost and len(front) > 1 else ""
         line = axes.plot(front.x, front.y, linestyle=joined, linewidth=1, **style)[0]
         sheet.legend.setdefault(name, line)
-        of = found.reported[found.reported.method == method]
+        of = reported[reported.method == method]
         if len(of):
             axes.plot(
                 of.x, of.y, linestyle="", marker=mark, markersize=11, markerfacecolor="none", markeredgecolor=colour,
@@ -122,39 +110,22 @@ def _cost_limit(points: pd.DataFrame) -> float:
     return np.inf if pd.isna(highest) else highest + 0.1 * abs(highest)
 
 
-def plot_bands(material: FigureData) -> Sheet:
-    """`x` against each of `y`, with a panel for each method. The panels have the same axes.
+def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """`x` against each of `y`, with a panel for each method. The panels of a data set have the same axes.
 
     A point is the mean of a setting over its starts, with one standard deviation to each side and its lambda. A line
     with a band joins the means that no other mean of the method beats in both metrics.
     """
-    x = material.spec.x
-    rows = material.panels(first_k=True, ys=material.spec.y)
-    asked = material.spec.methods
-    most = len(asked) or max((row.cells.method.nunique() for row in rows), default=1)
-    sheet = Sheet(material.spec.title, max(1, most), (3.0, 2.5))
-    for row in rows:
-        share = None
-        for method in asked or material.methods(row.cells) or [""]:
-            axes = sheet.add(material.panel_title(row.dataset, row.k, method), share)
-            of = row.cells[row.cells.method == method]
-            ok = usable(sheet, axes, of, x, row.y, with_lam=True)
-            if ok is None:
-                continue
-            share = share or axes
-            _draw_band_of_settings(material, axes, ok, row.y)
-            note_starts(sheet, of, ok, "points")
-        if share is not None:
-            # The panels of a row share the axis, so its limit is set after the last panel has its points.
-            share.set_ylim(bottom=0)
-    sheet.note("numbers at the points: lambda")
-    return sheet
-
-
-def _draw_band_of_settings(material: FigureData, axes: Axes, ok: pd.DataFrame, y: str) -> None:
-    x = material.spec.x
-    points, names = means_front(ok, x, y).points, _short_names(ok)
-    colour, mark = material.look(str(ok.method.iloc[0]))
+    x, y = material.spec.x, panel.y
+    ok = usable(sheet, axes, panel.cells, x, y, with_lam=True)
+    if ok is None:
+        return
+    first = sheet.shared.setdefault((panel.dataset, y), axes)
+    if first is not axes:
+        axes.sharex(first)
+        axes.sharey(first)
+    points, names = means_front(ok, x, y), _short_names(ok)
+    colour, mark = material.look(panel.method)
     axes.errorbar(
         points.x, points.y, points.y_sd, points.x_sd,
         linestyle="", marker=mark, markersize=5, color=colour, alpha=0.35, linewidth=1,
@@ -172,6 +143,8 @@ def _draw_band_of_settings(material: FigureData, axes: Axes, ok: pd.DataFrame, y
     axes.set_xlabel(axis_label(x))
     axes.set_ylabel(axis_label(y))
     few_ticks(axes)
+    sheet.note("numbers at the points: lambda")
+    note_starts(sheet, panel.cells, ok, "points")
 
 
 def _short_names(cells: pd.DataFrame) -> dict[str, str]:

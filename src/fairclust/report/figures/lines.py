@@ -1,8 +1,8 @@
-"""Plots of a metric against lambda, K or the number of rows: lines of means over the starts."""
+"""Plots of a metric against lambda, K or the number of rows, and of the histories that estimators record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -17,6 +17,7 @@ from fairclust.report.figures.drawing import (
     at_lam,
     axis_label,
     column_label,
+    count_starts,
     draw_band,
     few_ticks,
     finite,
@@ -32,34 +33,29 @@ _WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
 """Columns whose axis need not begin at zero."""
 
 
-def plot_lam_tradeoff(material: FigureData) -> Sheet:
+def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """The first of `y` (left axis) and the second (right axis) against lambda.
 
     Each data set, K and method has a panel.
     """
     left, *others = material.spec.y
-    panels = material.panels(methods=True)
-    sheet = Sheet(material.spec.title, min(3, len(panels)), (3.1, 2.5), wide=True)
-    for panel in panels:
-        axes = sheet.add(panel.title)
-        ok = usable(sheet, axes, panel.cells, left, with_lam=True)
-        if ok is None:
-            continue
-        axes.set_xlabel("λ")
-        few_ticks(axes)
-        positive = ok.lam[ok.lam > 0]
-        if len(positive) and positive.max() > 100 * positive.min():
-            axes.set_xscale("symlog", linthresh=positive.min())
-        _draw_on(axes, ok, left, 0)
-        for right in others[:1]:
-            twin = axes.twinx()
-            twin.grid(False)
-            _draw_on(twin, finite(ok, right), right, 1)
-            twin.set_ylim(bottom=0)
-            if len(finite(ok, right)) < len(ok):
-                sheet.note(f"{column_label(right)} is infinite where a group is missing from a cluster")
-        note_starts(sheet, panel.cells, ok)
-    return sheet
+    ok = usable(sheet, axes, panel.cells, left, with_lam=True)
+    if ok is None:
+        return
+    axes.set_xlabel("λ")
+    few_ticks(axes)
+    positive = ok.lam[ok.lam > 0]
+    if len(positive) and positive.max() > 100 * positive.min():
+        axes.set_xscale("symlog", linthresh=positive.min())
+    _draw_on(axes, ok, left, 0)
+    for right in others[:1]:
+        twin = axes.twinx()
+        twin.grid(False)
+        _draw_on(twin, finite(ok, right), right, 1)
+        twin.set_ylim(bottom=0)
+        if len(finite(ok, right)) < len(ok):
+            sheet.note(f"{column_label(right)} is infinite where a group is missing from a cluster")
+    note_starts(sheet, panel.cells, ok)
 
 
 def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
@@ -69,70 +65,45 @@ def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
     axes.tick_params(axis="y", colors=COLOURS[number])
 
 
-def plot_cost_by_k(material: FigureData) -> Sheet:
+def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """Each of `y` against K, with a panel for each data set and method.
 
     A panel has a line for every lambda that ran with the largest number of values of K.
     """
-    panels = material.panels(ks=False, methods=True, ys=material.spec.y)
-    sheet = _sheet_of_metrics(material, panels)
-    for panel in panels:
-        axes, y = sheet.add(panel.title), panel.y
-        ok = usable(sheet, axes, panel.cells, y, with_lam=True)
-        if ok is None:
-            continue
-        ks = ok.groupby("lam").n_clusters.transform("nunique")
-        ok = ok[ks == ks.max()]
-        for number, (lam, at) in enumerate(ok.groupby("lam")):
-            line = draw_band(
-                axes, mean_and_spread(at, "n_clusters", y), *in_matplotlib(numbered_look(number))
-            )
-            sheet.legend.setdefault(f"λ = {lam:g}", line)
-        axes.set_xlabel("K")
-        axes.set_ylabel(axis_label(y))
-        few_ticks(axes, whole_x=True)
-        note_starts(sheet, panel.cells, ok)
-    return sheet
+    ok = usable(sheet, axes, panel.cells, panel.y, with_lam=True)
+    if ok is None:
+        return
+    ks = ok.groupby("lam").n_clusters.transform("nunique")
+    ok = ok[ks == ks.max()]
+    for number, (lam, at) in enumerate(ok.groupby("lam")):
+        means = mean_and_spread(at, "n_clusters", panel.y)
+        line = draw_band(axes, means, *in_matplotlib(numbered_look(number)))
+        sheet.legend.setdefault(f"λ = {lam:g}", line)
+    axes.set_xlabel("K")
+    axes.set_ylabel(axis_label(panel.y))
+    few_ticks(axes, whole_x=True)
+    note_starts(sheet, panel.cells, ok)
 
 
-def plot_by_size(material: FigureData) -> Sheet:
+def draw_metric_by_size(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """Each of `y` against the number of rows. A line for each method joins the data sets of the figure."""
-    ys = material.spec.y
-    sheet = Sheet(material.spec.title, min(3, len(ys)), (3.5, 2.7))
-    sizes = material.cells.dataset.nunique()
-    ks = sorted(int(k) for k in material.cells.n_clusters.unique())
-    for y in ys:
-        axes = sheet.add(f"{sizes} data sets" + (f", K = {ks[0]}" if len(ks) == 1 else ""))
-        if _draw_lines(material, sheet, axes, material.cells, "n_rows", y):
-            axes.set_xlabel("Rows")
-            axes.set_xscale("log")
-            if y in _LOGARITHMIC:
-                axes.set_yscale("log")
-    return sheet
+    if _draw_lines(material, sheet, axes, panel, "n_rows"):
+        axes.set_xlabel("Rows")
+        axes.set_xscale("log")
+        if panel.y in _LOGARITHMIC:
+            axes.set_yscale("log")
 
 
-def plot_metric_by_k(material: FigureData) -> Sheet:
+def draw_metric_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """Each of `y` against K, with a line for each method and a panel for each data set."""
-    panels = material.panels(ks=False, ys=material.spec.y)
-    sheet = _sheet_of_metrics(material, panels)
-    for panel in panels:
-        axes = sheet.add(panel.title)
-        if _draw_lines(material, sheet, axes, panel.cells, "n_clusters", panel.y):
-            axes.set_xlabel("K")
-            few_ticks(axes, whole_x=True)
-    return sheet
+    if _draw_lines(material, sheet, axes, panel, "n_clusters"):
+        axes.set_xlabel("K")
+        few_ticks(axes, whole_x=True)
 
 
-def _sheet_of_metrics(material: FigureData, panels: Sequence[Panel]) -> Sheet:
-    """A sheet with a column for each metric, or with up to three columns for a single one."""
-    n_ys = len(material.spec.y)
-    return Sheet(material.spec.title, n_ys if n_ys > 1 else min(3, len(panels)), (3.5, 2.7))
-
-
-def _draw_lines(
-    material: FigureData, sheet: Sheet, axes: Axes, cells: pd.DataFrame, x: str, y: str
-) -> list[Any]:
+def _draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel, x: str) -> bool:
     """Draw a line for each method. If there is none, the panel shows the reason."""
+    cells, y = panel.cells, panel.y
     drawn = []
     for method, of in _one_setting_each(material, sheet, finite(cells, x, y)):
         colour, mark = material.look(method)
@@ -143,12 +114,12 @@ def _draw_lines(
         drawn.append(of)
     if not drawn:
         sheet.say(axes, why_empty(cells, (y,)))
-        return drawn
+        return False
     axes.set_ylabel(axis_label(y))
     if y not in _WITHOUT_ZERO:
         axes.set_ylim(bottom=0)
     note_starts(sheet, cells, pd.concat(drawn))
-    return drawn
+    return True
 
 
 def _one_setting_each(
@@ -165,3 +136,28 @@ def _one_setting_each(
         if any(cells.params.nunique() > 1 for cells in at_places):
             sheet.note("if a method has several settings, the one with the lowest objective is shown")
         yield method, pd.concat([choose(cells).cells for cells in at_places])
+
+
+def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """What the estimator records, against its outer steps, with a line for each start.
+
+    All lines have the lambda that the figure names, or else the largest lambda.
+    """
+    cells, y = panel.cells, panel.y
+    # If several settings have this lambda, the one with the lowest mean objective is drawn.
+    ok = choose(at_lam(cells[cells.status == "ok"], material.spec.lam)).cells
+    steps = material.steps[material.steps.key.isin(ok.key)]
+    if ok.empty or y not in steps or steps[y].isna().all():
+        reason = f"the method records no {column_label(y)} at its steps" if len(ok) else why_empty(cells)
+        sheet.say(axes, reason)
+        return
+    colour, mark = material.look(str(ok.method.iloc[0]))
+    for key in ok.key:
+        line = steps[steps.key == key].sort_values("step").dropna(subset=[y])
+        style: dict[str, Any] = {"marker": mark, "markersize": 3} if len(line) <= 40 else {}
+        axes.plot(line.step, line[y].astype(float), color=colour, alpha=0.55, linewidth=1, **style)
+    lam = ok.lam.iloc[0]
+    axes.set_xlabel("step" + (f", λ = {lam:g}" if pd.notna(lam) else ""))
+    axes.set_ylabel(in_figure(column_label(y)))
+    few_ticks(axes, whole_x=True)
+    sheet.note(f"lines: {count_starts(ok)}")
