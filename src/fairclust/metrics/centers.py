@@ -5,18 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairclust.group_encoding import group_codes
 from fairclust.metrics.counts import cluster_sizes
-
-__all__ = [
-    "blocks",
-    "checked_centers",
-    "cluster_means",
-    "finite_points_and_labels",
-    "pairwise_blocks",
-    "points_and_labels",
-    "sampled_rows",
-    "squared_distances_to_own",
-]
 
 # Rows per block, so that temporary arrays stay in the cache and do not grow with the data.
 _CHUNK_ROWS = 16_384
@@ -52,6 +42,17 @@ def finite_points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, 
     if not np.isfinite(points).all():
         raise ValueError("X must be finite")
     return points, codes
+
+
+def finite_points_and_groups(
+    X: ArrayLike, labels: ArrayLike, sensitive_features: ArrayLike
+) -> tuple[NDArray, NDArray[np.integer], NDArray[np.integer]]:
+    """Points and labels as `finite_points_and_labels` gives them, and the group codes of the points."""
+    points, codes = finite_points_and_labels(X, labels)
+    groups = group_codes(sensitive_features)
+    if groups.shape != codes.shape:
+        raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
+    return points, codes, groups
 
 
 def blocks(n_rows: int, height: int = _CHUNK_ROWS) -> list[slice]:
