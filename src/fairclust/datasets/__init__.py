@@ -35,8 +35,4 @@ _HOMES = {
     "write_skipped": "store",
 }
 
-__all__, __getattr__ = members(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = members(__name__, _HOMES)

@@ -70,8 +70,4 @@ _HOMES = {
     "worst_group_cost": "social",
 }
 
-__all__, __getattr__ = members(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = members(__name__, _HOMES)

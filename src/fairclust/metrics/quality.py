@@ -42,8 +42,8 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     X : array-like of shape (n_samples, n_features)
         Points, which need not be finite. Points in float32 are not converted; sums are in float64.
     """
-    points, codes, sizes = points_and_labels(X, labels)
-    means = cluster_means(points, codes, sizes)
+    points, codes = points_and_labels(X, labels)
+    means = cluster_means(points, codes)
     total = 0.0
     for block in blocks(codes.size):
         # Deviations are summed, because the sum of squares minus n times the squared mean would lose its digits if the
