@@ -27,7 +27,11 @@ class CommandError(ValueError):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; returns the exit status.
+
+    The function `run` in the module of a command takes the options and returns the lines that are printed. It raises a
+    CommandError if an option or a file is not as it should be.
+    """
     from fairclust.datasets.errors import DatasetError
     from fairclust.pipeline.cell_store import DamagedFile
 

@@ -31,12 +31,7 @@ _FEW_ROWS = 20
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit a method to a table, in memory or in chunks.
-
-    Returns metrics, certificate, fairness by column, who pays, and the groups by cluster. CommandError if the table
-    cannot be read or fitted, an output cannot be written, or an option names a column, method or parameter that does
-    not exist.
-    """
+    """Fit a method to a table, in memory or in chunks."""
     cls = find_method(args.method)
     if args.equal_sizes and "size_min" not in inspect.signature(cls).parameters:
         raise CommandError(

@@ -34,11 +34,7 @@ _ALIKE = 1e-4
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit every setting and write the results as CSV and picture.
-
-    Returns notes, a table of the results, and the names of the files. CommandError if the table cannot be read, an
-    option names a column or method that does not exist, or no setting could be fitted.
-    """
+    """Fit every setting, write the results as CSV and picture, and show them as a table."""
     # A stem such as `.` or `folder/..` would make hidden files with odd names.
     if args.out.name in ("", ".."):
         raise CommandError(

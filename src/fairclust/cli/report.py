@@ -29,11 +29,7 @@ _MEASURED = ("sse", *FAIRNESS)
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit every setting of every method from several starts, and write the page.
-
-    Returns notes, the number of fits, and the name of the page. CommandError if the table cannot be read, an option
-    names a column or method that does not exist, or no setting could be fitted.
-    """
+    """Fit every setting of every method from several starts, and write the page."""
     check_outputs({"--out": args.out}, [*read_files(args), *args.labels])
     grid = Grid(args)
     raw = grid.raw
