@@ -19,8 +19,9 @@ All functions have these parameters, which are added to their docstrings:
 Parameters
 ----------
 labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-    The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given; at least
-    one point. Metrics of the Delta family also take a table of sums of responsibilities.
+    The cluster of each point, of which there is at least one, or the table of counts n_jk if `sensitive_features` is
+    not given. Metrics of the Delta family also take a table of sums of responsibilities. No count may be negative or
+    infinite.
 sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
     The group of each point, without missing ones. If there are several columns, each combination of values is a group.
 """
