@@ -1,4 +1,4 @@
-"""The command `fairclust`: it clusters tables, predicts clusters, draws the cost of fairness, and manages runs."""
+"""The command `fairclust`. A module of this package is a command, or what several commands share."""
 
 from __future__ import annotations
 

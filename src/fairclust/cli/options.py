@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from fairclust import __version__, cli
+from fairclust import __version__
 
 _LABELS = (
     "CSV with a column cluster, counted from 0, and perhaps a column row, counted from 1; or only the number of a "
@@ -23,7 +23,8 @@ class _Parser(argparse.ArgumentParser):
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of `fairclust` with all its commands."""
-    parser = _Parser(prog="fairclust", description=cli.__doc__)
+    does = "it clusters tables, predicts clusters, draws the cost of fairness, and manages runs"
+    parser = _Parser(prog="fairclust", description=f"The command `fairclust`: {does}.")
     parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (text, add_options) in _COMMANDS.items():
