@@ -17,6 +17,7 @@ import yaml
 import documentation
 from documentation import BLOCK, ROOT, blocks, write_examples
 from fairclust import cli
+from fairclust.cli.options import command_line
 from fairclust.pipeline.config import laid_over
 from toys import write_people
 
@@ -176,7 +177,7 @@ def test_fairclust_runs(folder, monkeypatch, capsys):
         arguments = words[1:]
         monkeypatch.chdir(folder)
         if not_run(words):
-            cli._parser().parse_args(arguments)
+            command_line().parse_args(arguments)
         else:
             try:
                 code = cli.main(arguments)
@@ -235,7 +236,7 @@ def shared_options():
 
 def options_of_ours():
     """Yield the options of the command `fairclust` and of the benchmarks, with their command or script."""
-    subparsers = next(a for a in cli._parser()._actions if isinstance(a, argparse._SubParsersAction))
+    subparsers = next(a for a in command_line()._actions if isinstance(a, argparse._SubParsersAction))
     for name, parser in subparsers.choices.items():
         yield from ((option, name) for option in parser._option_string_actions)
     for script in (ROOT / "benchmarks").glob("*.py"):

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups, split_columns
+from fairclust.metrics import contingency
 from fairclust.sensitive import read_sensitive
 
 
@@ -481,10 +482,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
 
     def _complain_of_absent_groups(self, codes: np.ndarray, advice: str) -> None:
         """Warn if a cluster has no row of a group, although it would have at least five by the group's share."""
-        table = np.bincount(
-            codes * self.n_clusters + self.labels_, minlength=len(self.groups_) * self.n_clusters
-        )
-        table = table.reshape(-1, self.n_clusters)
+        table = contingency(self.labels_, codes, self.n_clusters, len(self.groups_))
         expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / len(codes)
         absent = (table == 0) & (expected >= 5)
         if absent.any():

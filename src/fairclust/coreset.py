@@ -120,12 +120,7 @@ class FairCoreset(BaseEstimator):
     def fit_resample(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`fit`, then return the rows of the coreset.
-
-        Parameters
-        ----------
-        X, y, sensitive_features
-            As for `fit`.
+        """`fit`, with its parameters and errors, then return the rows of the coreset.
 
         Returns
         -------
@@ -134,11 +129,6 @@ class FairCoreset(BaseEstimator):
             The group of each taken row.
         sample_weight : ndarray of shape (n_taken,)
             `weights_`.
-
-        Raises
-        ------
-        ValueError
-            As for `fit`.
         """
         self.fit(X, sensitive_features=sensitive_features)
         rows = self.sample_indices_

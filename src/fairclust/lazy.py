@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def members(package: str, homes: Mapping[str, str]) -> tuple[list[str], Callable[[str], Any]]:
-    """The ``__all__`` and the ``__getattr__`` of a package whose members are imported when they are first used.
+def members(
+    package: str, homes: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """``__all__``, ``__getattr__`` and ``__dir__`` of a package whose members are imported when they are first used.
 
     `homes` maps each member to the module of the package that defines it.
     """
@@ -19,4 +21,4 @@ def members(package: str, homes: Mapping[str, str]) -> tuple[list[str], Callable
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(names)}")
         return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
 
-    return names, getter
+    return names, getter, lambda: names

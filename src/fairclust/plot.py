@@ -64,22 +64,15 @@ class FrontDisplay:
     def from_estimators(cls, estimators: Iterable[Any], X: Any, *, sensitive_features: Any) -> FrontDisplay:
         """Fit a copy of every estimator and measure its labels.
 
+        The methods are the names of the classes, and the settings the parameters that are not defaults. The errors are
+        those of `fit`.
+
         Parameters
         ----------
         estimators : iterable of FairClusterer
         X : array-like of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
             The group of every row.
-
-        Returns
-        -------
-        FrontDisplay
-            With the class names as methods, and the parameters that are not defaults as settings.
-
-        Raises
-        ------
-        ValueError
-            As for `fit` of the estimators.
         """
         fitted = [clone(estimator).fit(X, sensitive_features=sensitive_features) for estimator in estimators]
         clusterings = [(type(model).__name__, _setting(model), model.labels_) for model in fitted]
@@ -98,10 +91,6 @@ class FrontDisplay:
             Two names, and an array of int of shape (n_samples,). Clusterings of one method get one line.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
             The group of every row. With several columns, each metric of groups has the value of the least fair column.
-
-        Returns
-        -------
-        FrontDisplay
 
         Raises
         ------
@@ -140,10 +129,6 @@ class FrontDisplay:
             Columns of `points`: names of metrics, or 'n_clusters'.
         ax : matplotlib Axes, optional
             Default: a new figure.
-
-        Returns
-        -------
-        self
         """
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
@@ -195,10 +180,6 @@ class ClusterSharesDisplay:
         sensitive_features : array-like of shape (n_samples,)
             The group of every row.
 
-        Returns
-        -------
-        ClusterSharesDisplay
-
         Raises
         ------
         ValueError
@@ -213,7 +194,7 @@ class ClusterSharesDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any) -> ClusterSharesDisplay:
-        """Compute the shares from the labels that a fitted estimator predicts.
+        """Compute the shares from the labels that a fitted estimator predicts. The errors are those of its `predict`.
 
         Parameters
         ----------
@@ -222,15 +203,6 @@ class ClusterSharesDisplay:
         X : array-like of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,)
             The group of every row.
-
-        Returns
-        -------
-        ClusterSharesDisplay
-
-        Raises
-        ------
-        ValueError
-            As for `predict` of the estimator, or a group is missing.
         """
         labels = estimator.predict(X, sensitive_features=sensitive_features)
         return cls.from_predictions(labels, sensitive_features=sensitive_features)
@@ -242,10 +214,6 @@ class ClusterSharesDisplay:
         ----------
         ax : matplotlib Axes, optional
             Default: a new figure.
-
-        Returns
-        -------
-        self
         """
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure

@@ -383,8 +383,8 @@ def test_methods_shows_parameters(capsys):
 
 
 def test_needs_name_methods_and_options_that_exist(capsys):
-    from fairclust.cli import _parser
     from fairclust.cli.methods import NEEDS, find_method
+    from fairclust.cli.options import command_line
 
     _, text, _ = run(capsys, "methods")
     page = (Path(__file__).parents[2] / "docs/needs/index.md").read_text()
@@ -392,7 +392,7 @@ def test_needs_name_methods_and_options_that_exist(capsys):
     for need in NEEDS:
         line = next(line for line in text.splitlines() if need in line)
         words = f"fit TABLE --n-clusters 3 --sensitive x {line.partition(need)[2]}".split()
-        args = _parser().parse_args(words)
+        args = command_line().parse_args(words)
         known = find_method(args.method)().get_params()
         assert {given.partition("=")[0] for given in args.set} <= set(known)
 

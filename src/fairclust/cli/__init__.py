@@ -1,34 +1,17 @@
-"""The command `fairclust`: it clusters tables, predicts clusters, draws the cost of fairness, and manages runs."""
+"""The command `fairclust`. A module of this package is a command, or what several commands share."""
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import NoReturn
 
-from fairclust import __version__
-from fairclust.cli import options
+from fairclust.cli.options import command_line
 from fairclust.datasets.errors import DatasetError
 from fairclust.messages import UserError
 
-# The module and the function of each command. A module is imported only when its command runs, so that `--help` does
-# not wait for compiled code.
-_COMMANDS = {
-    "fit": "fit:run",
-    "predict": "predict:run",
-    "front": "front:run",
-    "report": "report:run",
-    "methods": "methods:run",
-    "status": "status:run",
-    "publish": "publish:run",
-    "verify": "verify:run",
-    "score": "score:run",
-}
 # Packages that only an extra installs, and the name of the extra. All others come with `pipeline`.
 _EXTRAS = {
     "dask": "dask",
@@ -44,63 +27,18 @@ class CommandError(UserError):
     """A command cannot do what the user asked for; the message says why and what to do."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Print the error alone. The usage, which argparse prints before it, is longer than a screen."""
-        self.exit(2, f"{self.prog}: {message}\n`{self.prog} --help` shows the options.\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="fairclust", description=__doc__)
-    parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    options.add_fit(commands)
-    options.add_predict(commands)
-    options.add_front(commands)
-    options.add_report(commands)
-    options.add_methods(commands)
-
-    status = commands.add_parser(
-        "status",
-        help="before a run: what your tables hold, and all problems; then finished, failed, remaining and unused "
-        "cells, and the time left",
-    )
-    status.add_argument(
-        "--cores",
-        type=int,
-        help="for the estimate of the time left (default: the cores of the run, or those of this machine)",
-    )
-    status.add_argument("--explain", action="store_true", help="say why the next run would fit cells")
-    status.add_argument(
-        "--prune", action="store_true", help="remove stored fits that the configuration no longer asks for"
-    )
-    publish = commands.add_parser("publish", help="copy tables, figures, page and scores of a finished run")
-    publish.add_argument("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
-    publish.add_argument(
-        "--wall-seconds", type=float, help="duration of the whole run, kept with its provenance"
-    )
-    text = "also write the numbers of the run between the marks of this page"
-    options.add_repeated(publish, "--readme", "PAGE", text, Path)
-    verify = commands.add_parser(
-        "verify", help="check every digest of results, and score a sample of cells again"
-    )
-    verify.add_argument("results", type=Path, nargs="?", default=Path("results"), help="default: %(default)s")
-    verify.add_argument("--sample", type=int, default=20, metavar="CELLS", help="default: %(default)s")
-    verify.add_argument("--seed", type=int, default=0, help="seed of the sample (default: %(default)s)")
-    for command in (status, publish, options.add_score(commands)):
-        options.add_repeated(command, "--configfile", "FILE", "laid over config/config.yaml", Path)
-    return parser
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; returns the exit status.
+
+    The function `run` in the module of a command takes the options and returns the lines that are printed. It raises a
+    UserError if an option or a file is not as it should be.
+    """
     if arguments is None:
         _keep_standard_output()
-    args = _parser().parse_args(arguments)
-    module, _, function = _COMMANDS[args.command].partition(":")
+    args = command_line().parse_args(arguments)
     try:
-        lines = getattr(import_module(f"fairclust.cli.{module}"), function)(args)
+        # A module is imported only when its command runs, so that `--help` does not wait for compiled code.
+        lines = import_module(f"fairclust.cli.{args.command}").run(args)
     except (UserError, DatasetError, OSError) as error:
         return _fail(args.command, error)
     except ModuleNotFoundError as error:

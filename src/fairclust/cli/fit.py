@@ -6,8 +6,7 @@ import argparse
 import inspect
 import json
 import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -32,12 +31,7 @@ _FEW_ROWS = 20
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit a method to a table, in memory or in chunks.
-
-    Returns metrics, certificate, fairness by column, who pays, and the groups by cluster. CommandError if the table
-    cannot be read or fitted, an output cannot be written, or an option names a column, method or parameter that does
-    not exist.
-    """
+    """Fit a method to a table, in memory or in chunks."""
     cls = find_method(args.method)
     if args.equal_sizes and "size_min" not in inspect.signature(cls).parameters:
         raise CommandError(
@@ -46,10 +40,11 @@ def run(args: argparse.Namespace) -> list[str]:
     # Floats are multiples of the mean size.
     equal = ["size_min=1.0", "size_max=1.0"] if args.equal_sizes else []
     params = parameters(cls, args.n_clusters, args.seed, [*args.set, *equal])
-    open_rows = in_chunks.open_rows if in_chunks.is_asked_for(args) else _open_rows
+    chunked = in_chunks.is_asked_for(args)
     with ExitStack() as stack:
         with progress(f"reading {args.table}"):
-            rows = stack.enter_context(open_rows(args, cls, params))
+            opened = in_chunks.open_rows(args, cls, params) if chunked else None
+            rows: Rows = stack.enter_context(opened) if opened else _RowsInMemory(args, cls, params)
         expected, passes = expected_seconds(cls, params, rows.X, rows.groups), None
         if isinstance(rows.X, ChunkTable):
             passes = Passes(rows.X.engine, USUAL_PASSES[cls.__name__])
@@ -64,22 +59,17 @@ def run(args: argparse.Namespace) -> list[str]:
     return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
 
-@contextmanager
-def _open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Iterator[Rows]:
-    """The rows of a table that is read into memory."""
-    check_outputs({"--out": args.out, "--save": args.save}, table_files(args.table))
-    if args.save and not hasattr(cls, "predict"):
-        raise CommandError(
-            f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
-        )
-    means = params.get("mean_tolerance")
-    yield _RowsInMemory(args, cls, params, [str(name) for name in means] if isinstance(means, dict) else [])
-
-
 class _RowsInMemory:
-    def __init__(self, args: argparse.Namespace, cls: type, params: dict[str, Any], means: list[str]) -> None:
+    def __init__(self, args: argparse.Namespace, cls: type, params: dict[str, Any]) -> None:
+        check_outputs({"--out": args.out, "--save": args.save}, table_files(args.table))
+        if args.save and not hasattr(cls, "predict"):
+            raise CommandError(
+                f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out "
+                "instead"
+            )
         self._args, self._params = args, params
-        self._raw = raw = raw_table.read(args, means)
+        means = params.get("mean_tolerance")
+        self._raw = raw = raw_table.read(args, list(map(str, means)) if isinstance(means, dict) else [])
         self.X, self.notes, self.weights = raw.X, raw.notes, raw.weights
         self.groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
         self.columns = list(raw.groups.columns)
@@ -141,15 +131,11 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
     sizes = rows.sizes
     if isinstance(rows.groups, dict):
         # Each column is bounded, and not their combinations. Columns of numbers have bounds on their means.
-        counts = {
-            name: np.unique(of, return_counts=True)
-            for name, of in rows.groups.items()
-            if of.dtype.kind == "U"
-        }
         sizes = {
             f"{name} {value}": int(size)
-            for name, of in counts.items()
-            for value, size in zip(*of, strict=True)
+            for name, of in rows.groups.items()
+            if of.dtype.kind == "U"
+            for value, size in zip(*np.unique(of, return_counts=True), strict=True)
         }
     small = {name: size for name, size in sizes.items() if size < n_clusters}
     if small:

@@ -16,7 +16,6 @@ from fairclust import methods
 from fairclust.base import Diverged
 from fairclust.cli import CommandError, raw_table
 from fairclust.cli.methods import find_method
-from fairclust.cli.raw_table import RawTable
 from fairclust.messages import nearest
 from fairclust.metrics import Scored
 
@@ -129,7 +128,21 @@ class Grid:
             )
         self.numbers = cluster_numbers(args.n_clusters)
         self.classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]
-        self.raw = raw_table.read(args)
+        self.raw, self._crossed = raw_table.read(args), args.crossed
+
+    def groups(self, cls: type) -> Any:
+        """The sensitive features as a method takes them."""
+        return raw_table.sensitive_for(cls, self.raw, crossed=self._crossed)
+
+    def scored(self, labels: np.ndarray, n_clusters: int) -> Scored:
+        """A clustering of the table for `score_labels`.
+
+        If there are several sensitive columns, the metrics of groups are those of the least fair column, or, if
+        `--crossed` is given, of the combinations.
+        """
+        codes = np.unique(self.raw.crossed, return_inverse=True)[1]
+        columns = {} if self._crossed else self.raw.by_column
+        return Scored(labels, codes, self.raw.X, n_clusters, columns=columns)
 
     def settings(self, seed: int, *, one: bool = False) -> Iterator[tuple[type, str, dict[str, Any]]]:
         """For every K, k-means, then each method over a grid of the parameter that sets its fairness.
@@ -176,13 +189,3 @@ def cluster_numbers(text: str) -> list[int]:
             f"--n-clusters: {text!r} is neither a number nor a range. Fix: write 3 or 2:10, for example"
         )
     return numbers
-
-
-def scored(raw: RawTable, labels: np.ndarray, n_clusters: int, crossed: bool) -> Scored:
-    """A clustering of a table for `score_labels`.
-
-    If there are several sensitive columns, the metrics of groups are those of the least fair column, or, if `crossed`,
-    of the combinations.
-    """
-    codes = np.unique(raw.crossed, return_inverse=True)[1]
-    return Scored(labels, codes, raw.X, n_clusters, columns={} if crossed else raw.by_column)

@@ -13,10 +13,9 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from fairclust import methods
-from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fitting import Grid, fit, fit_starts, scored
+from fairclust.cli import CommandError
+from fairclust.cli.fitting import Grid, fit, fit_starts
 from fairclust.cli.progress import progress
-from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned, count
 from fairclust.messages import UserError
 from fairclust.metrics import score_labels
@@ -37,11 +36,7 @@ _ALIKE = 1e-4
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit every setting and write the results as CSV and picture.
-
-    Returns notes, a table of the results, and the names of the files. CommandError if the table cannot be read, an
-    option names a column or method that does not exist, or no setting could be fitted.
-    """
+    """Fit every setting, write the results as CSV and picture, and show them as a table."""
     # A stem such as `.` or `folder/..` would make hidden files with odd names.
     if args.out.name in ("", ".."):
         raise CommandError(
@@ -54,17 +49,16 @@ def run(args: argparse.Namespace) -> list[str]:
     over_k = len(grid.numbers) > 1
     if over_k and not args.methods:
         grid.classes = [methods.PriceFairKMeans]
-    raw = grid.raw
-    rows, notes = [], list(raw.notes)
+    X, rows, notes = grid.raw.X, [], list(grid.raw.notes)
     settings = list(grid.settings(args.seed, one=over_k))
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
-                groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
-                model, seconds, warned = fit_starts(cls, params, raw.X, groups, args.starts)
-                point = {"method": cls.__name__, "setting": setting, **_measure(raw, model, args.crossed)}
+                groups = grid.groups(cls)
+                model, seconds, warned = fit_starts(cls, params, X, groups, args.starts)
+                point = {"method": cls.__name__, "setting": setting, **_measure(grid, model)}
                 if over_k:
-                    point["stability"] = _stability(model, raw.X, groups)
+                    point["stability"] = _stability(model, X, groups)
                 rows.append(point | {"seconds": round(seconds, 2)})
             except UserError as error:
                 warned = [str(error)]
@@ -87,17 +81,13 @@ def run(args: argparse.Namespace) -> list[str]:
     ]
 
 
-def _measure(raw: RawTable, model: Any, crossed: bool) -> dict[str, float]:
-    """Metrics of a fit.
-
-    If there are several sensitive columns, the metrics of groups are those of the least fair column, or, if `crossed`,
-    of the combinations.
-    """
+def _measure(grid: Grid, model: Any) -> dict[str, float]:
+    """Metrics of a fit."""
     labels, n_clusters = model.labels_, model.n_clusters
-    scores = score_labels(scored(raw, labels, n_clusters, crossed), MEASURED)
+    scores = score_labels(grid.scored(labels, n_clusters), MEASURED)
     several = 1 < len(np.unique(labels)) < len(labels)
     size = min(_SAMPLE_ROWS, len(labels))
-    silhouette = silhouette_score(raw.X, labels, sample_size=size, random_state=0) if several else np.nan
+    silhouette = silhouette_score(grid.raw.X, labels, sample_size=size, random_state=0) if several else np.nan
     return {"n_clusters": n_clusters, **scores, "silhouette": float(silhouette)}
 
 

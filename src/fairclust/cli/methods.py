@@ -28,6 +28,12 @@ SHORT_NAMES = {
     "sfairsc": "FairSpectralClustering",
 }
 
+# The class of each method by the last part of its module's name, and the names that the command shows.
+_MODULES = {home.rpartition(".")[2]: name for name, home in methods._HOMES.items()}
+_SHOWN = {name: module for module, name in _MODULES.items()} | {
+    name: short for short, name in SHORT_NAMES.items()
+}
+
 # What users need, and what meets it. docs/needs/index.md has the same rows, each with a page.
 NEEDS = {
     "Every cluster has nearly the group shares of all rows.": "price --tolerance 0.1",
@@ -55,11 +61,10 @@ def run(args: argparse.Namespace) -> list[str]:
 
 def list_methods() -> list[str]:
     """One line per method: its short name, its class, and the first sentence of its documentation."""
-    also = {name: short for short, name in SHORT_NAMES.items()}
     rows = []
-    for module, name in sorted(_modules().items()):
-        called = f"{module} ({also[name]})" if name in also else module
-        rows.append((called, name, _first_line(name)))
+    for module, name in sorted(_MODULES.items()):
+        also = f" ({_SHOWN[name]})" if _SHOWN[name] != module else ""
+        rows.append((module + also, name, _first_line(name)))
     widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
     return [
         *(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows),
@@ -69,11 +74,6 @@ def list_methods() -> list[str]:
         "",
         "`fairclust methods NAME` shows the parameters of one method.",
     ]
-
-
-def _modules() -> dict[str, str]:
-    """The class of each method by the last part of its module's name."""
-    return {home.rpartition(".")[2]: name for name, home in methods._HOMES.items()}
 
 
 def _first_line(name: str) -> str:
@@ -92,10 +92,9 @@ def find_method(name: str) -> type:
 
     CommandError, with the name of a similar method, if there is none.
     """
-    modules = _modules()
-    found = SHORT_NAMES.get(name) or modules.get(name) or (name if name in modules.values() else None)
+    found = SHORT_NAMES.get(name) or _MODULES.get(name) or (name if name in _SHOWN else None)
     if found is None:
-        hint = nearest(name, [*SHORT_NAMES, *modules, *modules.values()])
+        hint = nearest(name, [*SHORT_NAMES, *_MODULES, *_SHOWN])
         raise CommandError(f"--method: there is no method {name!r}; {hint} (`fairclust methods` lists them)")
     return getattr(methods, found)
 
@@ -118,13 +117,8 @@ def describe_parameters(cls: type) -> list[str]:
         *lines,
         "",
         f"new rows: {predicts}",
-        f"use: fairclust fit TABLE ... --method {_shortest(cls)} --set NAME=VALUE",
+        f"use: fairclust fit TABLE ... --method {_SHOWN[cls.__name__]} --set NAME=VALUE",
     ]
-
-
-def _shortest(cls: type) -> str:
-    short = {name: short for short, name in SHORT_NAMES.items()}
-    return short.get(cls.__name__, methods._HOMES[cls.__name__].rpartition(".")[2])
 
 
 def _documented(doc: str) -> dict[str, tuple[str, str]]:

@@ -14,11 +14,7 @@ from fairclust.tables import TableError, left_out_rows, load_model, table_files
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Predict the clusters of the rows of a table.
-
-    Returns the labels as CSV or, with `--out`, a line that names the written file. CommandError if the model or the
-    table cannot be read, or the table lacks a column of the fit.
-    """
+    """Predict the clusters of the rows of a table: the labels as CSV or, with `--out`, the name of the file."""
     check_outputs({"--out": args.out}, [args.model, *table_files(args.table)])
     try:
         model = load_model(args.model, methods)

@@ -12,9 +12,8 @@ import numpy as np
 
 from fairclust import methods
 from fairclust.cli import CommandError
-from fairclust.cli.fitting import Grid, fit, scored
+from fairclust.cli.fitting import Grid, fit
 from fairclust.cli.progress import progress
-from fairclust.cli.raw_table import RawTable, sensitive_for
 from fairclust.cli.score import read_labels
 from fairclust.messages import UserError
 from fairclust.metrics import score_labels
@@ -25,41 +24,30 @@ from fairclust.pipeline.provenance import provenance
 from fairclust.pipeline.scores import fits_frame
 from fairclust.report.html import Results, make_page
 from fairclust.report.leaderboard import FAIRNESS
-from fairclust.tables import table_files
 
 _MEASURED = ("sse", *FAIRNESS)
+from fairclust.tables import table_files
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit every setting of every method from several starts, and write the page.
-
-    Returns notes, the number of fits, and the name of the page. CommandError if the table cannot be read, an option
-    names a column or method that does not exist, or no setting could be fitted.
-    """
+    """Fit every setting of every method from several starts, and write the page."""
     check_outputs({"--out": args.out}, [*table_files(args.table), *args.labels])
     grid = Grid(args)
     raw = grid.raw
     given = {path.stem: read_labels(path, raw.frame.index.to_numpy() + 1, None) for path in args.labels}
     asked = [(seed, cls, params) for seed in range(args.starts) for cls, _, params in grid.settings(seed)]
     title = "standard input" if args.table == "-" else Path(args.table).name
-    about = {"dataset": title, "n_rows": len(raw.X), "n_features": raw.X.shape[1]}
-    about["n_groups"] = len(set(raw.crossed))
     records = [
-        {
-            **about,
-            "method": name,
-            "n_clusters": k,
-            "seed": 0,
-            "params": {},
-            **_scores(labels, k, raw, args.crossed),
-        }
+        {"method": name, "seed": 0, "params": {}, **_scores(grid, labels, int(labels.max()) + 1)}
         for name, labels in given.items()
-        for k in [int(labels.max()) + 1]
     ]
     with progress("fitting settings", total=len(asked)) as done:
         for seed, cls, params in asked:
-            records.append(about | _record(seed, cls, params, raw, args.crossed))
+            records.append(_record(grid, seed, cls, params))
             done()
+    about = {"dataset": title, "n_rows": len(raw.X), "n_features": raw.X.shape[1]}
+    about["n_groups"] = len(set(raw.crossed))
+    frame = fits_frame(about | record for record in records)
     failed = [record for record in records if record["status"] != "ok"]
     if len(failed) == len(asked):
         raise CommandError(f"no setting could be fitted: {failed[0]['reason']}")
@@ -74,7 +62,7 @@ def run(args: argparse.Namespace) -> list[str]:
         "starts": args.starts,
     }
     names = _names([*(cls.__name__ for cls in (methods.KMeans, *grid.classes)), *given])
-    page = make_page(Results.of(fits_frame(records), names), origin, {}, {})
+    page = make_page(Results.of(frame, names), origin, {}, {})
     with atomic_write(args.out) as file:
         file.write(page.encode())
     words = f", {len(failed)} of them failed (see the section 'Missing cells')" if failed else ""
@@ -91,7 +79,7 @@ def _names(order: list[str]) -> Names:
     return Names(ours=ours, order=order)
 
 
-def _record(seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed: bool) -> dict[str, Any]:
+def _record(grid: Grid, seed: int, cls: type, params: dict[str, Any]) -> dict[str, Any]:
     """Fit one setting and record it as the pipeline's scores do. Every method makes one start for each seed."""
     if "n_init" in inspect.signature(cls).parameters:
         params = params | {"n_init": 1}
@@ -100,12 +88,11 @@ def _record(seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed
     record = {"method": cls.__name__, "n_clusters": n_clusters, "seed": seed, "params": setting}
     begin = process_time()
     try:
-        groups = sensitive_for(cls, raw, crossed=crossed)
-        model, seconds, warned = fit(cls, params, raw.X, groups)
+        model, seconds, warned = fit(cls, params, grid.raw.X, grid.groups(cls))
     except UserError as error:
         return record | {"status": "error", "reason": str(error)}
     return record | {
-        **_scores(model.labels_, n_clusters, raw, crossed),
+        **_scores(grid, model.labels_, n_clusters),
         "history": model.history_[-1:],
         "estimator": {"n_iter_": int(model.n_iter_)},
         "warnings": warned,
@@ -114,11 +101,12 @@ def _record(seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed
     }
 
 
-def _scores(labels: np.ndarray, n_clusters: int, raw: RawTable, crossed: bool) -> dict[str, Any]:
-    found = scored(raw, labels, n_clusters, crossed)
+def _scores(grid: Grid, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:
+    found = grid.scored(labels, n_clusters)
     return {
+        "n_clusters": n_clusters,
         "status": "ok",
         "metrics": score_labels(found, _MEASURED),
         **({"by_column": of_columns(found)} if found.columns else {}),
-        "counts": dict(zip(np.unique(raw.crossed).tolist(), found.table.tolist(), strict=True)),
+        "counts": dict(zip(np.unique(grid.raw.crossed).tolist(), found.table.tolist(), strict=True)),
     }

@@ -33,8 +33,7 @@ def run(args: argparse.Namespace) -> list[str]:
     """Describe the user's tables that are not prepared yet, and count the cells of a run and the unused ones.
 
     There is a line for each data set and method that is not finished, and one for all; with `--explain` also one for
-    each reason. With `--prune`, remove the unused cells instead. CommandError with all problems if the configuration
-    is not valid or a run would skip cells, or if the tables still show cells that would be removed.
+    each reason. With `--prune`, remove the unused cells instead. A CommandError has all problems of the configuration.
     """
     config = load(args.configfile)
     blocks = plan_blocks(config)

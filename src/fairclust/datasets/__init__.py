@@ -20,8 +20,4 @@ _HOMES = {
     "list_datasets": "fetch",
 }
 
-__all__, __getattr__ = members(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = members(__name__, _HOMES)

@@ -55,8 +55,4 @@ LOOKS = {
 }
 """The colour and the mark of each class in figures and pages; `config/methods/` states those of its entries."""
 
-__all__, __getattr__ = members(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = members(__name__, _HOMES)

@@ -37,7 +37,7 @@ _HOMES = {
     "average_balance": "fairness",
     "awd": "fairness",
     "balance": "fairness",
-    "by_column": "columns",
+    "by_column": "table",
     "cluster_sizes": "counts",
     "clustering_error": "quality",
     "contingency": "counts",
@@ -48,7 +48,7 @@ _HOMES = {
     "dunn_index": "quality",
     "fairness_error": "fairness",
     "fairness_ratio": "fairness",
-    "group_codes": "counts",
+    "group_codes": "fairness",
     "group_cost_changes": "social",
     "group_cost_ratio": "social",
     "group_costs": "social",
@@ -61,17 +61,13 @@ _HOMES = {
     "n_nonempty": "quality",
     "ncut": "quality",
     "neighbourhood_radii": "individual",
-    "proportionality": "proportional",
+    "proportionality": "individual",
     "score_labels": "table",
     "share_deviation": "fairness",
-    "silhouette_gap": "silhouette",
+    "silhouette_gap": "individual",
     "smallest_cluster": "quality",
     "sse": "quality",
     "worst_group_cost": "social",
 }
 
-__all__, __getattr__ = members(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = members(__name__, _HOMES)

@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.metrics.counts import group_codes
+from fairclust.group_encoding import group_codes
 from fairclust.metrics.registry import documented
 from fairclust.metrics.social import group_cost_changes, group_costs
 from fairclust.metrics.table import METRICS, Scored, score_labels
-
-__all__ = ["Audit", "audit"]
 
 # Metrics of the group shares. The card lists them before the metrics that have `audit` set.
 _SHARES = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "smallest_cluster")

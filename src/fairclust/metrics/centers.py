@@ -5,18 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairclust.group_encoding import group_codes
 from fairclust.metrics.counts import cluster_sizes
-
-__all__ = [
-    "blocks",
-    "checked_centers",
-    "cluster_means",
-    "finite_points_and_labels",
-    "pairwise_blocks",
-    "points_and_labels",
-    "sampled_rows",
-    "squared_distances_to_own",
-]
 
 # Rows per block, so that temporary arrays stay in the cache and do not grow with the data.
 _CHUNK_ROWS = 16_384
@@ -26,32 +16,34 @@ _PAIRS = 2**22
 _SEED = 0
 
 
-def points_and_labels(
-    X: ArrayLike, labels: ArrayLike
-) -> tuple[NDArray, NDArray[np.integer], NDArray[np.int64]]:
-    """Points and labels as arrays of the same length, and the sizes of the clusters.
-
-    ValueError if the shapes disagree, or the labels are not non-negative integers.
-    """
-    points = np.asarray(X)
-    sizes = cluster_sizes(labels)
-    codes = np.asarray(labels)
+def points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
+    """Points and labels as arrays; ValueError if the lengths differ, or the labels are not non-negative integers."""
+    points, codes = np.asarray(X), np.asarray(labels)
+    cluster_sizes(codes)  # checks the labels
     if points.ndim != 2 or len(points) != codes.size:
         raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
-    return points, codes, sizes
+    return points, codes
 
 
 def finite_points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
-    """Points and labels as arrays of the same length, for metrics that compare points with each other.
-
-    ValueError as in `points_and_labels`, and if there is no point or a value is not finite.
-    """
-    points, codes, _ = points_and_labels(X, labels)
+    """As `points_and_labels`; also a ValueError if there is no point or a value is not finite."""
+    points, codes = points_and_labels(X, labels)
     if codes.size == 0:
         raise ValueError("there is no point")
     if not np.isfinite(points).all():
         raise ValueError("X must be finite")
     return points, codes
+
+
+def finite_points_and_groups(
+    X: ArrayLike, labels: ArrayLike, sensitive_features: ArrayLike
+) -> tuple[NDArray, NDArray[np.integer], NDArray[np.integer]]:
+    """Points and labels as `finite_points_and_labels` gives them, and the group codes of the points."""
+    points, codes = finite_points_and_labels(X, labels)
+    groups = group_codes(sensitive_features)
+    if groups.shape != codes.shape:
+        raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
+    return points, codes, groups
 
 
 def blocks(n_rows: int, height: int = _CHUNK_ROWS) -> list[slice]:
@@ -64,16 +56,11 @@ def pairwise_blocks(n_rows: int, n_others: int) -> list[slice]:
     return blocks(n_rows, max(1, _PAIRS // n_others))
 
 
-def cluster_means(
-    X: NDArray, labels: NDArray[np.integer], sizes: NDArray[np.int64] | None = None
-) -> NDArray[np.float64]:
-    """Mean of every cluster, shape (n_clusters, n_features); zeros for a cluster without points.
-
-    `sizes`, the number of points of each cluster, is counted from `labels` if it is not given.
-    """
+def cluster_means(X: NDArray, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Mean of every cluster, shape (n_clusters, n_features); zeros for a cluster without points."""
     import scipy.sparse as sp
 
-    sizes = cluster_sizes(labels) if sizes is None else sizes
+    sizes = cluster_sizes(labels)
     sums = np.zeros((sizes.size, X.shape[1]))
     for block in blocks(len(labels)):
         rows = labels[block]

@@ -1,6 +1,13 @@
 """The group-by-cluster table from which all group fairness metrics are computed.
 
 Row j, column k of the table is n_jk, the number of points of group j in cluster k.
+
+Parameters
+----------
+labels : array-like of int, shape (n_samples,)
+    Cluster of each point, in 0 .. n_clusters - 1.
+n_clusters : int, optional
+    Number of clusters K. Default: the largest label plus one. Clusters without points count as empty.
 """
 
 from __future__ import annotations
@@ -8,11 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.group_encoding import group_codes
-
-__all__ = ["cluster_sizes", "contingency", "group_codes", "integers"]
+from fairclust.metrics.registry import documented
 
 
+@documented
 def contingency(
     labels: ArrayLike, groups: ArrayLike, n_clusters: int | None = None, n_groups: int | None = None
 ) -> NDArray[np.int64]:
@@ -20,13 +26,8 @@ def contingency(
 
     Parameters
     ----------
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, in 0 .. n_clusters - 1.
     groups : array-like of int, shape (n_samples,)
         Group of each point, in 0 .. n_groups - 1.
-    n_clusters : int, optional
-        Number of clusters K. Default: the largest label plus one. Clusters without points are columns of
-        zeros.
     n_groups : int, optional
         Number of groups J. Default: the largest group code plus one.
 
@@ -34,11 +35,6 @@ def contingency(
     -------
     ndarray of int64, shape (n_groups, n_clusters)
         n_jk; it sums to n_samples.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, the codes are no integers, or a code is out of range.
     """
     cluster = integers(labels, "labels")
     group = integers(groups, "groups")
@@ -51,24 +47,13 @@ def contingency(
     return np.bincount(cell, minlength=J * K).astype(np.int64).reshape(J, K)
 
 
+@documented
 def cluster_sizes(labels: ArrayLike, n_clusters: int | None = None) -> NDArray[np.int64]:
     """Number of points of every cluster.
-
-    Parameters
-    ----------
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, in 0 .. n_clusters - 1.
-    n_clusters : int, optional
-        Number of clusters K. Default: the largest label plus one.
 
     Returns
     -------
     ndarray of int64, shape (n_clusters,)
-
-    Raises
-    ------
-    ValueError
-        If the labels have not one dimension, are no integers, or are out of range.
     """
     cluster = integers(labels, "labels")
     return np.bincount(cluster, minlength=_number(cluster, n_clusters, "labels")).astype(np.int64)

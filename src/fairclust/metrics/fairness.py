@@ -14,21 +14,16 @@ All functions follow these conventions:
 * Counts are multiplied before they are divided wherever possible, so that an exactly proportional clustering
   scores exactly 0 or 1 (up to counts whose products stay below 2^53).
 
-All functions have these parameters and errors, which are added to their docstrings:
+All functions have these parameters, which are added to their docstrings:
 
 Parameters
 ----------
 labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-    The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given. Metrics of the
-    Delta family also take a table of sums of responsibilities.
+    The cluster of each point, of which there is at least one, or the table of counts n_jk if `sensitive_features` is
+    not given. Metrics of the Delta family also take a table of sums of responsibilities. No count may be negative or
+    infinite.
 sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-    The group of each point. If there are several columns, each combination of values is a group.
-
-Raises
-------
-ValueError
-    If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-    is no point.
+    The group of each point, without missing ones. If there are several columns, each combination of values is a group.
 """
 
 from __future__ import annotations
@@ -38,34 +33,16 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.metrics.counts import contingency, group_codes
+from fairclust.group_encoding import group_codes
+from fairclust.metrics.counts import contingency
 from fairclust.metrics.registry import documented, metric
-
-__all__ = [
-    "absent_groups",
-    "additive_gap",
-    "average_balance",
-    "awd",
-    "balance",
-    "data_balance",
-    "delta",
-    "delta_max_pair",
-    "delta_mean",
-    "fairness_error",
-    "fairness_ratio",
-    "mean_deviation",
-    "share_deviation",
-]
 
 
 @metric("Balance", (0.0, 1.0), "higher", "Chierichetti et al. 2017; Ziko et al. 2021 (VFC), eq. (1)")
 def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Least ratio of two groups' counts in any cluster: min_k min_{j != j'} n_jk / n_j'k.
 
-    Returns
-    -------
-    float
-        In [0, 1], higher is fairer; never above `data_balance`. 0 if a cluster lacks a group or is empty.
+    It is 0 if a cluster lacks a group or is empty, and never above `data_balance`.
     """
     return float(_cluster_balances(_table(labels, sensitive_features)).min())
 
@@ -74,10 +51,7 @@ def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -
 def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Mean over the clusters of the least ratio of two groups' counts: mean_k min_j n_jk / max_j n_jk.
 
-    Returns
-    -------
-    float
-        In [0, 1], higher is fairer. An empty cluster counts as 0.
+    An empty cluster counts as 0.
     """
     return float(_cluster_balances(_table(labels, sensitive_features)).mean())
 
@@ -101,26 +75,15 @@ def fairness_error(
 ) -> float:
     """Summed Kullback-Leibler divergence of the shares from the target: sum_k KL(U || P_k), natural log.
 
+    As in the paper, this is the sum over the clusters and not their mean, so it grows with K. It is ``inf`` if a
+    cluster that has points lacks a group with a positive target. Empty clusters, whose shares are undefined, add
+    nothing.
+
     Parameters
     ----------
     target : array-like of shape (n_groups,), optional
-        Proportions U wanted in every cluster, non-negative, summing to one. Default: the groups' shares mu_j
-        in the data.
-
-    Returns
-    -------
-    float
-        In [0, inf], lower is fairer. ``inf`` if a cluster that has points lacks a group with a positive
-        target. Empty clusters, whose shares are undefined, add nothing.
-
-    Raises
-    ------
-    ValueError
-        If the target is not a distribution over the groups, or for the reasons that `balance` has.
-
-    Notes
-    -----
-    As in the paper, this is the sum over the clusters and not their mean, so it grows with K.
+        Proportions U wanted in every cluster, non-negative, summing to one; all others are a ValueError. Default: the
+        groups' shares mu_j in the data.
     """
     if target is None:
         counts = _table(labels, sensitive_features)
@@ -157,15 +120,8 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
 
     For two groups, this is max_k abs(n_1k / N_1 - n_2k / N_2), eq. (4) (and eq. (6), for a table of summed
     responsibilities). For more groups, it is the mean of this difference over the pairs of groups, and then the
-    maximum over the clusters.
+    maximum over the clusters. A cluster without points adds nothing.
 
-    Returns
-    -------
-    float
-        In [0, 1], lower is fairer. A cluster without points adds nothing.
-
-    Notes
-    -----
     Eq. (14) prints a sum over ordered pairs (s1, s2 in [M], s1 != s2) under the factor 2 / (M (M - 1)), which
     is the reciprocal of the number of unordered pairs. Here each unordered pair counts once, because otherwise M = 2
     would not give eq. (6), and the value could exceed 1. `delta_max_pair` takes the largest pair instead.
@@ -177,14 +133,8 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
 def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Largest gap over clusters and pairs of groups: max_k max_{j, j'} abs(n_jk / N_j - n_j'k / N_j').
 
-    Returns
-    -------
-    float
-        In [0, 1], lower is fairer; at least `delta`, equal to it for two groups.
-
-    Notes
-    -----
-    The program uses this for more than two groups, instead of the paper's eq. (14).
+    It is at least `delta`, and equal to it for two groups. The program uses this for more than two groups, instead of
+    the paper's eq. (14).
     """
     spread = _spread(_table(labels, sensitive_features))
     return float((spread.max(axis=0) - spread.min(axis=0)).max())
@@ -194,15 +144,8 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
 def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """How differently the groups spread over clusters, on average: mean_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
-    Returns
-    -------
-    float
-        In [0, 1], lower is fairer; at most `delta`. It is `additive_gap` divided by the number of clusters, with empty
-        clusters counted.
-
-    Notes
-    -----
-    The text of the paper defines the maximum over the clusters, `delta`.
+    It is at most `delta`, the maximum over the clusters, which the text of the paper defines. It is `additive_gap`
+    divided by the number of clusters, with empty clusters counted.
     """
     return float(_pair_means(_spread(_table(labels, sensitive_features))).mean())
 
@@ -216,15 +159,8 @@ def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None
 def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Gap summed over the clusters: sum_k abs(n_1k / N_1 - n_2k / N_2).
 
-    Returns
-    -------
-    float
-        In [0, 2], lower is fairer. For two groups abs(balance - data balance) is at most this (Kim et al.
-        2025).
-
-    Notes
-    -----
-    The papers define it for two groups. The mean over unordered pairs for more groups is ours, after `delta`.
+    The papers define it for two groups, for which abs(balance - data balance) is at most this (Kim et al. 2025). The
+    mean over unordered pairs for more groups is ours, after `delta`.
     """
     # Rounding can make the sum slightly larger than 2.
     return min(2.0, float(_pair_means(_spread(_table(labels, sensitive_features))).sum()))
@@ -234,14 +170,7 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
 def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Largest deviation of a group's share in a cluster from its share in the data: max_kj abs(P_kj - mu_j).
 
-    Returns
-    -------
-    float
-        In [0, 1], lower is fairer. Empty clusters are left out.
-
-    Notes
-    -----
-    Ours: an absolute counterpart of `fairness_ratio`, in percentage points.
+    It is an absolute counterpart of `fairness_ratio`, in percentage points. Empty clusters are left out.
     """
     counts = _table(labels, sensitive_features)
     counts = counts[:, counts.sum(axis=0) > 0]
@@ -255,10 +184,7 @@ def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
 def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Fairness ratio FR: min_k min_j min(P_kj / mu_j, mu_j / P_kj).
 
-    Returns
-    -------
-    float
-        In [0, 1], higher is fairer. 0 if a cluster lacks a group or is empty.
+    It is 0 if a cluster lacks a group or is empty.
     """
     counts = _table(labels, sensitive_features)
     sizes = counts.sum(axis=0)
@@ -274,15 +200,8 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     """Average Wasserstein distance: (1/N) sum_k n_k W1(P_k, mu).
 
     W1 is the distance between the two sets of share values {P_kj}_j and {mu_j}_j, in which each share has the mass 1/J.
-    This is the mean absolute difference of the sorted shares.
+    This is the mean absolute difference of the sorted shares. Empty clusters have no weight.
 
-    Returns
-    -------
-    float
-        In [0, 1/2], lower is fairer. Empty clusters have no weight.
-
-    Notes
-    -----
     After sorting, it no longer matters which group a share belongs to. A cluster with the shares of two groups swapped
     scores 0, so 0 does not imply proportionality. The metric is kept because the published tables use it.
     """
@@ -300,11 +219,8 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
 def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> int:
     """Number of pairs of a group and a cluster in which the cluster has points, but none of the group.
 
-    Returns
-    -------
-    int
-        At least 0, lower is fairer. The balance is 0 as soon as one group is absent from one cluster; this metric
-        counts how often that happens. Groups without any point do not count.
+    The balance is 0 as soon as one group is absent from one cluster; this metric counts how often that happens.
+    Groups without any point do not count.
     """
     counts = _table(labels, sensitive_features)
     return int((counts[:, counts.sum(axis=0) > 0] == 0).sum())
@@ -314,22 +230,14 @@ def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = N
 def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
     """Largest difference between the mean of a column of numbers in a cluster and in all rows, in standard deviations.
 
+    It is 0 if all numbers are equal. `PriceFairKMeans(mean_tolerance=...)` bounds it.
+
     Parameters
     ----------
     labels : array-like of shape (n_samples,)
         The cluster of each point.
     sensitive_features : array-like of shape (n_samples,)
-        A number for each point, such as an age.
-
-    Returns
-    -------
-    float
-        At least 0, lower is fairer. It is 0 if all numbers are equal. `PriceFairKMeans(mean_tolerance=...)` bounds it.
-
-    Raises
-    ------
-    ValueError
-        The numbers are not finite, are not one for each label, or there is none.
+        A finite number for each point, such as an age.
     """
     numbers = np.asarray(sensitive_features, dtype=np.float64)
     codes = np.unique(np.asarray(labels), return_inverse=True)[1]

@@ -1,4 +1,4 @@
-"""Individual fairness: whether every point has its centre within the radius of its n/k nearest points.
+"""Metrics that compare points with each other: individual and proportional fairness, and silhouettes of groups.
 
 Parameters
 ----------
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.centers import (
     checked_centers,
+    finite_points_and_groups,
     finite_points_and_labels,
     pairwise_blocks,
     sampled_rows,
@@ -24,7 +25,7 @@ from fairclust.metrics.centers import (
 )
 from fairclust.metrics.registry import metric
 
-__all__ = ["individual_fairness", "individual_fairness_95", "neighbourhood_radii"]
+_INDIVIDUAL, _PROPORTIONAL = "Mahabadi and Vakilian 2020", "Chen et al. 2019; Micha and Shah 2020"
 
 
 def neighbourhood_radii(
@@ -63,14 +64,7 @@ def neighbourhood_radii(
     return np.sqrt(radii)
 
 
-@metric(
-    "Individual fairness",
-    (0.0, inf),
-    "lower",
-    "Jung et al. 2020; Mahabadi and Vakilian 2020",
-    needs="X",
-    audit=True,
-)
+@metric("Individual fairness", (0.0, inf), "lower", f"Jung et al. 2020; {_INDIVIDUAL}", needs="X", audit=True)
 def individual_fairness(
     X: ArrayLike,
     labels: ArrayLike,
@@ -81,22 +75,14 @@ def individual_fairness(
 ) -> float:
     """Largest ratio of a point's distance to its centre to the radius of its n/k nearest points.
 
-    Returns
-    -------
-    float
-        In [0, inf], lower is fairer. Jung et al. ask for at most 1, and show that every data set has centres with at
-        most 2. ``inf`` if n/k points coincide but their centre lies elsewhere.
+    Jung et al. ask for at most 1, and show that every data set has centres with at most 2. It is ``inf`` if n/k points
+    coincide but their centre lies elsewhere.
     """
     return float(_ratios(X, labels, n_clusters, centers, max_rows).max())
 
 
 @metric(
-    "Individual fairness (95 %)",
-    (0.0, inf),
-    "lower",
-    "ours, after Mahabadi and Vakilian 2020",
-    needs="X",
-    audit=True,
+    "Individual fairness (95 %)", (0.0, inf), "lower", f"ours, after {_INDIVIDUAL}", needs="X", audit=True
 )
 def individual_fairness_95(
     X: ArrayLike,
@@ -108,11 +94,7 @@ def individual_fairness_95(
 ) -> float:
     """Ratio of distance to radius, as in `individual_fairness`, that 95 % of the points do not exceed.
 
-    Returns
-    -------
-    float
-        In [0, inf], lower is fairer; at most `individual_fairness`. The quantile is not interpolated, so the value is
-        the ratio of one of the points.
+    The quantile is not interpolated, so the value is the ratio of one of the points.
     """
     return float(np.quantile(_ratios(X, labels, n_clusters, centers, max_rows), 0.95, method="inverted_cdf"))
 
@@ -124,12 +106,97 @@ def _ratios(
     centers: ArrayLike | None,
     max_rows: int | None,
 ) -> NDArray[np.float64]:
-    points, codes = finite_points_and_labels(X, labels)
-    k = int(codes.max()) + 1 if n_clusters is None else n_clusters
-    places = checked_centers(points, codes, centers)
-    rows = sampled_rows(len(codes), max_rows)
-    points, codes = points[rows], codes[rows]
-    distances = np.sqrt(squared_distances_to_own(points, codes, places))
-    radii = neighbourhood_radii(points, k)
+    _, agents, paid, k = _payers(X, labels, n_clusters, centers, max_rows)
+    radii = neighbourhood_radii(agents, k)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(distances == 0, 0.0, distances / radii)
+        return np.where(paid == 0, 0.0, paid / radii)
+
+
+@metric("Proportionality (rho)", (0.0, inf), "lower", _PROPORTIONAL, needs="X", audit=True)
+def proportionality(
+    X: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_clusters: int | None = None,
+    centers: ArrayLike | None = None,
+    max_rows: int | None = 20_000,
+    max_candidates: int | None = 1_000,
+) -> float:
+    """Largest factor by which some n/k points would all be nearer to a new centre than to their own centres.
+
+    A coalition of ``ceil(n/k)`` points blocks a clustering if there is a point y with ``rho d(i, y) < d(i, c(i))``
+    for all points i of the coalition, where c(i) is the centre of the cluster of i. (In the papers, it is the nearest
+    centre.) The value is the smallest rho for which no coalition blocks the clustering. If it is at most 1, no
+    coalition gains by another centre. Every data set has points that, as centres, give at most 1 + sqrt(2). It is
+    ``inf`` if n/k points coincide but their centres lie elsewhere.
+
+    Parameters
+    ----------
+    max_rows, max_candidates : int or None, default 20,000 and 1,000
+        With more rows, coalitions are formed of a random sample of `max_rows` points, and y is one of a random sample
+        of `max_candidates` points. The samples are always the same. Fewer points y can only lower the value. None for
+        no limit.
+    """
+    from scipy.spatial.distance import cdist
+
+    points, agents, paid, k = _payers(X, labels, n_clusters, centers, max_rows)
+    places = points[sampled_rows(len(points), max_candidates)].astype(float)
+    size = ceil(len(agents) / k)
+    largest = 0.0
+    for part in pairwise_blocks(len(places), len(agents)):
+        distances = cdist(places[part], agents)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gains = np.where(paid == 0, 0.0, paid / distances)
+        gains.partition(len(agents) - size, axis=1)
+        largest = max(largest, float(gains[:, -size].max()))
+    return largest
+
+
+@metric("Silhouette difference", (0.0, 2.0), "lower", "Rousseeuw 1987; ours", needs="X", audit=True)
+def silhouette_gap(
+    X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike, max_rows: int | None = 5_000
+) -> float:
+    """Largest difference between two groups' mean silhouettes.
+
+    It says whether the points of one group fit their clusters better than those of another, and is ``nan`` with fewer
+    than two clusters.
+
+    Parameters
+    ----------
+    max_rows : int or None, default 5,000
+        With more rows the silhouettes are computed within a random sample of this size, the same in every call. A group
+        without a row in the sample is left out. None for no limit; the time grows with the square of the number of
+        rows.
+    """
+    from sklearn.metrics import silhouette_samples
+
+    points, codes, groups = finite_points_and_groups(X, labels, sensitive_features)
+    rows = sampled_rows(codes.size, max_rows)
+    points, codes = points[rows].astype(float), codes[rows]
+    n_used = np.unique(codes).size
+    if n_used < 2:
+        return float("nan")
+    if n_used == codes.size:
+        return 0.0  # the silhouette of a point that is alone in its cluster is 0
+    # The points are centred, because scikit-learn computes distances from squared norms, which lose digits far from the
+    # origin.
+    found = silhouette_samples(points - points.mean(axis=0), codes)
+    groups = np.unique(groups[rows], return_inverse=True)[1]
+    means = np.bincount(groups, weights=found) / np.bincount(groups)
+    return float(means.max() - means.min())
+
+
+def _payers(
+    X: ArrayLike,
+    labels: ArrayLike,
+    n_clusters: int | None,
+    centers: ArrayLike | None,
+    max_rows: int | None,
+) -> tuple[NDArray, NDArray[np.float64], NDArray[np.float64], int]:
+    """All points; a sample of them with the distances to their centres; and k."""
+    points, codes = finite_points_and_labels(X, labels)
+    own = checked_centers(points, codes, centers)
+    rows = sampled_rows(len(codes), max_rows)
+    agents = points[rows].astype(float)
+    paid = np.sqrt(squared_distances_to_own(agents, codes[rows], own))
+    return points, agents, paid, int(codes.max()) + 1 if n_clusters is None else n_clusters

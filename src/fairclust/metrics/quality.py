@@ -21,57 +21,29 @@ from fairclust.metrics.registry import documented, metric
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-__all__ = [
-    "clustering_error",
-    "dunn_index",
-    "kmedians_bounds",
-    "kmedians_cost",
-    "largest_cluster",
-    "n_nonempty",
-    "ncut",
-    "smallest_cluster",
-    "sse",
-]
-
 # Clusters with at most so many members are always exact. Beyond the second number of rows, proving takes hours.
 _KMEDIANS_LIMITS = {"max_evaluations": 10_000, "exact_max_rows": 200_000}
 # Members to try in each cluster if nothing is proved. On a quarter of a million rows the first ones were the best.
 _NEAR_MEDIAN = 16
 
 
-@metric(
-    "SSE",
-    (0.0, inf),
-    "lower",
-    "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV",
-    needs="X",
-    decimals=1,
-)
+_SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
+
+
+@metric("SSE", (0.0, inf), "lower", _SSE, needs="X", decimals=1)
 def sse(X: ArrayLike, labels: ArrayLike) -> float:
     """Sum of squared Euclidean distances to the cluster means, the k-means objective.
+
+    This is also the cost of the tables of Park et al. (FMC): their text says 'distances', the tables hold squared
+    distances.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Points. Points in float32 are not converted; sums are in float64.
-
-    Returns
-    -------
-    float
-        In [0, inf), lower is better.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree or the labels are not non-negative integers.
-
-    Notes
-    -----
-    This is also the cost of the tables of Park et al. (FMC): their text says 'distances', the tables hold squared
-    distances.
+        Points, which need not be finite. Points in float32 are not converted; sums are in float64.
     """
-    points, codes, sizes = points_and_labels(X, labels)
-    means = cluster_means(points, codes, sizes)
+    points, codes = points_and_labels(X, labels)
+    means = cluster_means(points, codes)
     total = 0.0
     for block in blocks(codes.size):
         # Deviations are summed, because the sum of squares minus n times the squared mean would lose its digits if the
@@ -99,6 +71,9 @@ def kmedians_cost(
 ) -> float:
     """Sum of Euclidean distances to the cluster medoids, the k-medians objective.
 
+    The medoids are exact up to `exact_max_rows`. The cost is ``nan`` if the search for a medoid was given up;
+    `kmedians_bounds` then gives an interval.
+
     Parameters
     ----------
     max_evaluations : int, optional
@@ -106,12 +81,6 @@ def kmedians_cost(
     exact_max_rows : int, optional
         With more rows, the best of sixteen members near a cluster's geometric median replaces its medoid, because
         proving a medoid takes hours. The cost is then an upper bound. Default: always exact.
-
-    Returns
-    -------
-    float
-        In [0, inf), lower is better. The medoids are exact up to `exact_max_rows`. ``nan`` if the search for a medoid
-        was given up; `kmedians_bounds` then gives an interval.
     """
     if exact_max_rows is not None and np.shape(X)[0] > exact_max_rows:
         return kmedians_bounds(X, labels, max_evaluations=_NEAR_MEDIAN)[1]
@@ -148,21 +117,13 @@ def kmedians_bounds(
 def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     """Dunn index: smallest distance between points of different clusters / largest distance inside a cluster.
 
+    It is ``nan`` with fewer than two non-empty clusters, and for 0/0 (all points equal), and ``inf`` if the points of
+    each cluster coincide and the clusters differ.
+
     Parameters
     ----------
     labels : array-like of int, shape (n_samples,)
-        Cluster of each point. Any integers.
-
-    Returns
-    -------
-    float
-        In [0, inf], higher is better. ``nan`` with fewer than two non-empty clusters, and for 0/0 (all points
-        equal); ``inf`` if the points of each cluster coincide and the clusters differ.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, the labels are no integers, or ``X`` is not finite.
+        Cluster of each point. Any integers, also negative ones.
     """
     from fairclust.kernels.dunn import dunn_distances
 
@@ -180,22 +141,14 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
 def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     """Normalised cut: K - sum_k (S_k' W S_k) / (d' S_k), where K is the number of non-empty clusters and d = W 1.
 
+    It is at most K, and ``nan`` if a cluster has nodes but no edge weight, because its term is then 0/0.
+
     Parameters
     ----------
     W : sparse or dense array of shape (n_samples, n_samples)
         Non-negative affinities.
     labels : array-like of int, shape (n_samples,)
         Cluster of each node, from 0.
-
-    Returns
-    -------
-    float
-        In [0, K], lower is better. ``nan`` if a cluster has nodes but no edge weight, because its term is then 0/0.
-
-    Raises
-    ------
-    ValueError
-        If ``W`` is not square, is negative somewhere, or has another size than the labels.
     """
     import scipy.sparse as sp
 
@@ -220,25 +173,13 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
 def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     """Share of misclassified points under the best matching of clusters to true clusters.
 
+    The papers use it on the stochastic block model. The matching is solved exactly, as an assignment problem instead of
+    by trying all permutations.
+
     Parameters
     ----------
     truth : array-like of int, shape (n_samples,)
         True cluster of each point, from 0. If the numbers of clusters differ, some clusters have no match.
-
-    Returns
-    -------
-    float
-        In [0, 1), lower is better.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, there is no point, or the labels are not non-negative integers.
-
-    Notes
-    -----
-    The papers use it on the stochastic block model. The matching is solved exactly, as an assignment problem instead of
-    by trying all permutations.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -252,33 +193,17 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
 
 @metric("Non-empty clusters", (0.0, inf), "none", "count", decimals=0)
 def n_nonempty(table: ArrayLike) -> int:
-    """Number of clusters that have points.
-
-    Returns
-    -------
-    int
-        In 0 .. n_clusters.
-    """
+    """Number of clusters that have points."""
     return int((np.asarray(table).sum(axis=0) > 0).sum())
 
 
 @metric("Smallest cluster", (0.0, inf), "none", "count", decimals=0)
 def smallest_cluster(table: ArrayLike) -> int:
-    """Size of the smallest cluster, 0 if one is empty.
-
-    Returns
-    -------
-    int
-    """
+    """Size of the smallest cluster, 0 if one is empty."""
     return int(np.asarray(table).sum(axis=0).min())
 
 
 @metric("Largest cluster", (0.0, inf), "none", "count", decimals=0)
 def largest_cluster(table: ArrayLike) -> int:
-    """Size of the largest cluster.
-
-    Returns
-    -------
-    int
-    """
+    """Size of the largest cluster."""
     return int(np.asarray(table).sum(axis=0).max())

@@ -1,7 +1,8 @@
 """The decorator that declares a metric: what it needs, its range, which values are better, and who defines it.
 
 Snakemake reads names and directions when it starts, so the modules of metrics import SciPy and compiled code within
-their functions. Metrics of points share these parameters and errors, which are added to their docstrings:
+their functions. The decorator adds range, direction and source to the docstrings, and to those of metrics of points
+also these parameters and errors:
 
 Parameters
 ----------
@@ -10,7 +11,7 @@ X : array-like of shape (n_samples, n_features)
 labels : array-like of int, shape (n_samples,)
     Cluster of each point, from 0.
 sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-    The group of each point. If there are several columns, each combination of values is a group.
+    The group of each point, without missing ones. If there are several columns, each combination of values is a group.
 n_clusters : int, optional
     k. Default: the largest label plus one.
 centers : array-like of shape (n_clusters, n_features), optional
@@ -19,7 +20,7 @@ centers : array-like of shape (n_clusters, n_features), optional
 Raises
 ------
 ValueError
-    If the shapes disagree, the labels are not non-negative integers, a group is missing, or ``X`` is not finite.
+    If an argument is not as described, or the shapes disagree.
 """
 
 from __future__ import annotations
@@ -30,8 +31,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
-
-__all__ = ["DECLARED", "Metric", "doc_entries", "doc_sections", "documented", "metric"]
 
 Needs = Literal["table", "X", "W", "truth", "numbers"]
 Direction = Literal["lower", "higher", "none"]
@@ -99,18 +98,21 @@ def metric(
     """Declare the decorated function as a metric of its name, with the properties of `Metric`."""
 
     def declare(function: _Function) -> _Function:
-        found: Any = documented(function, source)
-        DECLARED.append(Metric(found.__name__, label, function, range, direction, source, **more))
-        return function
+        low, high = range
+        values = f"At least {low:g}" if math.isinf(high) else f"From {low:g} to {high:g}"
+        better = "" if direction == "none" else f"; {direction} is better"
+        kind = function.__annotations__["return"]
+        DECLARED.append(Metric(function.__name__, label, function, range, direction, source, **more))
+        return documented(function, source, f"{kind}\n    {values}{better}.")
 
     return declare
 
 
-def documented(function: _Function, source: str = "") -> _Function:
+def documented(function: _Function, source: str = "", returns: str = "") -> _Function:
     """Complete a docstring by the parameters and errors that functions share, in the order of the signature.
 
     They stand in the docstring of this module, in that of the function's module, and in that of the function, of which
-    a later one takes precedence. `source` is the reference of a function that states none.
+    a later one takes precedence. `source` and `returns` are reference and result of a function that states none.
     """
     parameters = inspect.signature(function).parameters
     entries: dict[str, str] = {}
@@ -124,7 +126,8 @@ def documented(function: _Function, source: str = "") -> _Function:
         raises = sections.get("Raises", raises) if stated else raises
     shown = "\n".join(dict.fromkeys(entries[name] for name in parameters if name in entries))
     references = "" if source in _NO_PAPERS else source
-    sections = {"Raises": raises, "References": references, **sections, "Parameters": shown}
+    shared = {"Returns": returns, "Raises": raises, "References": references}
+    sections = {**shared, **sections, "Parameters": shown}
     parts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if sections.get(name)]
     function.__doc__ = "\n\n".join([sections[""], *parts])
     return function

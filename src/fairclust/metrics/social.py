@@ -7,13 +7,10 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.metrics.centers import checked_centers, finite_points_and_labels, squared_distances_to_own
-from fairclust.metrics.counts import group_codes
+from fairclust.metrics.centers import checked_centers, finite_points_and_groups, squared_distances_to_own
 from fairclust.metrics.registry import documented, metric
 
 _SOURCE = "Ghadiri et al. 2021; Abbasi et al. 2021"
-
-__all__ = ["group_cost_changes", "group_cost_ratio", "group_costs", "worst_group_cost"]
 
 
 @documented
@@ -36,10 +33,7 @@ def group_costs(
     ----------
     Ghadiri et al. 2021; Abbasi et al. 2021
     """
-    points, codes = finite_points_and_labels(X, labels)
-    groups = group_codes(sensitive_features)
-    if groups.shape != codes.shape:
-        raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
+    points, codes, groups = finite_points_and_groups(X, labels, sensitive_features)
     places = checked_centers(points, codes, centers)
     distances = squared_distances_to_own(points, codes, places)
     return np.bincount(groups, weights=distances) / np.bincount(groups)
@@ -47,13 +41,7 @@ def group_costs(
 
 @metric("Worst group's cost", (0.0, inf), "lower", _SOURCE, needs="X", audit=True)
 def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
-    """Largest cost of a group, which is the mean squared distance of its points to the cluster means.
-
-    Returns
-    -------
-    float
-        In [0, inf), lower is better.
-    """
+    """Largest cost of a group, which is the mean squared distance of its points to the cluster means."""
     return float(group_costs(X, labels, sensitive_features=sensitive_features).max())
 
 
@@ -61,10 +49,7 @@ def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: Arr
 def group_cost_ratio(X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
     """Ratio of the largest to the smallest cost of a group, with the cluster means as centres.
 
-    Returns
-    -------
-    float
-        In [1, inf], lower is fairer. 1 if all costs are 0, ``inf`` if only some are.
+    It is 1 if all costs are 0, and ``inf`` if only some are.
     """
     costs = group_costs(X, labels, sensitive_features=sensitive_features)
     if costs.min() > 0:
