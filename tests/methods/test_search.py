@@ -1,6 +1,7 @@
 """The search for good centres, in data where single starts end in local optima."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fairclust.methods.price import price_kmeans
 from fairclust.metrics import contingency, fairness_ratio
 from fairclust.solvers import alternation
 from fairclust.solvers.alternation import Prototypes, mean_centers
-from fairclust.solvers.search import Moves, breathe, plain_run
+from fairclust.solvers.search import Moves, breathe, cross, plain_run
 
 SIDE = 6
 
@@ -105,6 +106,17 @@ def test_memory_of_the_search():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.5 * 4 * n * (n_clusters + 5)
+
+
+def test_a_crossed_run_replaces_the_dearer_of_its_parents():
+    def run(place, cost):
+        last = SimpleNamespace(objective=cost, state=None)
+        return SimpleNamespace(prototypes=Prototypes(np.full((2, 1), place)), last=last)
+
+    points = SimpleNamespace(n_samples=10, squared=True)
+    moves = Moves(lambda *_: run(5.0, 2.0), lambda run: (False, run.last.objective))
+    found = cross(points, [run(0.0, 1.0), run(9.0, 3.0)], moves, np.random.RandomState(0))
+    assert [run.last.objective for run in found] == [1.0, 2.0]
 
 
 def test_runs_that_would_end_dearer_stop_early(grid, monkeypatch):

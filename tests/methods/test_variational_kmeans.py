@@ -5,7 +5,9 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans as SklearnKMeans
 
 from fairclust.base import Diverged
+from fairclust.kernels import bound
 from fairclust.kernels.medoid import medoids
+from fairclust.kernels.points import TiledPoints
 from fairclust.methods import VariationalFairKMeans, VariationalFairKMedians, VariationalFairNCut
 from fairclust.metrics import contingency
 from twins import counts_of, means_of, padded_fairness, vfc
@@ -27,6 +29,16 @@ def test_replays_the_papers_update(grouped_blobs, n_groups, lam, lipschitz):
     np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
     assert model.n_inner_iter_ == inner
     assert model.n_energy_rises_ == (np.diff(energies) > 0).sum()
+
+
+@pytest.mark.parametrize("small", [0, 10**9])
+def test_the_papers_update_ends_after_the_third_one_at_the_earliest(grouped_blobs, monkeypatch, small):
+    monkeypatch.setattr(bound, "_SMALL_ENTRIES", small)
+    X, codes = grouped_blobs()
+    points = TiledPoints.pack(X, codes.astype(np.int32), 2, 4)
+    points.measure(X[:4])
+    given = {"lam": 9.0, "lipschitz": 2.0, "target": np.bincount(codes) / len(codes), "max_iter": 9}
+    assert [bound.bound_iteration(points, tol=tol, **given).n_iter for tol in (np.inf, 0)] == [3, 9]
 
 
 def test_single_precision_follows_double(grouped_blobs):

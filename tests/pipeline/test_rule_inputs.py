@@ -138,18 +138,25 @@ def test_audit_metrics_only_where_the_configuration_names_them(tmp_path):
     assert metrics(inputs, "b", "vfc", 2) & audit == set(asked)
 
 
+CLAIM = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["dunn_index"]}
+
+
 def test_metrics_of_a_claim_are_scored_for_its_methods(tmp_path):
-    claim = {
-        "text": "x",
-        "check": "reaches",
-        "datasets": ["b"],
-        "methods": ["vfc"],
-        "metrics": ["dunn_index"],
-    }
-    inputs = RuleInputs(config(tmp_path, more={"claims": {"c": claim}}, score={"dear_max_rows": 0}))
+    inputs = RuleInputs(config(tmp_path, more={"claims": {"c": CLAIM}}, score={"dear_max_rows": 0}))
     assert "dunn_index" in metrics(inputs, "b", "vfc", 5)
     assert "dunn_index" not in metrics(inputs, "b", "kmeans", 5)
     assert inputs.claim_files("doe") == ["results/tables/doe/claims.csv"]
+    # A claim about a table needs the cells and the metrics of the table, too.
+    of_table = {**CLAIM, "options": {"table": "t"}}
+    shown = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": of_table}})).shown["doe"]
+    table, claim = shown["tables"]["t"], shown["claims"]["c"]
+    assert set(claim.needs) == {*table.needs, ("b", "vfc", 2), ("b", "vfc", 5)} > set(table.needs)
+    assert claim.metrics >= {*table.metrics, "dunn_index"}
+
+
+def test_names_of_data_sets_say_what_is_shown_of_them(tmp_path):
+    datasets = {"a": {**GENERATED, "shown": "400 rows"}, "b": GENERATED}
+    assert RuleInputs(config(tmp_path, datasets=datasets)).names.datasets == {"a": "A (400 rows)", "b": "A"}
 
 
 def all_params(inputs):
@@ -215,9 +222,7 @@ def replaced(path, text):
 
 
 def test_other_reported_values_change_the_parameters_of_the_paper(tmp_path):
-    claim = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["sse"]}
-    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": claim}}))
-
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": CLAIM}}))
     before = inputs.paper_digest("doe")
     replaced(tmp_path / "doe.csv", (tmp_path / "doe.csv").read_text().replace("5.0", "6.0"))
     assert inputs.paper_digest("doe") != before
