@@ -55,28 +55,13 @@ def test_what_was_written_is_read(tmp_path, rows, sep, end):
     assert words(read, 1) == [text.strip() for _, text, _ in rows]
 
 
-def test_many_rows(tmp_path):
-    n = 100_000  # pandas reads so many rows in several parts
-    text = "v,g\n" + "".join(f"{i},{'ab'[i % 2]}{i % 3}\n" for i in range(n))
-    read = open_table(tmp_path, text).read([0], [1], {1: ["a0"]})
-    kept = [i for i in range(n) if not (i % 2 == 0 and i % 3 == 0)]
-    assert_array_equal(read.numbers[:, 0], kept)
-    assert_array_equal(np.flatnonzero(read.kept), kept)
-    assert words(read, 1) == [f"{'ab'[i % 2]}{i % 3}" for i in range(n)]
-    assert read.dropped == [{"column": "g", "value": "a0", "rows": n - len(kept)}]
-
-
 def test_quotes_blanks_and_missing_last_line_end(tmp_path):
     table = open_table(tmp_path, 'n, t\n 1 ," x"\n2,"y, z"\n\n3,"two\nlines"')
     assert table.names == ["n", "t"]
     assert_array_equal(table.read([0]).numbers[:, 0], [1, 2, 3])
     assert column_text(table, 1) == ["x", "y, z", "two\nlines"]
-
-
-def test_blank_before_a_quote(tmp_path):
     table = open_table(tmp_path, '1, "y, z", 2\n', header=False, skipinitialspace=True)
     assert column_text(table, 1) == ["y, z"]
-    assert_array_equal(table.read([0, 2]).numbers, [[1, 2]])
 
 
 def test_decimal_comma_and_encoding(tmp_path):
@@ -122,17 +107,14 @@ def test_a_row_is_counted_under_one_reason(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a,b\n1,2\n3,x\n4,x\n", "column 'b': a feature has cells that are not finite numbers; expected a "
-         "number in every row; found 'x' in line 3, 2 such cells in all. Fix: leave the column out"),
+        ("a,b\n1,2\n3,x\n4,x\n", "column 'b': a feature .* found 'x' in line 3, 2 such cells in all. Fix: leave"),
         ("a,b\n1,2\n\n3,\n", "column 'b': .*found '' in line 4, 1 such cells"),
         ("a,b\n1,2\nNaN,2\n", "column 'a': .*found 'NaN' in line 3"),
         ("a,b\n1,2\n1,-inf\n", "column 'b': .*found '-inf' in line 3"),
         ("a,b\n1,2\n1,1e999\n", "column 'b': .*found '1e999' in line 3"),
         ("a,b\n1,1_000\n", "column 'b': .*found '1_000' in line 2"),
         ("a,b\n1,True\n", "column 'b': .*found 'True' in line 2"),
-        ("a,b;c\n1,2\n3,4,5\n", "t.csv, line 3 has 3 cells, but the first row has 2. Fix: .* the right 'sep' in"),
-        ("a,b\n1,2\n3,4,5\n", "t.csv, line 3 has 3 cells, but the first row has 2. Fix: correct the line$"),
-        ("a,b\n1,2\n3\n", "t.csv, line 3 has 1 cells, but the first row has 2. Fix: correct the line"),
+        ("a,b;c\n1,2\n3,4,5\n", "t.csv, line 3 has 3 cells, .* Fix: .* the right 'sep' in"),
         ('a,b\n"1\n",2\n3,?\n', "found '\\?' in line 4"),
         ("a,b\n" + "1,1\n" * 300 + "oops,1\n" + "2,2\n" * 50, "found 'oops' in line 302, 1 such"),
     ],
@@ -149,13 +131,11 @@ DATA = r"the first line of t\.csv looks like data: .*Fix: set 'header: false'"
 @pytest.mark.parametrize(
     ("text", "reader", "expected"),
     [
-        ("", {}, r"t\.csv is empty"),
-        ("a,b\n", {}, r"t\.csv has a header and no rows"),
         ("a,t\n1,ä\n".encode("latin-1"), {}, r"no utf-8 text; set 'encoding' in 'reader' to latin-1"),
         ("a,b\n1,2\n", {"encoding": "utf-16"}, r"t\.csv is no utf-16 text; set 'encoding' in 'reader'"),
-        *((f"{text}1,2\n3,4\n", {}, COMMENT) for text in ("# a\n", "# a\n# b\n\n", "% a\n", "// a, b, c\n")),
+        *((f"{text}1,2\n3,4\n", {}, COMMENT) for text in ("# a\n# b\n\n", "% a\n", "// a, b, c\n")),
         ("# made by me\n1,2\n3,4\n", {"header": False}, COMMENT),
-        *((f"{row}\n{row}\n", {}, DATA) for row in ("39.5,f", "-3,f", "7,7", "5.1,3.5,1.4,0.2,setosa")),
+        *((f"{row}\n{row}\n", {}, DATA) for row in ("39.5,f", "7,7")),
         *(
             (text, {"format": "arff"}, "the file is no ARFF; found no line with @")
             for text in ("a,b\n1,2\n", "@data\n1,2\n", "@attribute a real\n1\n")
@@ -228,21 +208,9 @@ def test_thousands_separate_three_digits_each(tmp_path, cell):
         table.read([0])
 
 
-@pytest.mark.parametrize(
-    "first", ["#id,b", "0,1,2,g", "2019,2020,g", "1007,53,g", "400.5,401.0,401.5", "nan,inf"]
-)
-def test_unusual_names(tmp_path, first):
-    table = open_table(tmp_path, first + "\n" + first + "\n")
-    assert table.names == first.split(",")
-
-
-def test_cell_of_a_megabyte(tmp_path):
-    long = "x" * 1_000_000
-    assert open_table(tmp_path, f"a,b\n1,{long}\n").read([0], [1]).numbers.shape == (1, 1)
-    with pytest.raises(
-        DatasetError, match=r"line 2 cannot be cut into cells: field larger .* Fix: close every quote"
-    ):
-        open_table(tmp_path, f'a,b\n1,"{long}"\n')
+def test_a_quote_that_is_not_closed(tmp_path):
+    with pytest.raises(DatasetError, match=r"line 2 cannot be cut into cells: .* Fix: close every quote"):
+        open_table(tmp_path, f'a,b\n1,"{"x" * 1_000_000}"\n')
 
 
 ARFF = """% a comment

@@ -47,12 +47,18 @@ def changed(path, value):
         ("datasets.a.n_clusters", "two", ": .*found 'two'"),
         ("datasets.x/y", GENERATED, ""),
         ("papers.Bad-Name", small_paper(), ""),
-        *(("papers.doe", small_paper(**{of: {"../../x": {}}}), f".{of}.*../../x") for of in ("tables", "figures")),
+        *(
+            ("papers.doe", small_paper(**{of: {"../../x": {}}}), f".{of}.*../../x")
+            for of in ("tables", "figures")
+        ),
         ("score.metrics", ["dun_index"], ": there is no metric 'dun_index'; did you mean 'dunn_"),
         ("report.formats", ["pgn"], ".0: .*'png'.*found 'pgn'"),
         ("report.fronts", ["balanse"], ": there is no metric 'balanse'; did you mean 'balance'"),
         ("report.fronts", ["balance", "sse"], ": 'sse' is the cost of every front already"),
-        *(("results", place, ": .* cannot be the folder of results") for place in ("a\0b", "a{b}c", "~/r", ".")),
+        *(
+            ("results", place, ": .* cannot be the folder of results")
+            for place in ("a\0b", "a{b}c", "~/r", ".")
+        ),
         ("limits.cell_seconds", float("inf"), ": .*finite number; found inf"),
         ("limits.cell_seconds", -1, ": .*greater than 0; found -1"),
         ("limits.cell_memory_mb", 16000, ": a fit of 16000 MB .* raise jobs.mem_mb to 16500"),

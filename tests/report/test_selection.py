@@ -27,7 +27,9 @@ def test_the_cheapest_that_is_fair_enough():
 def test_a_front_is_read_between_the_settings_on_both_sides_of_the_level(metric, sign):
     rows = [(sign * fair + (sign < 0), cost) for fair, cost in ((0.2, 60.0), (0.4, 90.0), (0.8, 110.0))]
     cells = frame(
-        cell for lam, (fair, cost) in enumerate(rows) for cell in starts("own", [cost], lam=lam, **{metric: fair})
+        cell
+        for lam, (fair, cost) in enumerate(rows)
+        for cell in starts("own", [cost], lam=lam, **{metric: fair})
     )
     found = at_level(cells, sign * 0.6 + (sign < 0), MatchSpec(fairness=metric, order="sse"))
     assert found.setting == "between lam=1 and lam=2"

@@ -162,16 +162,6 @@ def test_lost_cells_are_tried_again_by_the_same_command(deadly):
     assert set(project.cells().status) == {"ok"}
 
 
-def test_a_run_without_any_fit_ends_with_exit_status_1(tmp_path):
-    project = Project(tmp_path)
-    project.config["report"] = QUIET
-    project.config["datasets"]["people"] = table_of({"path": "people.csv"})
-    project.config["run"] |= {"datasets": ["people"], "methods": ["random"], "seeds": 1}
-    project.write("people.csv", TABLE.replace(",39,8", ",39,"))
-    output = project.run(code=1)
-    assert "no cell is ok, so the results are empty" in output
-    assert "missing: drop" in output
-    assert set(project.cells().status) == {"skipped"}
 
 
 def test_a_wrong_configuration_stops_before_any_job(tmp_path):
