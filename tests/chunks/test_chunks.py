@@ -24,7 +24,6 @@ from fairclust.chunks.rows import stages
 from fairclust.chunks.sources import ArrayChunk, MappedArray
 from fairclust.chunks.survey import survey
 from fairclust.group_encoding import Values
-from fairclust.kernels import listed
 from fairclust.kernels.points import TiledPoints
 from fairclust.metrics import contingency
 from toys import make_grouped_blobs
@@ -688,22 +687,3 @@ def test_room_that_cannot_be_reserved_is_written_all_the_same(tmp_path, monkeypa
     parts = [np.arange(3, dtype=np.uint8), np.arange(2, dtype=np.uint8)]
     found = labels.write_labels(iter(parts), 5, np.dtype(np.uint8), tmp_path / "labels.npy")
     assert found.tolist() == np.load(tmp_path / "labels.npy").tolist() == [0, 1, 2, 0, 1]
-
-
-@pytest.mark.parametrize(
-    "dtype, bounds", [(np.float16, {"tolerance": 0.2}), (np.float64, {"size_min": 0.8, "size_max": 1.2})]
-)
-def test_lists_of_clusters_cost_as_little_as_a_table(monkeypatch, dtype, bounds):
-    rng = np.random.default_rng(0)
-    X, codes = rng.normal(size=(N, 3)).astype(dtype), rng.integers(0, 2, N)
-    model = PriceFairKMeans(64, n_init=1, search=False, random_state=0, **bounds)
-    monkeypatch.setattr(listed, "_PER_CELL", 1)
-    costs = []
-    for many in (64, 10**9):
-        monkeypatch.setattr(listed, "_MANY_CLUSTERS", many)
-        found = fitted(model, X, codes)
-        assert found.violation_ <= 1
-        assert "size_max" not in bounds or np.bincount(found.labels_).max() <= np.ceil(1.2 * N / 64)
-        assert found.cost_ == pytest.approx(exact_cost(X, found), rel=1e-6)
-        costs.append(found.cost_)
-    assert costs[0] == pytest.approx(costs[1], rel=0.02)

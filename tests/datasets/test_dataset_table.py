@@ -4,7 +4,6 @@ import csv
 import io
 import re
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

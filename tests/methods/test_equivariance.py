@@ -192,23 +192,6 @@ def test_a_coreset_has_the_same_rows_and_weights(change):
     assert len(one.weights_) < len(X)
 
 
-@pytest.mark.parametrize("params", [{"max_gap": 0.05}, {"size_min": 0.9, "tolerance": 0.1}])
-def test_prices_of_renamed_groups(params):
-    X, _ = data_of(7)
-    codes = np.random.default_rng(7).integers(3, size=len(X))
-    if "tolerance" in params:
-        params = {**params, "target": [0.3, 0.34, 0.36]}
-    one = methods.PriceFairKMeans(4, random_state=0, **params).fit(X, sensitive_features=codes)
-    if "target" in params:
-        params["target"] = params["target"][::-1]
-    names = np.array(["z", "y", "x"])[codes]
-    two = methods.PriceFairKMeans(4, random_state=0, **params).fit(X, sensitive_features=names)
-    np.testing.assert_array_equal(two.labels_, one.labels_)
-    np.testing.assert_allclose(two.offset_, one.offset_[::-1])
-    np.testing.assert_array_equal(two.predict(X, names), one.predict(X, codes))
-    assert (two.predict(X, names) != two.labels_).sum() == two.n_rounded_
-
-
 @pytest.mark.parametrize("name", sorted(CENTERED))
 def test_units_in_single_precision(name):
     # Squares of these numbers are too small for single precision.

@@ -7,7 +7,7 @@ from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
-from fairclust.methods import BeraFairKMeans, KMeans, PriceFairKMeans, PriceFairKMedians
+from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians
 from fairclust.methods.price import criteria
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 from fairclust.stored import Stored
@@ -56,13 +56,6 @@ def test_the_cost_never_rises_and_the_certificate_holds(cls, grouped_blobs, prec
     assert model.cost_ == pytest.approx(again.cost, rel=2e-3)
 
 
-def test_beats_fair_assignment_to_vanilla_centres(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=2000)
-    fixed = BeraFairKMeans(4, tolerance=0.1, random_state=0).fit(X, sensitive_features=codes)
-    model = PriceFairKMeans(4, tolerance=0.1, random_state=0).fit(X, sensitive_features=codes)
-    assert model.cost_ < fixed.cost_
-
-
 def test_no_bounds_is_k_means(grouped_blobs):
     X, codes = grouped_blobs()
     init = X[[0, 100, 200, 300]]
@@ -101,21 +94,6 @@ def test_a_far_point_costs_a_part_of_a_point_instead(precision):
     assert np.bincount(model.labels_).min() == 1
     plain = cluster.KMeans(4, n_init=10, random_state=0).fit(X).inertia_
     assert model.cost_ == pytest.approx(plain, rel=1e-3)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_costs_of_heavy_tails_agree_in_both_precisions():
-    rng = np.random.default_rng(2)
-    X, codes = rng.lognormal(sigma=2, size=(2000, 3)), (rng.random(2000) < 0.3).astype(int)
-    costs = []
-    for precision in ("single", "double"):
-        model = PriceFairKMeans(5, precision=precision, n_init=2, random_state=0)
-        model.fit(X, sensitive_features=codes)
-        costs.append(model.cost_)
-        assert model.violation_ <= 1
-        assert model.gap_ <= 0.05
-    # The costs can differ as much as the certificates allow: here a few rows make up several per cent of the cost.
-    assert costs[0] == pytest.approx(costs[1], rel=0.05)
 
 
 @pytest.mark.parametrize("far", [9999999999.0, 1e12, 1e20])

@@ -125,22 +125,6 @@ def test_accelerated_reaches_no_higher_energy_from_the_same_centers(grouped_blob
     assert (np.array(worse) <= near).mean() >= 0.75
 
 
-def test_accelerated_energies_are_those_of_the_labels_and_never_rise(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=3000, n_groups=3, seed=1)
-    model = VariationalFairKMeans(5, lam=600, random_state=0, precision="double")
-    model.fit(X, sensitive_features=codes)
-    energies = np.array([step["objective"] for step in model.history_])
-    assert len(energies) > 2
-    assert (np.diff(energies) <= 0).all()
-    assert model.n_energy_rises_ == 0
-    assert model.converged_
-    assert model.n_inner_iter_ >= sum(step["inner_iter"] for step in model.history_)
-    distance = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
-    assert model.history_[-1]["clustering"] == pytest.approx(distance)
-    # The means of the labels cost at most as much as the centres for which the labels were found.
-    assert energy(X, codes, model) <= energies[-1] * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("cls", [VariationalFairKMeans, VariationalFairKMedians])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("lam", [1.0, 1e6])

@@ -110,7 +110,7 @@ def test_damaged_outputs_are_named_and_made_again(project, whole):
     assert "Nothing to be done" in project.run()
 
 
-@pytest.mark.parametrize("look", ["--list-rules", "--summary", "--lint", "--dag", "--unlock", "-n"])
+@pytest.mark.parametrize("look", ["--summary", "--dag", "--unlock", "-n"])
 def test_looking_changes_nothing(project, look):
     table = project.results / "tables/doe/table1.md"
     table.write_text(table.read_text() + "A remark of mine.\n")

@@ -133,8 +133,6 @@ def test_a_run_writes_scores_tables_figures_and_a_page_and_prints_where(life):
     assert all(pd.read_csv(path, sep="\t").cpu_time.item() > 0 for path in usage)
 
 
-
-
 def test_a_second_run_with_a_comment_and_an_unused_method_more_does_nothing(life):
     assert "Nothing to be done" in life.second
 

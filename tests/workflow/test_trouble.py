@@ -162,8 +162,6 @@ def test_lost_cells_are_tried_again_by_the_same_command(deadly):
     assert set(project.cells().status) == {"ok"}
 
 
-
-
 def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     project = Project(tmp_path)
     project.config["methods"]["stripes"]["params"] = {"lamm": 3}
