@@ -107,18 +107,6 @@ def test_environments_and_packages_exist(root):
         assert set(words[1:]) <= {".", *listed, *(f".[{extra}]" for extra in extras)}
 
 
-def test_images_are_built_from_existing_files_and_saved_before_they_are_converted(root):
-    saved = set()
-    for _, action, *words in of("docker"):
-        if action == "build":
-            assert (root / words[words.index("--file") + 1]).is_file()
-        elif action == "save":
-            saved.add(words[words.index("--output") + 1])
-    for _, action, *words in of("apptainer"):
-        if action == "build":
-            assert words[1].removeprefix("docker-archive:") in saved
-
-
 def test_scripts_have_these_options():
     for _, *words in of("python"):
         if words[0] == "-m":

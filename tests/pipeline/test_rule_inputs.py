@@ -189,27 +189,21 @@ def test_a_wider_grid_changes_only_the_parameters_of_its_own_jobs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "methods, message",
+    "method, message",
     [
+        ({"class": "fairclust.methods.KMean"}, r"\.class: .*does not define 'KMean'; it defines"),
+        ({"class": "nowhere.KMeans"}, r"\.class: .*no Python module 'nowhere'"),
+        ({**VFC, "params": {"lamm": 1}}, ": .* takes no parameter 'lamm'; .*'lam'"),
+        ({**KMEANS, "grid": {"n_clusters": [2]}}, ": the parameter 'n_clusters' is set for you"),
         (
-            {"m": {"class": "fairclust.methods.KMean"}},
-            r"methods.m.class: .*does not define 'KMean'; it defines",
-        ),
-        ({"m": {"class": "nowhere.KMeans"}}, r"methods.m.class: .*no Python module 'nowhere'"),
-        ({"m": {**VFC, "params": {"lamm": 1}}}, r"methods.m: .* takes no parameter 'lamm'; .*'lam'"),
-        (
-            {"m": {**KMEANS, "grid": {"n_clusters": [2]}}},
-            r"methods.m: the parameter 'n_clusters' is set for you",
-        ),
-        (
-            {"m": {**KMEANS, "params": {"random_state": 3}}},
-            r"methods.m: the parameter 'random_state' is set for you; see run.seeds",
+            {**KMEANS, "params": {"random_state": 3}},
+            ": the parameter 'random_state' is set for you; see run.seeds",
         ),
     ],
 )
-def test_a_class_that_does_not_exist_stops_the_plan(methods, message):
-    with pytest.raises(ConfigError, match=message):
-        RuleInputs(load_config(small_config(methods=methods))).check_classes()
+def test_a_class_that_does_not_exist_stops_the_plan(method, message):
+    with pytest.raises(ConfigError, match=f"methods.m{message}"):
+        RuleInputs(load_config(small_config(methods={"m": method}))).check_classes()
 
 
 # Jobs depend on the content of a user's own files
