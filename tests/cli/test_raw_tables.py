@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,7 @@ from commands import COMMAND, refused, run, told
 from sklearn.cluster import KMeans
 
 from fairclust import methods
+from fairclust.cli import progress
 from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import mean_deviation
 from fairclust.tables import load_model, make_preparation, understand
@@ -396,23 +399,24 @@ def test_needs_name_methods_and_options_that_exist(capsys):
         assert {given.partition("=")[0] for given in args.set} <= set(known)
 
 
-def test_progress_is_printed_on_standard_error(capsys, monkeypatch):
-    from time import sleep
-
-    from fairclust.cli import progress
-
+@pytest.fixture
+def impatient(monkeypatch):
+    """The module of progress, which says something at once."""
     monkeypatch.setattr(progress, "_FIRST", 0.01)
     monkeypatch.setattr(progress, "_EVERY", 0.05)
-    with progress.progress("fitting", total=4) as done:
+    return progress
+
+
+def test_progress_is_printed_on_standard_error(capsys, impatient):
+    with impatient.progress("fitting", total=4) as done:
         done()
         sleep(0.2)
-    said = capsys.readouterr().err
-    assert "fitting: 0 s, 1 of 4 done, about" in said
-    with progress.progress("fitting", notes=["few rows"]):
+    assert "fitting: 0 s, 1 of 4 done, about" in capsys.readouterr().err
+    with impatient.progress("fitting", notes=["few rows"]):
         sleep(0.2)
     said = capsys.readouterr().err
     assert said.startswith("note: few rows\nfitting: ") and said.count("few rows") == 1
-    with progress.progress("fitting", notes=["few rows"]):
+    with impatient.progress("fitting", notes=["few rows"]):
         pass
     assert capsys.readouterr().err == ""
 
@@ -707,37 +711,23 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
         assert message in refused(fit(capsys, parts, "gender"))
 
 
-def test_progress_of_a_fit_in_chunks_says_passes_rows_per_second_and_time_left(capsys, monkeypatch):
-    from time import sleep
-    from types import SimpleNamespace
-
-    from fairclust.cli import progress
-
+def test_progress_of_a_fit_in_chunks_says_passes_rows_per_second_and_time_left(capsys, impatient):
     class Slow:
         def run(self, function, chunks, *args, each=None):
             for chunk in chunks:
                 sleep(0.1)
                 yield function(chunk)
 
-    monkeypatch.setattr(progress, "_FIRST", 0.01)
-    monkeypatch.setattr(progress, "_EVERY", 0.05)
-    passes = progress.Passes(Slow(), usual=3)
-    with progress.progress("fitting", passes=passes):
+    passes = impatient.Passes(Slow(), usual=3)
+    with impatient.progress("fitting", passes=passes):
         for _ in range(2):
-            assert list(passes.run(lambda chunk: chunk.n_rows, [SimpleNamespace(n_rows=500)] * 2)) == [
-                500,
-                500,
-            ]
+            assert [*passes.run(lambda chunk: chunk.n_rows, [SimpleNamespace(n_rows=500)] * 2)] == [500, 500]
         sleep(0.1)
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].endswith(", in the first pass")
-    assert any(
-        re.search(
-            r", pass 2 of usually 3 \(50% of its rows\), [45],\d{3} rows/s, about 0 s of passes left$", line
-        )
-        for line in said
-    )
-    assert "2 of usually 3 passes over all rows, now on a sample of them" in said[-1]
+    first, *others, last = capsys.readouterr().err.splitlines()
+    assert first.endswith(", in the first pass")
+    wanted = r", pass 2 of usually 3 \(50% of its rows\), [1-5],\d{3} rows/s, about 0 s of passes left$"
+    assert any(re.search(wanted, line) for line in others)
+    assert "2 of usually 3 passes over all rows, now on a sample of them" in last
 
 
 def test_the_time_of_a_fit_is_estimated_from_a_sample():

@@ -40,6 +40,12 @@ def still(file, tmp_path_factory):
     still.close()
 
 
+def pick(page, field, value):
+    """Give the select with this id a value."""
+    page.js(f"(() => {{const s = document.getElementById({field!r}); s.value = {value!r};"
+            "s.dispatchEvent(new Event('change'))})()")  # fmt: skip
+
+
 def choose(page, form, name, text):
     """Choose the option with this text, or write it, in a field of a form."""
     page.js(
@@ -245,13 +251,12 @@ def test_the_form_finds_the_cheapest_at_a_level_of_fairness(page):
 def test_the_page_of_one_data_set(page):
     shown = "[...document.querySelectorAll('details.of')].filter(d => !d.hidden).map(d => d.dataset.dataset)"
     assert page.js(shown) == ["Adult", "Bank <J=3> & co"]
-    select = "document.getElementById('dataset')"
-    page.js(f"{select}.value = 'Bank <J=3> & co'; {select}.dispatchEvent(new Event('change'))")
+    pick(page, "dataset", "Bank <J=3> & co")
     assert page.js(shown) == ["Bank <J=3> & co"]
     assert set(column(page, "Data set")) == {"Bank <J=3> & co"}
     chosen = "document.getElementById('ask').elements.chart.selectedOptions[0].text"
     assert page.js(chosen).startswith("Bank")
-    page.js(f"{select}.value = ''; {select}.dispatchEvent(new Event('change'))")
+    pick(page, "dataset", "")
     assert len(page.js(shown)) == 2 and set(column(page, "Data set")) > {"Adult"}
 
 
@@ -268,8 +273,7 @@ def test_the_leaderboard_of_another_pair(page):
         ".map(b => b.querySelector('caption').textContent)"
     )
     assert page.js(shown) == ["SSE against Balance: 2 instances"]
-    select = "document.getElementById('board-cost')"
-    page.js(f"{select}.value = '1'; {select}.dispatchEvent(new Event('change'))")
+    pick(page, "board-cost", "1")
     assert page.js(shown) == ["K-medians cost against Balance: 2 instances"]
     assert page.js("document.getElementById('no-board').hidden")
 
