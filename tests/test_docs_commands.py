@@ -19,6 +19,7 @@ from documentation import BLOCK, ROOT, blocks, write_examples
 from fairclust import cli
 from fairclust.pipeline.config import laid_over
 from toys import write_people
+from working_folder import jobs_of
 
 # The list of changes describes earlier versions, too.
 PAGES = [page for page in documentation.PAGES if page.name != "CHANGELOG.md"]
@@ -212,6 +213,8 @@ def test_snakemake_accepts_these(folder):
     assert "people" in of_people and "synthetic" not in of_people
     of_doe = next(said for command, said in said_of.items() if " doe " in command)
     assert "results/tables/doe/table1.md" in of_doe and "results/tables/vfc/table2.md" not in of_doe
+    jobs = jobs_of(of_doe)
+    assert jobs["doe"] == 1 and not {"page", "scores", "board"} & set(jobs)
 
 
 def shared_options():
