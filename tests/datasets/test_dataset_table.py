@@ -83,9 +83,7 @@ def test_byte_order_mark(tmp_path):
 def test_names_for_a_file_without_header(tmp_path):
     table = open_table(tmp_path, "1,2\n", header=False, names=("a", "b"))
     assert table.position("b") == table.position(1) == 1
-    with pytest.raises(
-        DatasetError, match=r"'reader.names' does not fit the file; expected 2 names; found 1"
-    ):
+    with pytest.raises(DatasetError, match=r"'reader.names' does not fit .* expected 2 names; found 1"):
         open_table(tmp_path, "1,2\n", header=False, names=("a",))
     assert open_table(tmp_path, "1,2\n", header=False).names == ["column 0", "column 1"]
 
@@ -148,9 +146,7 @@ def test_files_that_cannot_be_opened(tmp_path, text, reader, expected):
 
 def test_missing_column(tmp_path):
     table = open_table(tmp_path, "age,hours\n1,2\n")
-    with pytest.raises(
-        DatasetError, match=r"'hour': no such column; .*Fix: correct the name \(did you mean 'hours'\?\)"
-    ):
+    with pytest.raises(DatasetError, match=r"'hour': no such column; .*did you mean 'hours'"):
         table.position("hour")
     with pytest.raises(DatasetError, match=r"correct the name \(there are: 'age', 'hours'\)"):
         table.position("zzz")

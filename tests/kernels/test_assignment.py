@@ -48,9 +48,8 @@ def test_passes_match_numpy(n_samples, squared, n_clusters, dtype, rtol):
     np.testing.assert_allclose(moments, [s[codes == j].T @ s[codes == j] for j in range(3)], **close)
     for scale, labels, counts, cost, *_ in ((2.5, *found.hard(2.5, offset)), (1.0, *found.priced(offset))):
         of_cluster = scale * a + offset[codes]
-        np.testing.assert_array_equal(
-            counts, [np.bincount(labels[codes == j], minlength=n_clusters) for j in range(3)]
-        )
+        each = [np.bincount(labels[codes == j], minlength=n_clusters) for j in range(3)]
+        np.testing.assert_array_equal(counts, each)
         assert cost == pytest.approx(a[np.arange(n_samples), labels].sum(), rel=rtol)
         np.testing.assert_allclose(of_cluster[np.arange(n_samples), labels], of_cluster.min(axis=1), **close)
     assert found.priced(offset)[3] == pytest.approx((a + offset[codes]).min(axis=1).sum(), rel=rtol, abs=rtol)
