@@ -61,9 +61,7 @@ def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
     for start in ("gender  ", "ethnicity  ", "gender & ethnicity  "):
         assert any(line.startswith(start) for line in lines), start
     assert [line.partition(":")[0] for line in lines[1:6]] == ["asked", "asked", "got", "cost", "who pays"]
-    assert (
-        "5 rows are left out: no value in ethnicity (5); --missing group makes missing values a group" in text
-    )
+    assert "5 rows are left out: no value in ethnicity (5); --missing group makes missing" in text
     # A repeated option, and columns separated by commas, mean the same.
     again = fit(capsys, people, "gender", "--sensitive", "ethnicity")[1]
     assert without_seconds(again) == without_seconds(text)
@@ -134,9 +132,8 @@ def test_json_has_certificate_payers_and_as_many_starts_of_k_means(people, capsy
     for method, of in found["metrics"].items():
         paid = sum(sizes[group] * payers[f"gender {group}"][method] for group in sizes)
         assert paid == pytest.approx(of["sse"])
-    assert payers["all rows"]["PriceFairKMeans"] * N == pytest.approx(
-        found["metrics"]["PriceFairKMeans"]["sse"]
-    )
+    cost = found["metrics"]["PriceFairKMeans"]["sse"]
+    assert payers["all rows"]["PriceFairKMeans"] * N == pytest.approx(cost)
     # The table is prepared by hand, and k-means gets the same two starts, and the search.
     frame = pd.read_csv(people)
     others = frame.drop(columns="gender")
@@ -235,10 +232,7 @@ def test_errors_of_predict(people, tmp_path, capsys):
     frame = pd.read_csv(people)
     for changed, message in (
         (frame.drop(columns="age"), "no column 'age'"),
-        (
-            frame.drop(columns="gender"),
-            "no sensitive column 'gender', and VariationalFairKMeans needs the groups",
-        ),
+        (frame.drop(columns="gender"), "no sensitive column 'gender', and VariationalFairKMeans needs"),
         (frame.assign(gender="other"), "other"),
     ):
         changed.to_csv(tmp_path / "new.csv", index=False)
@@ -306,15 +300,11 @@ def test_front_over_the_number_of_clusters(people, tmp_path, capsys):
     options = ["--sensitive", "gender", "--n-clusters", "2:4", "--methods", "vfc", "--out", stem]
     told(run(capsys, "front", people, *options))
     points = pd.read_csv(f"{stem}.csv")
-    assert points.groupby("method").n_clusters.apply(list).to_dict() == {
-        "KMeans": [2, 3, 4],
-        "VariationalFairKMeans": [2, 3, 4],
-    }
+    ks = points.groupby("method").n_clusters.apply(list).to_dict()
+    assert ks == {"KMeans": [2, 3, 4], "VariationalFairKMeans": [2, 3, 4]}
     assert points.silhouette.between(-1, 1).all()
-    status, _, err = run(
-        capsys, "front", people, "--sensitive", "gender", "--n-clusters", "4:2", "--out", stem
-    )
-    assert status == 2 and "neither a number nor a range" in err
+    options[options.index("2:4")] = "4:2"
+    assert "neither a number nor a range" in refused(run(capsys, "front", people, *options))
 
 
 @pytest.mark.parametrize("separate", [True, False])
@@ -346,9 +336,7 @@ def test_a_fair_setting_that_is_cheaper_than_k_means_is_explained():
     ]
     points = pd.DataFrame(rows, columns=["method", "setting", "n_clusters", "sse"])
     (said,) = cheaper(points)
-    assert said.startswith(
-        "at K = 2, a fair setting costs less than k-means (Fair lam=1 99.0, k-means 100.0)"
-    )
+    assert said.startswith("at K = 2, a fair setting costs less than k-means (Fair lam=1 99.0, k-means 100")
     assert not cheaper(points[points.n_clusters == 3])
 
 
@@ -461,7 +449,7 @@ def test_decimal_commas_are_read_and_told(people, tmp_path, capsys):
         ({"rent": ["1,234", "2,500"]}, "'1,234' in column 'rent', which can be a whole number or a fraction"),
         (
             {"rent": ["12,5", "13,5"], "price": ["12.5", "13.5"]},
-            "'12,5' in column 'rent' and '12.5' in column 'price', so its decimal point is unclear",
+            "'12,5' in column 'rent' and '12.5' in column",
         ),
     ],
 )
@@ -499,10 +487,7 @@ def test_notes_name_first_what_changes_the_result_most(people, tmp_path, capsys)
             "missing cells, imputed: age 5, rooms 2",
         )
     ]
-    assert (
-        places == sorted(places)
-        and "of 400 cells are missing, and these rows get its median" in notes[places[1]]
-    )
+    assert places == sorted(places) and "of 400 cells are missing" in notes[places[1]]
     assert sum("Female" in note for note in notes) == 2
     printed = fit(capsys, people, "gender")[1]
     assert printed.count("note: ") == 5 and f"{len(notes) - 5} more notes: --verbose" in printed
@@ -691,10 +676,7 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
         (("gender", "--weight", "age"), "--weight: rows of tables that are read in chunks count one each"),
         (("gender", "--set", "mean_tolerance={'gender': 0.1}"), "mean_tolerance: does not work for tables"),
         (("gender", "--workers", 0), "and must be at least 1"),
-        (
-            ("gender", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
-            "cannot be combined with --scheduler",
-        ),
+        (("gender", "--workers", 2, "--scheduler", "tcp://a:1"), "cannot be combined with --scheduler"),
         (("sex",), "has no column 'sex'"),
         (("age",), "'age' holds"),
     ):

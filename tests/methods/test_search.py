@@ -76,9 +76,8 @@ def test_weights_count_as_copies_of_rows(grid):
 @pytest.mark.parametrize("n_clusters", [1, 2, 3, 7])
 def test_few_rows(n_clusters):
     X, groups = np.arange(16.0).reshape(8, 2), np.arange(8) % 2
-    model = PriceFairKMeans(n_clusters, tolerance=0.5, n_init=3, random_state=0).fit(
-        X, sensitive_features=groups
-    )
+    model = PriceFairKMeans(n_clusters, tolerance=0.5, n_init=3, random_state=0)
+    model.fit(X, sensitive_features=groups)
     assert model.labels_.shape == (8,)
     if n_clusters < 4:
         assert fairness_ratio(contingency(model.labels_, groups, n_clusters)) >= 0.5 - 1e-9
@@ -141,11 +140,12 @@ def test_a_run_that_stopped_early_goes_on_if_its_labels_may_be_the_cheapest(monk
     monkeypatch.setattr(alternation, "_HOPE", 0.0)
     went_on = []
     continued = price_kmeans.alternate
-    monkeypatch.setattr(
-        price_kmeans,
-        "alternate",
-        lambda *args, **kw: went_on.append(kw.get("begun")) or continued(*args, **kw),
-    )
+
+    def alternate(*args, **options):
+        went_on.append(options.get("begun"))
+        return continued(*args, **options)
+
+    monkeypatch.setattr(price_kmeans, "alternate", alternate)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         X, groups = rng.normal(size=(300, 2)), rng.integers(2, size=300)

@@ -114,10 +114,8 @@ def test_filtering(page):
     left = column(page, "Method")
     assert set(left) == {"VFC K-means"}
     assert 0 < len(left) < len(everything)
-    assert (
-        page.js(f"{form}.querySelector('[role=status]').textContent")
-        == f"{len(left)} of {len(everything)} rows"
-    )
+    said = page.js(f"{form}.querySelector('[role=status]').textContent")
+    assert said == f"{len(left)} of {len(everything)} rows"
 
 
 CHART = "document.querySelectorAll('figure')[0]"
@@ -355,10 +353,8 @@ def test_a_graph_shows_the_cost_that_it_has(browser, tmp_path):
     browser.open(make_page_folder(tmp_path / "results", frame))
     labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
     assert labels == ["SSE (lower is better)", "Ncut (lower is better)"]
-    assert (
-        browser.js("document.querySelectorAll('svg.front')[1].querySelectorAll('.p:not([display])').length")
-        > 5
-    )
+    marks = "document.querySelectorAll('svg.front')[1].querySelectorAll('.p:not([display])').length"
+    assert browser.js(marks) > 5
     choose(browser, "choose", "cost", "K-medians")
     labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
     assert labels == ["K-medians cost (lower is better)", "Ncut (lower is better)"]

@@ -59,7 +59,5 @@ def test_levels_are_within_the_printed_digits(tmp_path):
 def test_a_level_at_its_edge_is_reached():
     # In floating point .02 + .005 is slightly less than .025.
     for error, is_reached in ((0.025, True), (0.0251, False)):
-        assert (
-            choose(frame(starts("own", [1.0], fairness_error=error)), 0.02 + 0.005, BY_LAM).reached
-            == is_reached
-        )
+        cells = frame(starts("own", [1.0], fairness_error=error))
+        assert choose(cells, 0.02 + 0.005, BY_LAM).reached == is_reached

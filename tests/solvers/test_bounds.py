@@ -137,24 +137,15 @@ def test_budget():
 @pytest.mark.parametrize(
     "asked, message",
     [
-        (
-            {"size_min": 121},
-            r"5 clusters would have 605 of 600 rows. The largest size_min for all of them is 120",
-        ),
+        ({"size_min": 121}, r"would have 605 of 600 rows. The largest size_min for all of them is 120"),
         ({"size_max": 0.9}, r"would have 540 of 600 rows. The smallest size_max for all of them is 120"),
         ({"size_min": 100, "size_max": [90, 200, 200, 200, 200]}, "cluster 0 cannot have at least 100"),
         ({"size_min": [1, 2]}, "size_min has 2 entries, there are 5 clusters"),
         ({"size_max": -1}, "must not be negative"),
-        (
-            {"tolerance": {"age": 0.1}},
-            r"tolerance names \['age'\], but the sensitive columns are \['race', 'sex'\]",
-        ),
+        ({"tolerance": {"age": 0.1}}, r"tolerance names \['age'\], but .* are \['race', 'sex'\]"),
         ({"tolerance": {"sex": 0.1}, "crossed": True}, "there are no columns to name"),
         ({"min_balance": {"race": 0.99}}, "race: min_balance=0.99 cannot be met: .* the data's own balance"),
-        (
-            {"target": {"sex": [0.1, 0.9]}},
-            "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this target",
-        ),
+        ({"target": {"sex": [0.1, 0.9]}}, "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this"),
         ({"target": [0.5, 0.5]}, "target must be a mapping of sensitive columns to shares"),
         ({"sample_weight": np.ones(3)}, r"sample_weight has shape \(3,\), expected \(600,\)"),
         ({"sample_weight": np.zeros(600)}, "sample_weight must be positive"),
