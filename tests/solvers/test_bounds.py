@@ -107,9 +107,11 @@ def test_weights_of_whole_numbers_are_repeated_rows():
         np.repeat(a, times, axis=0), columns.loc[columns.index.repeat(times)], tolerance=0.1
     )
     assert weighted.lower_bound == pytest.approx(repeated.lower_bound, rel=1e-5)
-    equal = fair_assignment(a, columns, tolerance=0.1, sample_weight=np.full(300, 2.5))
-    plain = fair_assignment(a, columns, tolerance=0.1)
+    equal = fair_assignment(a, columns, sample_weight=np.full(300, 2.5))
+    plain = fair_assignment(a, columns)
     assert equal.lower_bound == pytest.approx(2.5 * plain.lower_bound, rel=1e-6)
+    assert plain.slack > 0
+    np.testing.assert_allclose(equal.violation, 2.5 * plain.violation, atol=1e-9)
 
 
 def test_budget():
