@@ -20,6 +20,7 @@ from fairclust import cli
 from fairclust.cli.options import command_line
 from fairclust.pipeline.config import laid_over
 from toys import write_people
+from working_folder import jobs_of
 
 # The list of changes describes earlier versions, too.
 PAGES = [page for page in documentation.PAGES if page.name != "CHANGELOG.md"]
@@ -106,18 +107,6 @@ def test_environments_and_packages_exist(root):
         assert words[0] == "install"
         # A dot is a clone of the project.
         assert set(words[1:]) <= {".", *listed, *(f".[{extra}]" for extra in extras)}
-
-
-def test_images_are_built_from_existing_files_and_saved_before_they_are_converted(root):
-    saved = set()
-    for _, action, *words in of("docker"):
-        if action == "build":
-            assert (root / words[words.index("--file") + 1]).is_file()
-        elif action == "save":
-            saved.add(words[words.index("--output") + 1])
-    for _, action, *words in of("apptainer"):
-        if action == "build":
-            assert words[1].removeprefix("docker-archive:") in saved
 
 
 def test_scripts_have_these_options():
@@ -225,6 +214,8 @@ def test_snakemake_accepts_these(folder):
     assert "people" in of_people and "synthetic" not in of_people
     of_doe = next(said for command, said in said_of.items() if " doe " in command)
     assert "results/tables/doe/table1.md" in of_doe and "results/tables/vfc/table2.md" not in of_doe
+    jobs = jobs_of(of_doe)
+    assert jobs["doe"] == 1 and not {"page", "scores", "board"} & set(jobs)
 
 
 def shared_options():

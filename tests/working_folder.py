@@ -161,8 +161,8 @@ class Project:
             env={**os.environ, "FORCE_COLOR": "", **(env or {})},
         )
 
-    def run(self, *arguments, code=0, env=None):
-        """Run Snakemake on two cores, and return what it prints."""
+    def attempt(self, *arguments, env=None):
+        """Run Snakemake on two cores, and return its exit status and what it prints."""
         self.write("config/config.yaml", yaml.safe_dump(self.config))
         words = self.command("--cores", "2", *arguments)
         env = {**os.environ, "FORCE_COLOR": "", import_server.ADDRESS: _shared_server(), **(env or {})}
@@ -170,8 +170,12 @@ class Project:
             process = _FORKS.Process(target=_snakemake, args=(words, self.folder, env, file.name))
             process.start()
             process.join()
-            output = file.read()
-        assert code is None or process.exitcode == code, output
+            return process.exitcode, file.read()
+
+    def run(self, *arguments, code=0, env=None):
+        """Run Snakemake as `attempt` does, check its exit status, and return what it prints."""
+        found, output = self.attempt(*arguments, env=env)
+        assert code is None or found == code, output
         return output
 
     def fairclust(self, *arguments, code=0):

@@ -82,11 +82,9 @@ def test_errors_of_fit(people, capsys, monkeypatch, change, message):
     ("content", "message"),
     [
         (b"sex,a\nf,1\nf,2\nf,3\n", "Fix: name another column by --sensitive"),
-        ("sex,a\nfräulein,1\nherr,2\n".encode("latin-1"), "try --encoding latin-1"),
         (("sex,a\n" + "".join(f"{i},{i}\n" for i in range(30))).encode(), "30 different numbers"),
         # If undecodable letters became question marks, the last two rows would be one group.
         (("sex,a\n" + "f,1\n" * 60_000 + "ä,2\nö,3\n").encode("latin-1"), "--encoding"),
-        (b"sex,a\nf,x\nm,y\n", "no column is left to cluster by (a: an identifier"),
         (b"sex,a\nf,1\nf,2\n,3\n", "has only the group 'f'"),
         (None, "there is no file"),
     ],
@@ -131,20 +129,12 @@ SEX = "asked: sex: "
     ("options", "asked", "got"),
     [
         ((), SEX + "every share within 0 of its share of all rows (tolerance 0, the strictest; --tol", "met"),
-        (
-            ("--tolerance", "10%"),
-            SEX + "every share at least 0.9 times its share of all rows, and at most",
-            "met",
-        ),
+        (("--tolerance", "10%"), SEX + "every share at least 0.9 times its share of all rows, and", "met"),
         (("--min-balance", "0.3"), SEX + "in every cluster, a balance of at least 0.3", "met"),
         (("--equal-sizes",), "asked: clusters of equal size", "met"),
         (("--set", "size_max=250"), "asked: sizes of clusters: at most 250 rows", "met"),
         (("--max-cost-increase", "500%"), "asked: the fairest clusters for the cost", "met"),
-        (
-            ("--method", "vfc"),
-            "asked: no bound; VariationalFairKMeans weighs fairness against cost",
-            "furthest",
-        ),
+        (("--method", "vfc"), "asked: no bound; VariationalFairKMeans weighs fairness", "furthest"),
         (("--method", "kmeans"), "asked: no bound; k-means ignores the groups", "furthest"),
     ],
 )
@@ -163,9 +153,7 @@ def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, as
         sizes = [int(line.split()[1]) for line in lines[-4:-1]]
         assert max(sizes) - min(sizes) <= 1
     if "kmeans" not in options:
-        assert re.search(
-            r"^cost: SSE [\d,.]+, [\d.]+% (more|less) than k-means, also with ", text, re.MULTILINE
-        )
+        assert re.search(r"^cost: SSE [\d,.]+, [\d.]+% (more|less) than k-means", text, re.MULTILINE)
         assert re.search(r"^who pays: compared with k-means, a row of sex \w costs ", text, re.MULTILINE)
 
 
@@ -204,10 +192,7 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
         (["--tolerance", "x"], "argument --tolerance: 'x' is neither a number nor a percentage"),
         (["--tolerence", "0.1"], "unrecognized arguments: --tolerence"),
         (["--max-cost-increase", "5"], "5 would be 500%. Fix: write 5%, or 500% if that is meant"),
-        (
-            ["--n-clusters", "2:10"],
-            "'2:10' is not a whole number; `fairclust front` and `report` take a range",
-        ),
+        (["--n-clusters", "2:10"], "'2:10' is not a whole number; `fairclust front` and `report` take"),
     ],
 )
 def test_a_wrong_option_is_the_first_thing_that_is_said(people, capsys, options, message):

@@ -50,31 +50,26 @@ def content(folder):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("link", ["itself", "soft", "hard", "relative", "absolute"])
-def test_no_output_replaces_an_input(folder, capsys, name, link):
+def test_no_output_replaces_an_input(folder, capsys, name):
     command = COMMANDS[name]
-    inputs = {"parts": ["parts/0.parquet"], "parts/*.parquet": ["parts/0.parquet"]}.get(
-        command[1], list(command[1:3])
-    )
+    inputs = ["parts/0.parquet"] if command[1].startswith("parts") else command[1:3]
+    ending = ".csv" if name.endswith("front") else ".npy" if "chunks" in name else ""
+    other = folder / f"other{ending}"
+    before = content(folder)
     for read in [path for path in inputs if (folder / path).is_file()]:
-        target, ending = (
-            folder / read,
-            ".csv" if name.endswith("front") else ".npy" if "chunks" in name else "",
-        )
-        other = folder / f"other{ending}"
-        if link == "soft":
-            other.symlink_to(target)
-        elif link == "hard":
-            other.hardlink_to(target)
-        elif ending not in ("", target.suffix):
-            continue  # a command adds this ending, or refuses other ones
-        given = {"itself": read, "relative": f"parts/../{read}", "absolute": target}.get(link, other)
-        before = content(folder)
-        given = str(given).removesuffix(".csv") if name.endswith("front") else given
-        err = refused(run(capsys, *command, given))
-        assert "is read and would be overwritten. Fix: name another file" in err
-        assert content(folder) == before
-        other.unlink(missing_ok=True)
+        target = folder / read
+        names = [read, f"parts/../{read}", target]
+        # A command adds this ending, or refuses other ones.
+        for given in [*(names if ending in ("", target.suffix) else []), "soft", "hard"]:
+            if given in ("soft", "hard"):
+                (other.symlink_to if given == "soft" else other.hardlink_to)(target)
+                given = other
+            err = refused(
+                run(capsys, *command, str(given).removesuffix(".csv") if "front" in name else given)
+            )
+            assert "is read and would be overwritten. Fix: name another file" in err
+            other.unlink(missing_ok=True)
+            assert content(folder) == before
 
 
 def test_no_output_replaces_another_output_or_standard_input(folder, capsys):
@@ -136,9 +131,8 @@ def test_a_full_disk_leaves_nothing_and_the_old_file(folder, capsys, monkeypatch
     monkeypatch.setattr(os, "fsync", full)
     status, _, err = run(capsys, *COMMANDS[name], path)
     last = err.splitlines()[-1]
-    assert (
-        status == 2 and last.startswith("fairclust ") and path in last and "No space left on device" in last
-    )
+    assert status == 2 and last.startswith("fairclust ")
+    assert path in last and "No space left on device" in last
     assert content(folder) == before
 
 
@@ -159,11 +153,8 @@ def test_a_full_standard_output_is_an_error(folder):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
-    assert (
-        done.stderr
-        == "fairclust predict: standard output cannot be read or written: No space left on device. "
-        "Fix: free some space, or name a file on another disk\n"
-    )
+    assert done.stderr.startswith("fairclust predict: standard output cannot be")
+    assert "No space left on device. Fix: free some space" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_lines_of_compiled_code_are_not_part_of_the_result(folder):

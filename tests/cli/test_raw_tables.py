@@ -10,16 +10,20 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from commands import COMMAND, refused, run, told
+from sklearn.cluster import KMeans
 
 from fairclust import methods
+from fairclust.cli import progress
 from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import mean_deviation
-from fairclust.tables import load_model
+from fairclust.tables import load_model, make_preparation, understand
 
 N = 400
 
@@ -57,9 +61,7 @@ def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
     for start in ("gender  ", "ethnicity  ", "gender & ethnicity  "):
         assert any(line.startswith(start) for line in lines), start
     assert [line.partition(":")[0] for line in lines[1:6]] == ["asked", "asked", "got", "cost", "who pays"]
-    assert (
-        "5 rows are left out: no value in ethnicity (5); --missing group makes missing values a group" in text
-    )
+    assert "5 rows are left out: no value in ethnicity (5); --missing group makes missing" in text
     # A repeated option, and columns separated by commas, mean the same.
     again = fit(capsys, people, "gender", "--sensitive", "ethnicity")[1]
     assert without_seconds(again) == without_seconds(text)
@@ -130,12 +132,9 @@ def test_json_has_certificate_payers_and_as_many_starts_of_k_means(people, capsy
     for method, of in found["metrics"].items():
         paid = sum(sizes[group] * payers[f"gender {group}"][method] for group in sizes)
         assert paid == pytest.approx(of["sse"])
-    assert payers["all rows"]["PriceFairKMeans"] * N == pytest.approx(
-        found["metrics"]["PriceFairKMeans"]["sse"]
-    )
+    cost = found["metrics"]["PriceFairKMeans"]["sse"]
+    assert payers["all rows"]["PriceFairKMeans"] * N == pytest.approx(cost)
     # The table is prepared by hand, and k-means gets the same two starts, and the search.
-    from fairclust.tables import make_preparation, understand
-
     frame = pd.read_csv(people)
     others = frame.drop(columns="gender")
     X = make_preparation(understand(others)).fit_transform(frame)
@@ -233,10 +232,7 @@ def test_errors_of_predict(people, tmp_path, capsys):
     frame = pd.read_csv(people)
     for changed, message in (
         (frame.drop(columns="age"), "no column 'age'"),
-        (
-            frame.drop(columns="gender"),
-            "no sensitive column 'gender', and VariationalFairKMeans needs the groups",
-        ),
+        (frame.drop(columns="gender"), "no sensitive column 'gender', and VariationalFairKMeans needs"),
         (frame.assign(gender="other"), "other"),
     ):
         changed.to_csv(tmp_path / "new.csv", index=False)
@@ -304,15 +300,11 @@ def test_front_over_the_number_of_clusters(people, tmp_path, capsys):
     options = ["--sensitive", "gender", "--n-clusters", "2:4", "--methods", "vfc", "--out", stem]
     told(run(capsys, "front", people, *options))
     points = pd.read_csv(f"{stem}.csv")
-    assert points.groupby("method").n_clusters.apply(list).to_dict() == {
-        "KMeans": [2, 3, 4],
-        "VariationalFairKMeans": [2, 3, 4],
-    }
+    ks = points.groupby("method").n_clusters.apply(list).to_dict()
+    assert ks == {"KMeans": [2, 3, 4], "VariationalFairKMeans": [2, 3, 4]}
     assert points.silhouette.between(-1, 1).all()
-    status, _, err = run(
-        capsys, "front", people, "--sensitive", "gender", "--n-clusters", "4:2", "--out", stem
-    )
-    assert status == 2 and "neither a number nor a range" in err
+    options[options.index("2:4")] = "4:2"
+    assert "neither a number nor a range" in refused(run(capsys, "front", people, *options))
 
 
 @pytest.mark.parametrize("separate", [True, False])
@@ -344,9 +336,7 @@ def test_a_fair_setting_that_is_cheaper_than_k_means_is_explained():
     ]
     points = pd.DataFrame(rows, columns=["method", "setting", "n_clusters", "sse"])
     (said,) = cheaper(points)
-    assert said.startswith(
-        "at K = 2, a fair setting costs less than k-means (Fair lam=1 99.0, k-means 100.0)"
-    )
+    assert said.startswith("at K = 2, a fair setting costs less than k-means (Fair lam=1 99.0, k-means 100")
     assert not cheaper(points[points.n_clusters == 3])
 
 
@@ -397,23 +387,24 @@ def test_needs_name_methods_and_options_that_exist(capsys):
         assert {given.partition("=")[0] for given in args.set} <= set(known)
 
 
-def test_progress_is_printed_on_standard_error(capsys, monkeypatch):
-    from time import sleep
-
-    from fairclust.cli import progress
-
+@pytest.fixture
+def impatient(monkeypatch):
+    """The module of progress, which says something at once."""
     monkeypatch.setattr(progress, "_FIRST", 0.01)
     monkeypatch.setattr(progress, "_EVERY", 0.05)
-    with progress.progress("fitting", total=4) as done:
+    return progress
+
+
+def test_progress_is_printed_on_standard_error(capsys, impatient):
+    with impatient.progress("fitting", total=4) as done:
         done()
         sleep(0.2)
-    said = capsys.readouterr().err
-    assert "fitting: 0 s, 1 of 4 done, about" in said
-    with progress.progress("fitting", notes=["few rows"]):
+    assert "fitting: 0 s, 1 of 4 done, about" in capsys.readouterr().err
+    with impatient.progress("fitting", notes=["few rows"]):
         sleep(0.2)
     said = capsys.readouterr().err
     assert said.startswith("note: few rows\nfitting: ") and said.count("few rows") == 1
-    with progress.progress("fitting", notes=["few rows"]):
+    with impatient.progress("fitting", notes=["few rows"]):
         pass
     assert capsys.readouterr().err == ""
 
@@ -458,7 +449,7 @@ def test_decimal_commas_are_read_and_told(people, tmp_path, capsys):
         ({"rent": ["1,234", "2,500"]}, "'1,234' in column 'rent', which can be a whole number or a fraction"),
         (
             {"rent": ["12,5", "13,5"], "price": ["12.5", "13.5"]},
-            "'12,5' in column 'rent' and '12.5' in column 'price', so its decimal point is unclear",
+            "'12,5' in column 'rent' and '12.5' in column",
         ),
     ],
 )
@@ -496,10 +487,7 @@ def test_notes_name_first_what_changes_the_result_most(people, tmp_path, capsys)
             "missing cells, imputed: age 5, rooms 2",
         )
     ]
-    assert (
-        places == sorted(places)
-        and "of 400 cells are missing, and these rows get its median" in notes[places[1]]
-    )
+    assert places == sorted(places) and "of 400 cells are missing" in notes[places[1]]
     assert sum("Female" in note for note in notes) == 2
     printed = fit(capsys, people, "gender")[1]
     assert printed.count("note: ") == 5 and f"{len(notes) - 5} more notes: --verbose" in printed
@@ -519,7 +507,11 @@ def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
     # The bound holds for the weighted shares, up to a row in a cluster.
     for cluster in weighted["clusters"]:
         assert abs(cluster["shares"]["male"] - total["male"]) * cluster["size"] < 3
-    assert weighted["metrics"]["KMeans"]["sse"] <= weighted["metrics"]["PriceFairKMeans"]["sse"]
+    X = make_preparation(understand(frame[["age", "income"]])).fit_transform(frame)
+    plain = KMeans(3, n_init=2, random_state=0).fit(X, sample_weight=frame["count"])
+    # A row counts once on average.
+    cost = plain.inertia_ / frame["count"].mean()
+    assert weighted["metrics"]["KMeans"]["sse"] == pytest.approx(cost)
     written = frame.assign(count=[f"{1000 * n:,}.50" for n in frame["count"]])
     written.to_csv(people, index=False)
     exact = frame.assign(count=1000 * frame["count"] + 0.5)
@@ -684,10 +676,7 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
         (("gender", "--weight", "age"), "--weight: rows of tables that are read in chunks count one each"),
         (("gender", "--set", "mean_tolerance={'gender': 0.1}"), "mean_tolerance: does not work for tables"),
         (("gender", "--workers", 0), "and must be at least 1"),
-        (
-            ("gender", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
-            "cannot be combined with --scheduler",
-        ),
+        (("gender", "--workers", 2, "--scheduler", "tcp://a:1"), "cannot be combined with --scheduler"),
         (("sex",), "has no column 'sex'"),
         (("age",), "'age' holds"),
     ):
@@ -704,37 +693,23 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
         assert message in refused(fit(capsys, parts, "gender"))
 
 
-def test_progress_of_a_fit_in_chunks_says_passes_rows_per_second_and_time_left(capsys, monkeypatch):
-    from time import sleep
-    from types import SimpleNamespace
-
-    from fairclust.cli import progress
-
+def test_progress_of_a_fit_in_chunks_says_passes_rows_per_second_and_time_left(capsys, impatient):
     class Slow:
         def run(self, function, chunks, *args, each=None):
             for chunk in chunks:
                 sleep(0.1)
                 yield function(chunk)
 
-    monkeypatch.setattr(progress, "_FIRST", 0.01)
-    monkeypatch.setattr(progress, "_EVERY", 0.05)
-    passes = progress.Passes(Slow(), usual=3)
-    with progress.progress("fitting", passes=passes):
+    passes = impatient.Passes(Slow(), usual=3)
+    with impatient.progress("fitting", passes=passes):
         for _ in range(2):
-            assert list(passes.run(lambda chunk: chunk.n_rows, [SimpleNamespace(n_rows=500)] * 2)) == [
-                500,
-                500,
-            ]
+            assert [*passes.run(lambda chunk: chunk.n_rows, [SimpleNamespace(n_rows=500)] * 2)] == [500, 500]
         sleep(0.1)
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].endswith(", in the first pass")
-    assert any(
-        re.search(
-            r", pass 2 of usually 3 \(50% of its rows\), [45],\d{3} rows/s, about 0 s of passes left$", line
-        )
-        for line in said
-    )
-    assert "2 of usually 3 passes over all rows, now on a sample of them" in said[-1]
+    first, *others, last = capsys.readouterr().err.splitlines()
+    assert first.endswith(", in the first pass")
+    wanted = r", pass 2 of usually 3 \(50% of its rows\), [1-5],\d{3} rows/s, about 0 s of passes left$"
+    assert any(re.search(wanted, line) for line in others)
+    assert "2 of usually 3 passes over all rows, now on a sample of them" in last
 
 
 def test_the_time_of_a_fit_is_estimated_from_a_sample():

@@ -160,38 +160,27 @@ def test_the_example_of_the_page(published, capsys):
     assert (status, err) == (0, "") and lines[0] == "labels.csv: 600 labels of toy_blobs, K = 3"
 
 
-def bad_labels(labels):
-    short, bad, wide = labels[:-1], labels.astype(object), labels.copy()
-    bad[4], wide[7] = "x", 9
-    rows = np.arange(1, ROWS + 1)
-    return {
-        "too few": (short, {}, "has 599 labels; the data have 600 rows"),
-        "too many": (np.append(labels, 0), {}, "has 601 labels"),
-        "a missing row": (short, {"row": rows[:-1]}, "1 of 600 rows are missing, the first is row 600"),
-        "a row twice": (
-            labels,
-            {"row": np.r_[1, rows[:-1]]},
-            "1 of 600 rows are there more than once, the first is row 1",
-        ),
-        "a foreign row": (
-            labels,
-            {"row": rows - 1},
-            "are not among the rows of the data, 1 to 600, the first is row 0",
-        ),
-        "no number": (bad, {}, "the first is 'x' in data row 5"),
-        "a fraction": (labels + 0.5, {}, "600 cells of the column 'cluster' are no whole numbers"),
-        "an empty cell": (np.where(np.arange(ROWS) == 3, "", labels.astype(str)), {}, "'' in data row 4"),
-        "infinity": (np.where(np.arange(ROWS) == 3, "inf", labels.astype(str)), {}, "'inf' in data row 4"),
-        "too many clusters": (wide, {}, "1 labels are not: the first is 9 in row 8"),
-        "from one": (labels + 1, {}, "with K = 3, clusters are 0 to 2"),
-        "negative": (labels - 1, {}, "clusters are 0 to 2"),
-        "one cluster": (labels * 0, {}, "all rows are in one cluster"),
-    }
+ROW = np.arange(1, ROWS + 1)
+BAD = {
+    "has 599 labels; the data have 600 rows": lambda labels: (labels[:-1], {}),
+    "has 601 labels": lambda labels: (np.append(labels, 0), {}),
+    "1 of 600 rows are missing, the first is row 600": lambda labels: (labels[:-1], {"row": ROW[:-1]}),
+    "rows are there more than once, the first is row 1": lambda labels: (labels, {"row": np.r_[1, ROW[:-1]]}),
+    "not among the rows of the data, 1 to 600, the first is row 0": lambda labels: (labels, {"row": ROW - 1}),
+    "the first is 'x' in data row 5": lambda labels: (np.where(ROW == 5, "x", labels.astype(str)), {}),
+    "600 cells of the column 'cluster' are no whole numbers": lambda labels: (labels + 0.5, {}),
+    "'' in data row 4": lambda labels: (np.where(ROW == 4, "", labels.astype(str)), {}),
+    "'inf' in data row 4": lambda labels: (np.where(ROW == 4, "inf", labels.astype(str)), {}),
+    "1 labels are not: the first is 9 in row 8": lambda labels: (np.where(ROW == 8, 9, labels), {}),
+    "with K = 3, clusters are 0 to 2": lambda labels: (labels + 1, {}),
+    "clusters are 0 to 2": lambda labels: (labels - 1, {}),
+    "all rows are in one cluster": lambda labels: (labels * 0, {}),
+}
 
 
-@pytest.mark.parametrize("kind", bad_labels(np.zeros(ROWS, int)))
-def test_bad_labels_are_refused_with_the_reason(clone, labels, capsys, kind):
-    given, columns, reason = bad_labels(labels)[kind]
+@pytest.mark.parametrize("reason", BAD)
+def test_bad_labels_are_refused_with_the_reason(clone, labels, capsys, reason):
+    given, columns = BAD[reason](labels)
     write(given, **columns)
     assert reason in refused(score(capsys))
 

@@ -136,26 +136,6 @@ def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
     assert run(capsys, "status", "--cores", 3)[-1].startswith("time left on 3 cores: ")
 
 
-def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsys):
-    results = folder / "results"
-    old = results / "fits/a/two-k9.cells"
-    write_output(old, [])
-    before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
-    _, *would = run(capsys, "status")
-    assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
-    assert would[-1].endswith(" MB would be removed by --prune")
-    lines = run(capsys, "status", "--prune")
-    assert lines[:-1] == would[:-1]
-    assert lines[:-1] == [
-        "results/fits/a/two-k9.cells: belongs to no job of the configuration",
-        "results/cells: 1 cells that are not asked for",
-    ]
-    left = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
-    assert before.items() > left.items() and len(before) == len(left) + 2
-    assert run(capsys, "status", "--prune") == ["0.0 MB removed"]
-    assert run(capsys, "status") == ["all: 2 of 2 cells done"]
-
-
 def test_prune_keeps_what_the_scores_state(folder, capsys):
     scores = folder / "results/scores/scores.parquet"
     scores.parent.mkdir()

@@ -219,17 +219,3 @@ def test_the_plugin_chooses_partitions_and_the_scores_are_those_of_a_local_run(c
     assert set(fits.Partition) == {SHORT_PARTITION} and PARTITION in set(jobs.Partition)
     # Both data sets are prepared in one job.
     assert len(jobs) == len(fits) + len(["data", "scores", "board"])
-
-
-def test_the_plugin_requests_the_same_resources_for_all_tasks_of_an_array(cluster, tmp_path):
-    """This is why profiles/slurm submits no arrays. If this test fails, the plugin has changed: see docs/cluster.md."""
-    project = toy_project(tmp_path, "random", "stripes", "other")
-    for minutes, method in enumerate(project.config["run"]["methods"], 5):
-        project.config["methods"][method]["jobs"] = {"runtime": minutes}
-    # A task that ends before the first one counts as failed and is submitted again, so the run can fail.
-    arguments = ("results/scores/scores.parquet", "--slurm-array-jobs", "fit")
-    run_on_the_cluster(cluster, project, *arguments, code=None)
-    jobs = of_fit(submissions(cluster, project), "")
-    array = jobs[jobs.JobID.str.startswith(jobs.JobID.iloc[0].partition("_")[0] + "_")]
-    assert len(array) == 3
-    assert array.TimelimitRaw.nunique() == 1

@@ -53,13 +53,6 @@ def test_synthetic_meets_the_paper(catalogue, name, sizes, paper, unfair_is_chea
     assert np.mean(labels == optimum) in (0.0, 1.0)
 
 
-def test_census_like_shape_and_share():
-    made = make_census_like(n_rows=100_000)
-    assert made.X.shape == (100_000, 25)
-    assert abs(np.mean(made.groups == 0) - 0.4847) < 0.01
-    assert set(np.unique(made.groups)) == {0, 1}
-
-
 def test_census_like_short_is_the_beginning_of_long():
     long = make_census_like(n_rows=2 * BLOCK_ROWS + 5, n_features=3)
     short = make_census_like(n_rows=BLOCK_ROWS + 7, n_features=3)

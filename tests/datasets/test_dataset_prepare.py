@@ -79,12 +79,6 @@ def test_data_hash_tells_data_apart(tmp_path):
     assert len({first, *(ds.card["data_hash"] for ds in others)}) == 6
 
 
-def test_group_mapping_gives_the_codes(tmp_path):
-    ds = prepare(tmp_path, sensitive={"column": "sex", "groups": {"rest": "*", "men": ["m"]}})
-    assert ds.group_names == ("rest", "men")
-    assert_array_equal(ds.groups, [0, 1, 0, 0])
-
-
 def test_numbers_as_groups_sort_as_numbers(tmp_path):
     text = "v,g\n1,10\n2,9\n3,b\n4,10\n"
     ds = prepare(tmp_path, text, features=["v"], sensitive={"column": "g"})
@@ -164,7 +158,6 @@ ERRORS = {
         {"features": ["age", "hour"]},
         "data set 'demo': file 'table.csv', column 'hour': no such column; .*did you mean 'hours'",
     ),
-    "missing sensitive column": ({"sensitive": {"column": "sx"}}, "column 'sx': no such column; .*'sex'"),
     "missing drop column": ({"drop_rows": {"town": ["x"]}}, "column 'town': no such column"),
     "text in a feature": (
         {"features": ["age", "city"]},
@@ -172,34 +165,21 @@ ERRORS = {
     ),
     "unknown group": (
         {"sensitive": {"column": "sex", "groups": {"f": ["f"], "m": ["m"]}}},
-        "file 'table.csv', column 'sex': unknown group value 'o'; expected 'f', 'm'; "
-        "found 'o' in 1 rows, first in data row 4. Fix: add the value to 'sensitive.groups'",
-    ),
-    "several unknown groups": (
-        {"sensitive": {"column": "sex", "groups": {"a": ["a"], "b": ["b"]}}},
-        "found 'f' in 2 rows, first in data row 1, and also 'm', 'o'",
-    ),
-    "missing group value": (
-        {"text": TEXT.replace("60,o", "60,")},
-        "unknown group value ''; expected 'f', 'm'; found '' in 1 rows, first in data row 4",
+        "column 'sex': unknown group value 'o'; expected 'f', 'm'; found 'o' in 1 rows, first in data row 4. Fix",
     ),
     "missing group value is not 'other'": (
         {
             "text": TEXT.replace("60,o", "60,"),
             "sensitive": {"column": "sex", "groups": {"f": ["f"], "rest": "*"}},
         },
-        "unknown group value ''",
-    ),
-    "empty group": (
-        {"sensitive": {"column": "sex", "groups": {"f": ["f"], "x": ["x"], "rest": "*"}}},
-        "group 'x' is empty; .*found f: 2, x: 0, rest: 2. Fix",
+        "unknown group value ''; expected 'f'.*; found '' in 1 rows, first in data row 4",
     ),
     "group emptied by dropping": (
         {
             "drop_rows": {"city": ["y"]},
             "sensitive": {"column": "sex", "groups": {"f": ["f"], "m": ["m"], "rest": "*"}},
         },
-        "group 'm' is empty",
+        "group 'm' is empty; .*found f: 2, m: 0, rest: 1. Fix",
     ),
     "one group": ({"text": "age,sex,hours\n1,f,2\n2,f,3\n"}, "there is only one group; .*found f: 2"),
     "one row": (
@@ -209,23 +189,13 @@ ERRORS = {
     "no feature": ({"text": "sex\nf\nm\n", "features": "all"}, "found 2 of 2 rows, 0 features"),
     "sensitive column as feature": ({"features": ["age", "sex"]}, "the groups must not be a feature"),
     "feature twice": ({"features": ["age", 0]}, r"lists a column twice.*\['age', 'age'\]"),
-    "huge values": (
-        {"text": TEXT.replace("30,f", "1e200,f")},
-        r"column 'age': values whose squares overflow; expected at most 1e\+140; found 1e\+200",
-    ),
-    "a value that hides the others": (
-        {"text": TEXT.replace("30,f", "1e130,f")},
-        r"column 'age': a value is so large that most others count as zero beside it; .*found 1e\+130. Fix",
-    ),
     "another number of rows": (
         {"rows": 5, "drop_rows": {"city": ["z"]}},
-        "data set 'demo': another number of rows than the configuration states; expected 5 rows; "
-        "found 3 of 4 rows that were read. Fix: check 'drop_rows'",
+        "another number of rows than .* expected 5 rows; found 3 of 4 rows .* Fix: check 'drop_rows'",
     ),
     "groups file too short": (
         {"groups_text": "gender\nf\nm\n", "sensitive": {"column": "gender", "source": "groups"}},
-        "file 'groups.csv', column 'gender': the file of the groups has another number of rows than the table; "
-        "expected 4 rows; found 2",
+        "file 'groups.csv', column 'gender': .* another number of rows than .* expected 4 rows; found 2",
     ),
     "no path": (
         {"sensitive": {"column": "sex", "source": "elsewhere"}},

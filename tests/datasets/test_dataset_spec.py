@@ -15,22 +15,20 @@ GENERATED = {"title": "T", "generator": "pkg.mod:make", "n_clusters": 3}
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"file": "/a.csv"}, "must be a relative path"),
-        ({"file": "a/../../b.csv"}, "must be a relative path"),
-        ({"file": "a\\b.csv"}, "must be a relative path"),
-        ({"file": "C:/b.csv"}, "must be a relative path"),
-        ({"file": ""}, "must be a relative path"),
-        ({"file": "../a"}, "must be a relative path"),
-        ({"file": "a\0b"}, "cannot be printed"),
-        ({"file": "a\nb"}, "cannot be printed"),
+        *(
+            ({"file": name}, "must be a relative path")
+            for name in ("/a.csv", "a/../../b.csv", "a\\b.csv", "C:/b.csv", "", "../a")
+        ),
+        *(({"file": name}, "cannot be printed") for name in ("a\0b", "a\nb")),
         # The record of the download would overwrite it.
         *(
             ({"file": name}, "would be overwritten.* put the file into a folder")
             for name in ("source.json", "Source.JSON", "source.json/a", ".snakemake_timestamp")
         ),
-        ({"urls": ["http://example.org/a"]}, "must be an https URL"),
-        ({"urls": ["ftp://example.org/a"]}, "must be an https URL"),
-        ({"urls": ["http://127.0.0.1.example.org/a"]}, "must be an https URL"),
+        *(
+            ({"urls": [f"{url}.org/a"]}, "must be an https URL")
+            for url in ("http://example", "ftp://example", "http://127.0.0.1.example")
+        ),
         ({"urls": []}, "needs 'urls'"),
         ({"sha256": None}, "needs 'sha256'"),
         ({"sha256": "abc"}, "should match pattern"),

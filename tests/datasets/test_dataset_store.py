@@ -126,11 +126,6 @@ def test_skipped(tmp_path):
     assert names(tmp_path / "census") == ["card.json"]
 
 
-def test_a_missing_folder_is_an_error(tmp_path):
-    with pytest.raises(DatasetError, match=r"holds no data card.*Fix: delete the folder '.*none'"):
-        load_prepared(tmp_path / "none")
-
-
 @pytest.mark.parametrize("file", ["X.npy", "groups.npy", "truth.npy", "graph.npz"])
 @pytest.mark.parametrize("damage", ["first", "last", "middle", "truncate", "empty", "longer", "gone"])
 def test_damaged(tmp_path, file, damage):

@@ -60,9 +60,7 @@ def test_every_column_with_missing_cells_is_named_at_once(tmp_path, people):
     people.loc[:4, "age"] = np.nan
     people.loc[10:12, "job"] = None
     people.loc[20, "sex"] = None
-    with pytest.raises(
-        DatasetError, match=r"age \(5\), job \(3\), sex \(1\).*'missing: drop'.*'missing: impute'"
-    ):
+    with pytest.raises(DatasetError, match=r"age \(5\), job \(3\), sex \(1\).*'missing: impute'"):
         prepare(tmp_path, people)
     dropped = prepare(tmp_path, people, missing="drop")
     assert dropped.card["rows"] == N - 9

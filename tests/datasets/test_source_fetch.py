@@ -28,17 +28,8 @@ def spec(server=None, *paths, **changes):
 
 
 def archive_spec(server, content=GOOD, **changes):
-    return spec(
-        server,
-        "/a.zip",
-        **{
-            "file": "demo/a.zip",
-            "sha256": None,
-            "member": "in/t.csv",
-            "member_sha256": sha(content),
-            **changes,
-        },
-    )
+    own = {"file": "demo/a.zip", "sha256": None, "member": "in/t.csv", "member_sha256": sha(content)}
+    return spec(server, "/a.zip", **own | changes)
 
 
 def fetch(source, raw, *mirrors, **options):
@@ -67,19 +58,17 @@ def test_a_download_is_used_until_it_is_damaged(server, raw):
         assert files(raw) == [FILE] and server.hits == hits * ["/t"]
 
 
-def test_mirror_folder_comes_first(server, raw, tmp_path):
+def test_mirrors_come_first_folders_or_addresses(server, raw, tmp_path):
     mirror = tmp_path / "mirror"
     (mirror / FILE).parent.mkdir(parents=True)
     (mirror / FILE).write_bytes(GOOD)
     assert fetch(spec(server, "/t"), raw, tmp_path / "nowhere", mirror).read_bytes() == GOOD
-    assert server.hits == []
-    assert (mirror / FILE).exists()
-
-
-def test_mirror_url(server, raw):
+    assert server.hits == [] and (mirror / FILE).exists()
     server.routes["/base/" + FILE] = body(GOOD)
-    assert fetch(spec(server, "/t"), raw, server.url("/base/")).read_bytes() == GOOD
+    assert fetch(spec(server, "/t"), raw / "other", server.url("/base/")).read_bytes() == GOOD
     assert server.hits == ["/base/" + FILE]
+    with pytest.raises(SourceUnavailable, match="refused to follow 'http://example"):
+        fetch(spec(), raw / "third", "http://example.org/mirror", retries=0)
 
 
 def test_a_corrupt_mirror_is_skipped(server, raw, tmp_path):
@@ -99,11 +88,6 @@ def test_wrong_hash(server, raw):
     for part in ("'demo'", FILE, sha(GOOD), sha(b"something else"), server.url("/t"), "Fix:"):
         assert part in message
     assert files(raw) == []
-
-
-def test_unknown_hash_accepts_what_comes(server, raw):
-    server.routes["/t"] = body(b"whatever")
-    assert fetch(spec(server, "/t", sha256="unknown"), raw).read_bytes() == b"whatever"
 
 
 @pytest.mark.parametrize(
@@ -163,14 +147,15 @@ def test_unavailable_lists_every_place(server, raw, tmp_path):
         ),
         (status(302, Location="http://127.0.0.1.example.org/t"), "refused to follow .*: only https"),
         (status(302, Location="ftp://x.org/t"), "refused to follow 'ftp://x.org/t': only https"),
+        (status(302, Location="/t"), "TooManyRedirects"),
     ],
-    ids=["missing", "endless", "long", "http", "no loopback", "ftp"],
+    ids=["missing", "endless", "long", "http", "no loopback", "ftp", "loop"],
 )
 def test_failures_that_do_not_pass_are_not_tried_again(server, raw, answer, message):
     server.routes["/t"] = answer
     with pytest.raises(SourceUnavailable, match=message):
         fetch(spec(server, "/t", max_bytes=1_000_000), raw)
-    assert len(server.hits) == 1
+    assert len(server.hits) == (1 if message != "TooManyRedirects" else 31)
     assert files(raw) == []
 
 
@@ -194,16 +179,12 @@ def test_secure_redirects_are_followed(server, plain_server, raw, to):
     "target",
     [
         "https://[::1/t",
-        "https://" + "a" * 300 + ".org/t",
         "https://" + "a" * 60_000 + ".org/t",
-        "https://.org/t",
         "https://a..b/t",
         "https://x.org:99999/t",
         "https://x.org:port/t",
         "https://\u00b2\u00ff.org/t",
-        "https:///t",
         "https://",
-        "//",
     ],
 )
 def test_redirect_to_a_malformed_host_is_refused(server, raw, target):
@@ -228,17 +209,6 @@ def test_stated_length_that_is_no_number(server, raw, length):
     assert len(server.hits) == 1
 
 
-def test_redirect_loop_ends(server, raw):
-    server.routes["/t"] = status(302, Location=server.url("/t"))
-    with pytest.raises(SourceUnavailable, match="TooManyRedirects"):
-        fetch(spec(server, "/t"), raw)
-
-
-def test_mirror_over_plain_http_is_refused(raw):
-    with pytest.raises(SourceUnavailable, match="refused to follow 'http://example"):
-        fetch(spec(), raw, "http://example.org/mirror", retries=0)
-
-
 def test_unknown_certificate_is_refused(server, raw, monkeypatch):
     monkeypatch.delenv("REQUESTS_CA_BUNDLE")
     server.routes["/t"] = body(GOOD)
@@ -255,6 +225,8 @@ def test_member_of_an_archive(server, raw):
     path.unlink()
     assert fetch(archive_spec(server), raw).read_bytes() == GOOD
     assert len(server.hits) == 1  # the archive was still there
+    # The same member in an archive that was packed anew is good enough.
+    assert fetch(archive_spec(server, sha256="0" * 64), raw / "anew").read_bytes() == GOOD
 
 
 def test_rows_of_a_json_file(server, raw):
@@ -269,11 +241,6 @@ def test_rows_of_a_json_file(server, raw):
         lost = archive_spec(server, content, file="demo/a.json", member=member)
         with pytest.raises(SourceUnavailable, match=f"the JSON file has no rows under '{member}'"):
             fetch(lost, raw)
-
-
-def test_rezipped_archive_with_the_right_member(server, raw):
-    server.routes["/a.zip"] = body(zipped({"in/t.csv": GOOD}))
-    assert fetch(archive_spec(server, sha256="0" * 64), raw).read_bytes() == GOOD
 
 
 def test_an_address_may_serve_the_unpacked_member(server, raw):
@@ -409,9 +376,3 @@ def test_interrupted_write_leaves_nothing(server, raw, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         fetch(spec(server, "/t"), raw)
     assert files(raw) == []
-
-
-def test_next_url_is_tried(server, raw):
-    server.routes["/b"] = body(GOOD)
-    assert fetch(spec(server, "/a", "/b"), raw).read_bytes() == GOOD
-    assert server.hits == ["/a", "/b"]

@@ -48,9 +48,8 @@ def test_passes_match_numpy(n_samples, squared, n_clusters, dtype, rtol):
     np.testing.assert_allclose(moments, [s[codes == j].T @ s[codes == j] for j in range(3)], **close)
     for scale, labels, counts, cost, *_ in ((2.5, *found.hard(2.5, offset)), (1.0, *found.priced(offset))):
         of_cluster = scale * a + offset[codes]
-        np.testing.assert_array_equal(
-            counts, [np.bincount(labels[codes == j], minlength=n_clusters) for j in range(3)]
-        )
+        each = [np.bincount(labels[codes == j], minlength=n_clusters) for j in range(3)]
+        np.testing.assert_array_equal(counts, each)
         assert cost == pytest.approx(a[np.arange(n_samples), labels].sum(), rel=rtol)
         np.testing.assert_allclose(of_cluster[np.arange(n_samples), labels], of_cluster.min(axis=1), **close)
     assert found.priced(offset)[3] == pytest.approx((a + offset[codes]).min(axis=1).sum(), rel=rtol, abs=rtol)
@@ -135,28 +134,19 @@ def test_moments_where_most_points_have_one_cluster(n_samples, dtype, rtol, scal
 
 
 @pytest.mark.parametrize("scale", [50.0, 0.1])
-def test_moments_of_many_clusters(scale):
-    # With the larger scale each point has few clusters, with the smaller one it has many.
+@pytest.mark.parametrize("n_samples, is_second", [(900, lambda p: p % 2), (20 * TILE, lambda p: p == 7)])
+def test_moments_of_many_clusters(scale, n_samples, is_second):
+    # With the larger scale each point has few clusters, with the smaller one it has many. The tiles of a group share
+    # their products, and a group may have a part of a tile only.
     rng = np.random.default_rng(0)
-    X, codes = rng.normal(size=(900, 2)), np.arange(900, dtype=np.int32) % 2
+    X, codes = rng.normal(size=(n_samples, 2)), is_second(np.arange(n_samples)).astype(np.int32)
     found = potentials(X, codes, 2, X[:80], np.float64)
     mass, _, _, moments = found.soft_moments(scale, np.zeros((2, 80)))
     s = twin(X, codes, X[:80], scale, np.zeros((2, 80)))[1]
-    expected = [s[codes == j].T @ s[codes == j] for j in range(2)]
     assert ((s >= 1e-6).sum(axis=1) > 32).all() == (scale < 1)
-    np.testing.assert_allclose(moments, expected, atol=2e-3)
-    np.testing.assert_allclose(mass, [s[codes == j].sum(axis=0) for j in range(2)], rtol=1e-6)
-
-
-@pytest.mark.parametrize("scale", [20.0, 0.5])
-def test_moments_of_many_tiles_with_many_clusters(scale):
-    # The tiles of a group share their products, and a group may have a part of a tile only.
-    rng = np.random.default_rng(0)
-    X, codes = rng.normal(size=(20 * TILE, 2)), (np.arange(20 * TILE) == 7).astype(np.int32)
-    found = potentials(X, codes, 2, X[:70], np.float64)
-    moments = found.soft_moments(scale, np.zeros((2, 70)))[3]
-    s = twin(X, codes, X[:70], scale, np.zeros((2, 70)))[1]
-    np.testing.assert_allclose(moments, [s[codes == j].T @ s[codes == j] for j in range(2)], atol=0.05)
+    expected = [s[codes == j].T @ s[codes == j] for j in range(2)]
+    np.testing.assert_allclose(moments, expected, atol=2e-3 * n_samples / 900)
+    np.testing.assert_allclose(mass, [s[codes == j].sum(axis=0) for j in range(2)], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("apart, spread", [(1.0, 1.0), (1e4, 1.0), (10.0, 1e-3)])

@@ -166,7 +166,7 @@ def test_fits_of_rows_in_chunks_have_lists_too(monkeypatch, tmp_path, bounds):
     monkeypatch.setattr(listed, "_PER_CELL", 1)
     monkeypatch.setattr(listed, "_MANY_CLUSTERS", 64)
     rng = np.random.default_rng(1)
-    X, groups = rng.normal(size=(4000, 4)).astype(np.float32), rng.integers(0, 2, 4000)
+    X, groups = rng.normal(size=(4000, 4)).astype(np.float16), rng.integers(0, 2, 4000)
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "groups.npy", groups)
     model = PriceFairKMeans(64, n_init=1, tol=1e-3, random_state=0, **bounds)

@@ -67,3 +67,8 @@ def test_more_than_forty_clusters():
     away = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
     assert away.max() == pytest.approx(model.radius_)
     assert model.violation_ < 2
+    # The first centres count as much as the last ones.
+    distances = np.full((2, 100), 9.0)
+    distances[[0, 1], [0, 1]] = 0
+    found = least_radius_assignment(distances, np.zeros(2, int), lower=np.zeros(1), upper=np.ones(1))
+    assert found.radius == 0 and found.labels.tolist() == [0, 1]

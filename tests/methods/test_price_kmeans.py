@@ -7,7 +7,7 @@ from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
-from fairclust.methods import BeraFairKMeans, KMeans, PriceFairKMeans, PriceFairKMedians
+from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians
 from fairclust.methods.price import criteria
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 from fairclust.stored import Stored
@@ -56,13 +56,6 @@ def test_the_cost_never_rises_and_the_certificate_holds(cls, grouped_blobs, prec
     assert model.cost_ == pytest.approx(again.cost, rel=2e-3)
 
 
-def test_beats_fair_assignment_to_vanilla_centres(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=2000)
-    fixed = BeraFairKMeans(4, tolerance=0.1, random_state=0).fit(X, sensitive_features=codes)
-    model = PriceFairKMeans(4, tolerance=0.1, random_state=0).fit(X, sensitive_features=codes)
-    assert model.cost_ < fixed.cost_
-
-
 def test_no_bounds_is_k_means(grouped_blobs):
     X, codes = grouped_blobs()
     init = X[[0, 100, 200, 300]]
@@ -103,22 +96,7 @@ def test_a_far_point_costs_a_part_of_a_point_instead(precision):
     assert model.cost_ == pytest.approx(plain, rel=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_costs_of_heavy_tails_agree_in_both_precisions():
-    rng = np.random.default_rng(2)
-    X, codes = rng.lognormal(sigma=2, size=(2000, 3)), (rng.random(2000) < 0.3).astype(int)
-    costs = []
-    for precision in ("single", "double"):
-        model = PriceFairKMeans(5, precision=precision, n_init=2, random_state=0)
-        model.fit(X, sensitive_features=codes)
-        costs.append(model.cost_)
-        assert model.violation_ <= 1
-        assert model.gap_ <= 0.05
-    # The costs can differ as much as the certificates allow: here a few rows make up several per cent of the cost.
-    assert costs[0] == pytest.approx(costs[1], rel=0.05)
-
-
-@pytest.mark.parametrize("far", [9999999999.0, 1e12, 1e20])
+@pytest.mark.parametrize("far", [9999999999.0, 1e12])
 @pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians, KMeans])
 def test_the_cost_is_true_if_one_number_is_far_away(cls, far):
     rng = np.random.default_rng(0)
@@ -202,10 +180,8 @@ def test_a_fit_says_what_its_certificate_is_about(cls, grouped_blobs):
     assert 1 <= model.n_finished_ <= 4 and model.spread_ >= 0
     said = repr(model).splitlines()[-1]
     assert said.startswith("# the cheapest labels for these centres, within ")
-    ended = (
-        f": {model.n_finished_} starts ended within " if model.n_finished_ > 1 else ", and one start ran to"
-    )
-    assert f"; other centres may be cheaper{ended}" in said
+    n = model.n_finished_
+    assert (f"may be cheaper: {n} starts ended within " if n > 1 else "may be cheaper, and one start") in said
     # Starts that end at the same centres are no single start.
     rng = np.random.default_rng(0)
     far = np.repeat(np.eye(3), 60, axis=0) * 9 + 0.1 * rng.normal(size=(180, 3))
@@ -214,9 +190,7 @@ def test_a_fit_says_what_its_certificate_is_about(cls, grouped_blobs):
         agree.fit(far, sensitive_features=np.arange(180) % 2)
         assert (agree.n_finished_, round(agree.spread_, 6)) == (3, 0), params
     one = cls(4, init=X[:4]).fit(X, sensitive_features=codes)
-    assert one.n_finished_ == 1 and repr(one).endswith(
-        "other centres may be cheaper, and one start ran to its end"
-    )
+    assert one.n_finished_ == 1 and repr(one).endswith("and one start ran to its end")
 
 
 def test_medoids_of_equal_rows_are_rows_of_the_data():

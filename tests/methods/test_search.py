@@ -1,6 +1,7 @@
 """The search for good centres, in data where single starts end in local optima."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fairclust.methods.price import price_kmeans
 from fairclust.metrics import contingency, fairness_ratio
 from fairclust.solvers import alternation
 from fairclust.solvers.alternation import Prototypes, mean_centers
-from fairclust.solvers.search import Moves, breathe, plain_run
+from fairclust.solvers.search import Moves, breathe, cross, plain_run
 
 SIDE = 6
 
@@ -75,9 +76,8 @@ def test_weights_count_as_copies_of_rows(grid):
 @pytest.mark.parametrize("n_clusters", [1, 2, 3, 7])
 def test_few_rows(n_clusters):
     X, groups = np.arange(16.0).reshape(8, 2), np.arange(8) % 2
-    model = PriceFairKMeans(n_clusters, tolerance=0.5, n_init=3, random_state=0).fit(
-        X, sensitive_features=groups
-    )
+    model = PriceFairKMeans(n_clusters, tolerance=0.5, n_init=3, random_state=0)
+    model.fit(X, sensitive_features=groups)
     assert model.labels_.shape == (8,)
     if n_clusters < 4:
         assert fairness_ratio(contingency(model.labels_, groups, n_clusters)) >= 0.5 - 1e-9
@@ -107,6 +107,17 @@ def test_memory_of_the_search():
     assert peak < 1.5 * 4 * n * (n_clusters + 5)
 
 
+def test_a_crossed_run_replaces_the_dearer_of_its_parents():
+    def run(place, cost):
+        last = SimpleNamespace(objective=cost, state=None)
+        return SimpleNamespace(prototypes=Prototypes(np.full((2, 1), place)), last=last)
+
+    points = SimpleNamespace(n_samples=10, squared=True)
+    moves = Moves(lambda *_: run(5.0, 2.0), lambda run: (False, run.last.objective))
+    found = cross(points, [run(0.0, 1.0), run(9.0, 3.0)], moves, np.random.RandomState(0))
+    assert [run.last.objective for run in found] == [1.0, 2.0]
+
+
 def test_runs_that_would_end_dearer_stop_early(grid, monkeypatch):
     models, n_steps = [], []
     for hope in (np.inf, alternation._HOPE):
@@ -129,11 +140,12 @@ def test_a_run_that_stopped_early_goes_on_if_its_labels_may_be_the_cheapest(monk
     monkeypatch.setattr(alternation, "_HOPE", 0.0)
     went_on = []
     continued = price_kmeans.alternate
-    monkeypatch.setattr(
-        price_kmeans,
-        "alternate",
-        lambda *args, **kw: went_on.append(kw.get("begun")) or continued(*args, **kw),
-    )
+
+    def alternate(*args, **options):
+        went_on.append(options.get("begun"))
+        return continued(*args, **options)
+
+    monkeypatch.setattr(price_kmeans, "alternate", alternate)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         X, groups = rng.normal(size=(300, 2)), rng.integers(2, size=300)

@@ -28,15 +28,6 @@ X = [[0.0], [10.0], [2.0], [13.0], [7.0]]
 LABELS = [0, 1, 0, 1, 0]
 
 
-def test_by_hand():
-    # The means are 3 and 11.5, so the squared distances are 9, 1, 16, 2.25 and 2.25.
-    assert sse(X, LABELS) == 30.5
-    # Medoids 2 (2 + 5) and 10 (3).
-    assert kmedians_cost(X, LABELS) == 10.0
-    # The closest points of different clusters are 7 and 10, and the farthest in a cluster are 0 and 7.
-    assert dunn_index(X, LABELS) == 3 / 7
-
-
 def test_gaps_in_the_labels_are_empty_clusters():
     labels = [1, 4, 1, 4, 1]
     assert sse(X, labels) == 30.5

@@ -79,13 +79,6 @@ def test_a_damaged_output_is_an_error_that_names_it(output):
             assert found == OUTPUT
 
 
-def test_a_length_beyond_the_file_takes_no_memory(cell):
-    whole = bytearray(cell.read_bytes())
-    whole[17:25] = b"\xff\xff\xff\xff\xff\xff\xff\x7f"
-    cell.write_bytes(whole)
-    assert read_record(cell) is None
-
-
 def test_files_that_do_not_exist(tmp_path):
     assert read_record(tmp_path / "none") is None
     assert count_errors(tmp_path / "none") == 0

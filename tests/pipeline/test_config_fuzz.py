@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from small import small_paper
 
 from fairclust.pipeline.config import ConfigError, load_config, read_catalogues, read_yaml
 from fairclust.pipeline.rule_inputs import RuleInputs
@@ -29,36 +30,28 @@ def shipped():
     raw["sources"] = {name: sections["sources"][name] for name in ("adult", "bank_marketing")}
     run = {"papers": ["doe"], "datasets": ["synthetic"], "methods": ["kmeans", "vfc_kmeans"], "seeds": 2}
     raw["run"] = {**run, "only": {"datasets": ["adult"]}, "n_clusters": {"adult": [5, 10]}}
+    on_adult = {"datasets": ["adult"]}
     raw["papers"] = {
-        "doe": {
-            "short_name": "Doe",
-            "citation": "Doe, 2030",
-            "year": 2030,
-            "reported": str(ROOT / "config/papers/vfc.csv"),
-            "experiments": [
+        "doe": small_paper(
+            reported=str(ROOT / "config/papers/vfc.csv"),
+            experiments=[
                 {
-                    "datasets": ["adult", "synthetic"],
-                    "methods": ["vfc_kmeans"],
-                    "n_clusters": [5],
+                    **{"datasets": ["adult", "synthetic"], "methods": ["vfc_kmeans"], "n_clusters": [5]},
                     "settings": {"vfc_kmeans": {"params": {"lam": 3}}},
                 }
             ],
-            "tables": {
+            tables={
                 "table3": {
-                    "number": "3",
-                    "title": "Table 3",
-                    "match": {"fairness": "balance", "order": "lam"},
-                    "ours": ["kmeans"],
-                    "reasons": [{"dataset": "adult", "reason": "so", "kind": "deviation"}],
+                    **{"number": "3", "title": "Table 3", "match": {"fairness": "balance", "order": "lam"}},
+                    **{
+                        "ours": ["kmeans"],
+                        "reasons": [{"dataset": "adult", "reason": "so", "kind": "deviation"}],
+                    },
                 }
             },
-            "figures": {
-                "fig1": {"plot": "front", "title": "F", "datasets": ["adult"], "x": "sse", "y": ["balance"]}
-            },
-            "claims": {
-                "one": {"text": "x", "check": "reaches", "datasets": ["adult"], "options": {"level": 1}}
-            },
-        }
+            figures={"fig1": {"plot": "front", "title": "F", **on_adult, "x": "sse", "y": ["balance"]}},
+            claims={"one": {"text": "x", "check": "reaches", **on_adult, "options": {"level": 1}}},
+        )
     }
     return raw
 
@@ -173,7 +166,5 @@ def test_a_package_that_cannot_be_imported_is_found_by_the_fit_and_does_not_stop
     (tmp_path / "broken_package/__init__.py").write_text("1 / 0\n")
     (tmp_path / "broken_package/module.py").write_text("class Method: pass\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert (
-        plan_or_error(changed(("methods", "kmeans", "class"), "replace", "broken_package.module.Method"))
-        == ""
-    )
+    broken = changed(("methods", "kmeans", "class"), "replace", "broken_package.module.Method")
+    assert plan_or_error(broken) == ""

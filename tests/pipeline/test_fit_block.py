@@ -159,11 +159,6 @@ def test_a_timeout_is_tried_again_with_more_time_only(tmp_path, data):
     assert finished(longer)[0] > finished(first)[0]
 
 
-def test_an_error_is_tried_again(tmp_path, data):
-    first = run(tmp_path, data, block("raise"))
-    assert finished(run(tmp_path, data, block("raise")))[0] > finished(first)[0]
-
-
 def test_a_fit_over_its_memory_is_tried_again_and_becomes_a_row_at_the_last_attempt(tmp_path, data):
     tight = {"cell_seconds": 60.0, "cell_memory_mb": 600.0}
     with pytest.raises(TryAgain, match=r"over the limit of 600 MB .* the next attempt asks for more memory"):

@@ -12,6 +12,7 @@ from fairclust.pipeline.reported import ReportedError, load_programs, load_repor
 
 ROOT = Path(__file__).parents[2]
 HEAD = "table,dataset,n_clusters,method,metric,value"
+RUN = {"datasets": ["a"], "methods": ["m"]}
 
 
 def load(folder, text):
@@ -24,48 +25,37 @@ def with_paper(**changes):
     return small_config(run={"papers": ["doe"]}, papers={"doe": small_paper(**changes)})
 
 
+def of_table(**more):
+    return {"tables": {"t": {"number": "1", "title": "T", **more}}}
+
+
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"year": 1066}, r"papers.doe.year: .*found 1066"),
-        ({"experiments": []}, r"papers.doe.experiments: .*at least 1"),
+        ({"year": 1066}, "year: .*found 1066"),
+        ({"experiments": []}, "experiments: .*at least 1"),
         (
-            {"experiments": [{"datasets": ["a"], "methods": ["mm"]}]},
-            r"papers.doe.experiments.0.methods: there is no 'mm'; did you mean 'm'\?",
+            {"experiments": [{**RUN, "methods": ["mm"]}]},
+            "experiments.0.methods: there is no 'mm'; did you mean 'm'",
         ),
-        (
-            {"experiments": [{"datasets": ["a"], "methods": ["m"], "settings": {"q": {}}}]},
-            r"papers.doe.experiments.0.settings: there is no 'q'",
-        ),
-        (
-            {"tables": {"t": {"number": "1", "title": "T", "ours": ["q"]}}},
-            r"papers.doe.tables.t.ours: there is no 'q'",
-        ),
-        (
-            {"tables": {"t": {"number": "1", "title": "T", "stand_ins": {"far": ["q"]}}}},
-            r"papers.doe.tables.t.stand_ins: there is no 'q'",
-        ),
-        (
-            {"tables": {name: {"number": "1", "title": "T"} for name in "tu"}},
-            r"papers.doe: tables: number '1' occurs more than once",
-        ),
-        ({"tables": {"t": {"number": "1"}}}, r"papers.doe.tables.t.title: missing"),
-        (
-            {"tables": {"t": {"number": "1", "title": "T", "reasons": [{"reason": "so", "knid": "x"}]}}},
-            r"papers.doe.tables.t.reasons.0.knid: no such key",
-        ),
+        ({"experiments": [{**RUN, "settings": {"q": {}}}]}, "experiments.0.settings: there is no 'q'"),
+        (of_table(ours=["q"]), "tables.t.ours: there is no 'q'"),
+        (of_table(stand_ins={"far": ["q"]}), "tables.t.stand_ins: there is no 'q'"),
+        (of_table(title=None), "tables.t.title: "),
+        (of_table(reasons=[{"reason": "so", "knid": "x"}]), "tables.t.reasons.0.knid: no such key"),
+        ({"tables": dict.fromkeys("tu", of_table()["tables"]["t"])}, "? tables: number '1' occurs"),
         (
             {"figures": {"f": {"plot": "front", "title": "F", "datasets": ["b"]}}},
-            r"papers.doe.figures.f.datasets: there is no 'b'",
+            "figures.f.datasets: there is no 'b'",
         ),
         (
             {"claims": {"c": {"text": "x", "check": "reaches", "methods": ["b"]}}},
-            r"papers.doe.claims.c.methods: there is no 'b'",
+            "claims.c.methods: there is no 'b'",
         ),
     ],
 )
 def test_errors_name_the_key_and_the_fix(changes, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match=f"papers.doe.{message}"):
         load_config(with_paper(**changes))
 
 

@@ -47,10 +47,8 @@ def prepared(source):
 
 
 def test_a_fetched_file_is_prepared(source):
-    assert (
-        json.loads((source / "source.json").read_text())["sha256"]
-        == hashlib.sha256(TABLE.encode()).hexdigest()
-    )
+    digest = json.loads((source / "source.json").read_text())["sha256"]
+    assert digest == hashlib.sha256(TABLE.encode()).hexdigest()
     assert prepared(source)["rows"] == 40
 
 

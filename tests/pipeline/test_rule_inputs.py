@@ -138,18 +138,25 @@ def test_audit_metrics_only_where_the_configuration_names_them(tmp_path):
     assert metrics(inputs, "b", "vfc", 2) & audit == set(asked)
 
 
+CLAIM = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["dunn_index"]}
+
+
 def test_metrics_of_a_claim_are_scored_for_its_methods(tmp_path):
-    claim = {
-        "text": "x",
-        "check": "reaches",
-        "datasets": ["b"],
-        "methods": ["vfc"],
-        "metrics": ["dunn_index"],
-    }
-    inputs = RuleInputs(config(tmp_path, more={"claims": {"c": claim}}, score={"dear_max_rows": 0}))
+    inputs = RuleInputs(config(tmp_path, more={"claims": {"c": CLAIM}}, score={"dear_max_rows": 0}))
     assert "dunn_index" in metrics(inputs, "b", "vfc", 5)
     assert "dunn_index" not in metrics(inputs, "b", "kmeans", 5)
     assert "results/tables/doe/claims.csv" in inputs.tables_of("doe")
+    # A claim about a table needs the cells and the metrics of the table, too.
+    of_table = {**CLAIM, "options": {"table": "t"}}
+    shown = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": of_table}})).shown["doe"]
+    table, claim = shown["tables"]["t"], shown["claims"]["c"]
+    assert set(claim.needs) == {*table.needs, ("b", "vfc", 2), ("b", "vfc", 5)} > set(table.needs)
+    assert claim.metrics >= {*table.metrics, "dunn_index"}
+
+
+def test_names_of_data_sets_say_what_is_shown_of_them(tmp_path):
+    datasets = {"a": {**GENERATED, "shown": "400 rows"}, "b": GENERATED}
+    assert RuleInputs(config(tmp_path, datasets=datasets)).names.datasets == {"a": "A (400 rows)", "b": "A"}
 
 
 def all_params(inputs):
@@ -183,27 +190,21 @@ def test_a_wider_grid_changes_only_the_parameters_of_its_own_fits_and_of_the_rep
 
 
 @pytest.mark.parametrize(
-    "methods, message",
+    "method, message",
     [
+        ({"class": "fairclust.methods.KMean"}, r"\.class: .*does not define 'KMean'; it defines"),
+        ({"class": "nowhere.KMeans"}, r"\.class: .*no Python module 'nowhere'"),
+        ({**VFC, "params": {"lamm": 1}}, ": .* takes no parameter 'lamm'; .*'lam'"),
+        ({**KMEANS, "grid": {"n_clusters": [2]}}, ": the parameter 'n_clusters' is set for you"),
         (
-            {"m": {"class": "fairclust.methods.KMean"}},
-            r"methods.m.class: .*does not define 'KMean'; it defines",
-        ),
-        ({"m": {"class": "nowhere.KMeans"}}, r"methods.m.class: .*no Python module 'nowhere'"),
-        ({"m": {**VFC, "params": {"lamm": 1}}}, r"methods.m: .* takes no parameter 'lamm'; .*'lam'"),
-        (
-            {"m": {**KMEANS, "grid": {"n_clusters": [2]}}},
-            r"methods.m: the parameter 'n_clusters' is set for you",
-        ),
-        (
-            {"m": {**KMEANS, "params": {"random_state": 3}}},
-            r"methods.m: the parameter 'random_state' is set for you; see run.seeds",
+            {**KMEANS, "params": {"random_state": 3}},
+            ": the parameter 'random_state' is set for you; see run.seeds",
         ),
     ],
 )
-def test_a_class_that_does_not_exist_stops_the_plan(methods, message):
-    with pytest.raises(ConfigError, match=message):
-        RuleInputs(load_config(small_config(methods=methods))).check_classes()
+def test_a_class_that_does_not_exist_stops_the_plan(method, message):
+    with pytest.raises(ConfigError, match=f"methods.m{message}"):
+        RuleInputs(load_config(small_config(methods={"m": method}))).check_classes()
 
 
 # Jobs depend on the content of a user's own files
@@ -216,9 +217,7 @@ def replaced(path, text):
 
 
 def test_other_reported_values_change_the_parameters_of_the_paper(tmp_path):
-    claim = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["sse"]}
-    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": claim}}))
-
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": CLAIM}}))
     before = inputs.paper_digest("doe")
     replaced(tmp_path / "doe.csv", (tmp_path / "doe.csv").read_text().replace("5.0", "6.0"))
     assert inputs.paper_digest("doe") != before

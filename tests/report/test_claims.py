@@ -101,16 +101,13 @@ def equal(level_from="", **options):
 def test_compare_at_equal_fairness(fronts):
     # Own costs 100 at an error of 0.04 and 80 at 0.5, the rival 110 at 0.05 and 90 at 0.5.
     found, numbers = verdict("compare", fronts, options=equal("both"))
-    assert found == "holds" and numbers.startswith(
-        "at fairness error 0.0500 (best: Own 0.0400, Rival 0.0500), SSE of"
-    )
+    assert found == "holds" and "at fairness error 0.0500 (best: Own 0.0400, Rival 0.0500), SSE" in numbers
     assert "Own 99.6" in numbers and "Rival 110.0" in numbers  # between the settings
     assert judge("compare", fronts, options=equal("both", factor=0.9)) == "does not hold"
     assert judge("compare", fronts, options=equal("both"), methods=TURNED) == "does not hold"
 
 
 def test_the_levels_that_both_methods_reach(fronts):
-    assert "at fairness error 0.0500" in verdict("compare", fronts, options=equal("both"))[1]
     found, numbers = verdict("compare", fronts, options=equal("front"))
     assert found == "holds" and "at 9 levels of fairness error from 0.0500 to 0.5000" in numbers
     assert "ratio 0.889 to 0.905, at most 1 asked, true at 9" in numbers
@@ -215,14 +212,10 @@ def test_never_rises():
     cells = list(starts("own", [1.0, 1.0]))
     falls = [(cells[0]["key"], step, value) for step, value in ((2, 9.0), (1, 10.0), (3, 9.0))]
     rises = [(cells[1]["key"], step, value) for step, value in ((1, 10.0), (2, 8.0), (3, 8.4))]
-    assert verdict("never_rises", material(cells, steps=falls), methods=["own"]) == (
-        "holds",
-        "objective rises in none of 1 fits",
-    )
+    found, numbers = verdict("never_rises", material(cells, steps=falls), methods=["own"])
+    assert found == "holds" and numbers == "objective rises in none of 1 fits"
     found, numbers = verdict("never_rises", material(cells, steps=[*falls, *rises]), methods=["own"])
-    assert (
-        found == "does not hold" and numbers == "objective rises in 1 of 2 fits, by at most 0.05 of its value"
-    )
+    assert found == "does not hold" and "rises in 1 of 2 fits, by at most 0.05 of its value" in numbers
     data = material(cells, steps=rises)
     assert judge("never_rises", data, methods=["own"], options={"tolerance": 0.06}) == "holds"
     assert judge("never_rises", material(cells), methods=["own"]) == "not tested"
@@ -278,16 +271,10 @@ def test_settling():
     assert both(quick, np.linspace(1, 0, 20)) == ["holds in part", "holds"]  # the cost still falls
     restless = np.tile([0.0, 1.0], 10)
     assert both(restless, restless)[0] == "does not hold"
-    numbers = verdict(
-        "settles", histories(zip(quick, slow, strict=True)), options={"columns": ["delta"]}, **told
-    )[1]
-    assert (
-        numbers == "change over the last quarter of the steps, as a share of the range, in 1 fits: delta 0.0%"
-    )
-    assert (
-        judge("settles", material(starts("own", [1.0])), options={"columns": ["delta"]}, **told)
-        == "not tested"
-    )
+    told["options"] = {"columns": ["delta"]}
+    numbers = verdict("settles", histories(zip(quick, slow, strict=True)), **told)[1]
+    assert numbers.endswith("as a share of the range, in 1 fits: delta 0.0%")
+    assert judge("settles", material(starts("own", [1.0])), **told) == "not tested"
 
 
 def test_faster(tmp_path):
@@ -381,9 +368,8 @@ def test_trend_over_settings():
     assert judge("trend", by_lam(0.1, 0.4, 0.2), options=falls, **asked) == "holds in part"
     assert judge("trend", by_lam(0.4, 0.2, 0.1), options=falls, **asked) == "does not hold"
     assert judge("trend", by_lam(0.1, 0.1, 0.1), options=falls, **asked) == "not tested"
-    assert (
-        judge("trend", by_lam(0.1, 0.2, 0.4), options={"x": "lam", "direction": "rises"}, **asked) == "holds"
-    )
+    rises = {"x": "lam", "direction": "rises"}
+    assert judge("trend", by_lam(0.1, 0.2, 0.4), options=rises, **asked) == "holds"
     assert judge("trend", by_lam(0.1, 0.2, np.nan), options=falls, **asked) == "not tested"
 
 

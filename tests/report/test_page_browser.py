@@ -40,6 +40,12 @@ def still(file, tmp_path_factory):
     still.close()
 
 
+def pick(page, field, value):
+    """Give the select with this id a value."""
+    page.js(f"(() => {{const s = document.getElementById({field!r}); s.value = {value!r};"
+            "s.dispatchEvent(new Event('change'))})()")  # fmt: skip
+
+
 def choose(page, form, name, text):
     """Choose the option with this text, or write it, in a field of a form."""
     page.js(
@@ -108,10 +114,8 @@ def test_filtering(page):
     left = column(page, "Method")
     assert set(left) == {"VFC K-means"}
     assert 0 < len(left) < len(everything)
-    assert (
-        page.js(f"{form}.querySelector('[role=status]').textContent")
-        == f"{len(left)} of {len(everything)} rows"
-    )
+    said = page.js(f"{form}.querySelector('[role=status]').textContent")
+    assert said == f"{len(left)} of {len(everything)} rows"
 
 
 CHART = "document.querySelectorAll('figure')[0]"
@@ -245,13 +249,12 @@ def test_the_form_finds_the_cheapest_at_a_level_of_fairness(page):
 def test_the_page_of_one_data_set(page):
     shown = "[...document.querySelectorAll('details.of')].filter(d => !d.hidden).map(d => d.dataset.dataset)"
     assert page.js(shown) == ["Adult", "Bank <J=3> & co"]
-    select = "document.getElementById('dataset')"
-    page.js(f"{select}.value = 'Bank <J=3> & co'; {select}.dispatchEvent(new Event('change'))")
+    pick(page, "dataset", "Bank <J=3> & co")
     assert page.js(shown) == ["Bank <J=3> & co"]
     assert set(column(page, "Data set")) == {"Bank <J=3> & co"}
     chosen = "document.getElementById('ask').elements.chart.selectedOptions[0].text"
     assert page.js(chosen).startswith("Bank")
-    page.js(f"{select}.value = ''; {select}.dispatchEvent(new Event('change'))")
+    pick(page, "dataset", "")
     assert len(page.js(shown)) == 2 and set(column(page, "Data set")) > {"Adult"}
 
 
@@ -268,8 +271,7 @@ def test_the_leaderboard_of_another_pair(page):
         ".map(b => b.querySelector('caption').textContent)"
     )
     assert page.js(shown) == ["SSE against Balance: 2 instances"]
-    select = "document.getElementById('board-cost')"
-    page.js(f"{select}.value = '1'; {select}.dispatchEvent(new Event('change'))")
+    pick(page, "board-cost", "1")
     assert page.js(shown) == ["K-medians cost against Balance: 2 instances"]
     assert page.js("document.getElementById('no-board').hidden")
 
@@ -351,10 +353,8 @@ def test_a_graph_shows_the_cost_that_it_has(browser, tmp_path):
     browser.open(make_page_folder(tmp_path / "results", frame))
     labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
     assert labels == ["SSE (lower is better)", "Ncut (lower is better)"]
-    assert (
-        browser.js("document.querySelectorAll('svg.front')[1].querySelectorAll('.p:not([display])').length")
-        > 5
-    )
+    marks = "document.querySelectorAll('svg.front')[1].querySelectorAll('.p:not([display])').length"
+    assert browser.js(marks) > 5
     choose(browser, "choose", "cost", "K-medians")
     labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
     assert labels == ["K-medians cost (lower is better)", "Ncut (lower is better)"]

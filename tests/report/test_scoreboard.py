@@ -84,9 +84,7 @@ def test_the_scoreboard_is_written(files, tmp_path):
     assert "- Paper, at matched fairness: 1 row; 1 better." in head
     assert "- Paper, claims: 1; 1 holds." in head
     (own,) = [line for line in rest.splitlines() if line.startswith("| Paper | 1 | Town | 10 | Own, λ=4 |")]
-    assert (
-        "| as printed | lam=4 | 3 | SSE 100.0 ± 0.0 (100.0; 0.0 %; labels 100.0) agrees; Balance 0.3" in own
-    )
+    assert "| lam=4 | 3 | SSE 100.0 ± 0.0 (100.0; 0.0 %; labels 100.0) agrees; Balance 0.3" in own
     (rival,) = [line for line in rest.splitlines() if "| Rival |" in line]
     assert "SSE 150.0 ± 0.0 (200.0; -25.0 %) lower" in rival
     assert "| better | unknown | reason not known |" in rival

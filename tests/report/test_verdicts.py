@@ -242,6 +242,10 @@ def test_why_a_row_was_not_run(tmp_path):
     rows = judged(table(**PRINTED), values, starts("own", [1.0], k=5))
     assert reasons_in(rows[0]) == ["not run with K = 10"]
     assert reasons_in(rows[2]) == ["the data set is not in this run"]
+    unsaid = reported(tmp_path, "1,town,,,own,sse,100.0,")
+    several = judged(table(**PRINTED), unsaid, starts("own", [100.0]), starts("own", [100.0], k=5))
+    assert (only(several).verdict, reasons_in(only(several))) == ("not run", ["the paper does not state K"])
+    assert only(judged(table(**PRINTED), unsaid, starts("own", [100.0]))).verdict == "reproduced"
 
 
 def test_causes_are_shown_conjectured_or_unknown(tmp_path):

@@ -3,11 +3,16 @@
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
+from fairclust import fair_assignment
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
+from fairclust.methods.price.bounds import Asked, bounds_criterion
+from fairclust.metrics import contingency
+from fairclust.sensitive import read_sensitive
 from toys import make_grouped_blobs
 
 
@@ -68,3 +73,26 @@ def optimum(a, codes, criterion, weights=None):
     )
     assert done.status == 0
     return done.fun
+
+
+def criterion_of(a, sensitive, sizes, **asked):
+    return bounds_criterion(Asked(**asked), sensitive, sizes, a.shape[1])
+
+
+def check(a, columns, **asked):
+    """Assign, check what must hold of every result, and return it with its table of counts and the least cost."""
+    found = fair_assignment(a, columns, **asked)
+    sensitive = read_sensitive(columns, len(a))
+    table = contingency(found.labels, sensitive.codes, a.shape[1], len(sensitive.cells)).astype(float)
+    criterion = criterion_of(a, sensitive, table.sum(axis=1), **asked)
+    assert found.cost == pytest.approx(a[np.arange(len(a)), found.labels].sum(), abs=1e-9)
+    np.testing.assert_allclose(found.violation, criterion.excess(table), atol=1e-9)
+    best = optimum(a, sensitive.codes, criterion)
+    assert found.lower_bound <= best + 1e-9 * (1 + abs(best))
+    assert found.lower_bound >= best - 1e-4 * abs(best) - 1e-9 * (1 + np.abs(a).sum())
+    assert found.gap >= 0
+    if found.slack < 1e-9:
+        assert found.cost >= best - 1e-9 * (1 + abs(best))
+        if found.lower_bound > 1e-9:
+            assert found.gap == pytest.approx(found.cost / found.lower_bound - 1, abs=1e-9)
+    return found, table, best

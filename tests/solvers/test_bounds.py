@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from problems import from_blobs, optimum
+from problems import check, criterion_of, from_blobs, optimum
 
 from fairclust import NotSupported, fair_assignment
-from fairclust.methods.price.bounds import Asked, bounds_criterion, size_bounds
+from fairclust.methods.price.bounds import size_bounds
 from fairclust.methods.price.criteria import Work
 from fairclust.methods.price.fair_assignment import solve
 from fairclust.methods.price.row_system import RowSystem
@@ -23,27 +23,6 @@ def people(n_samples=600, n_clusters=5, seed=0):
     rng = np.random.default_rng(seed)
     sex = np.where(rng.random(n_samples) < 0.3 + 0.4 * (problem.a.argmin(axis=1) % 2), "f", "m")
     return problem.a, pd.DataFrame({"race": np.array(["x", "y", "z"])[problem.codes], "sex": sex})
-
-
-def criterion_of(a, sensitive, sizes, unit=None, **asked):
-    return bounds_criterion(Asked(**asked), sensitive, sizes, a.shape[1], unit=unit)
-
-
-def check(a, columns, **asked):
-    """Assign, check what must hold of every result, and return the result with its table of counts."""
-    found = fair_assignment(a, columns, **asked)
-    sensitive = read_sensitive(columns, len(a))
-    table = contingency(found.labels, sensitive.codes, a.shape[1], len(sensitive.cells)).astype(float)
-    criterion = criterion_of(a, sensitive, table.sum(axis=1), **asked)
-    assert found.cost == pytest.approx(a[np.arange(len(a)), found.labels].sum(), abs=1e-9)
-    np.testing.assert_allclose(found.violation, criterion.excess(table), atol=1e-9)
-    best = optimum(a, sensitive.codes, criterion)
-    assert best * (1 - 1e-4) - 1e-9 <= found.lower_bound <= best * (1 + 1e-9) + 1e-9
-    assert found.gap >= 0
-    if found.slack < 1e-9:
-        assert found.cost >= best - 1e-9 * (1 + abs(best))
-        assert found.gap == pytest.approx(found.cost / found.lower_bound - 1, abs=1e-9)
-    return found, table
 
 
 MIXED = [
@@ -66,7 +45,7 @@ MIXED = [
 @pytest.mark.parametrize("asked", MIXED, ids=str)
 def test_several_columns_and_sizes_against_highs(asked):
     a, columns = people()
-    found, table = check(a, columns, **asked)
+    found, table, _ = check(a, columns, **asked)
     assert found.slack < 1
     assert found.gap < 0.03
     if found.slack < 1e-9 and asked.get("tolerance") == 0.1:
@@ -85,7 +64,7 @@ def test_tiny_problems_against_brute_force(seed):
     a = rng.random((8, n_clusters))
     columns = {"sex": np.arange(8) % 2, "race": np.arange(8) // 2 % 2}
     asked = {"tolerance": 0.5, "size_min": 2}
-    found, _ = check(a, columns, **asked)
+    found, *_ = check(a, columns, **asked)
     sensitive = read_sensitive(columns, 8)
     criterion = criterion_of(a, sensitive, np.full(4, 2.0), **asked)
     best = np.inf
@@ -100,10 +79,10 @@ def test_tiny_problems_against_brute_force(seed):
 
 def test_sizes_alone():
     problem = from_blobs(1000, 2, 6)
-    found, table = check(problem.a, None, size_min=0.95, size_max=1.05)
+    found, table, _ = check(problem.a, None, size_min=0.95, size_max=1.05)
     assert table.sum(axis=0).min() >= 159 and table.sum(axis=0).max() <= 175
     assert found.slack == 0 and found.gap < 1e-3
-    equal, table = check(problem.a, None, size_min=1.0, size_max=1.0)
+    equal, table, _ = check(problem.a, None, size_min=1.0, size_max=1.0)
     assert sorted(table.sum(axis=0)) == [166, 166, 167, 167, 167, 167]
     assert equal.cost >= found.cost
 
@@ -120,36 +99,6 @@ def test_bounding_one_of_several_columns_equals_one_column():
     assert one.lower_bound <= each.lower_bound * (1 + 1e-9) <= crossed.lower_bound * (1 + 2e-9)
 
 
-def test_overlapping_groups_against_highs():
-    problem = from_blobs(500, 3, 4)
-    rng = np.random.default_rng(0)
-    inside = np.column_stack([problem.codes == 0, rng.random(500) < 0.4, problem.codes > 0])
-    found, _ = check(problem.a, inside, tolerance=0.1)
-    for member in inside.T:
-        shares = np.bincount(found.labels[member], minlength=4) / np.bincount(found.labels, minlength=4)
-        mean = member.mean()
-        assert found.slack > 0 or ((0.9 * mean - 1e-9 <= shares) & (shares <= mean / 0.9 + 1e-9)).all()
-
-
-@pytest.mark.parametrize("asked", [{"tolerance": 0.1}, {"tolerance": 0.2, "size_min": 0.9, "size_max": 1.1}])
-def test_weights_against_highs(asked):
-    a, columns = people(400, 4)
-    weights = np.random.default_rng(0).uniform(0.5, 4, 400)
-    found = fair_assignment(a, columns, sample_weight=weights, **asked)
-    sensitive, mean = read_sensitive(columns, 400), weights.mean()
-    sizes = np.bincount(sensitive.codes, weights / mean)
-    criterion = criterion_of(a, sensitive, sizes, mean, **asked)
-    best = optimum(a, sensitive.codes, criterion, weights / mean) * mean
-    assert best * (1 - 1e-4) <= found.lower_bound <= best * (1 + 1e-9)
-    rows = np.arange(400)
-    assert found.cost == pytest.approx((a[rows, found.labels] * weights).sum())
-    table = np.zeros((len(sizes), 4))
-    np.add.at(table, (sensitive.codes, found.labels), weights / mean)
-    np.testing.assert_allclose(found.violation, criterion.excess(table) * mean, atol=1e-6)
-    assert found.slack <= weights.max()
-    assert found.cost <= best * 1.05
-
-
 def test_weights_of_whole_numbers_are_repeated_rows():
     a, columns = people(300, 4)
     times = np.random.default_rng(0).integers(1, 4, 300)
@@ -158,9 +107,11 @@ def test_weights_of_whole_numbers_are_repeated_rows():
         np.repeat(a, times, axis=0), columns.loc[columns.index.repeat(times)], tolerance=0.1
     )
     assert weighted.lower_bound == pytest.approx(repeated.lower_bound, rel=1e-5)
-    equal = fair_assignment(a, columns, tolerance=0.1, sample_weight=np.full(300, 2.5))
-    plain = fair_assignment(a, columns, tolerance=0.1)
+    equal = fair_assignment(a, columns, sample_weight=np.full(300, 2.5))
+    plain = fair_assignment(a, columns)
     assert equal.lower_bound == pytest.approx(2.5 * plain.lower_bound, rel=1e-6)
+    assert plain.slack > 0
+    np.testing.assert_allclose(equal.violation, 2.5 * plain.violation, atol=1e-9)
 
 
 def test_budget():
@@ -188,24 +139,15 @@ def test_budget():
 @pytest.mark.parametrize(
     "asked, message",
     [
-        (
-            {"size_min": 121},
-            r"5 clusters would have 605 of 600 rows. The largest size_min for all of them is 120",
-        ),
+        ({"size_min": 121}, r"would have 605 of 600 rows. The largest size_min for all of them is 120"),
         ({"size_max": 0.9}, r"would have 540 of 600 rows. The smallest size_max for all of them is 120"),
         ({"size_min": 100, "size_max": [90, 200, 200, 200, 200]}, "cluster 0 cannot have at least 100"),
         ({"size_min": [1, 2]}, "size_min has 2 entries, there are 5 clusters"),
         ({"size_max": -1}, "must not be negative"),
-        (
-            {"tolerance": {"age": 0.1}},
-            r"tolerance names \['age'\], but the sensitive columns are \['race', 'sex'\]",
-        ),
+        ({"tolerance": {"age": 0.1}}, r"tolerance names \['age'\], but .* are \['race', 'sex'\]"),
         ({"tolerance": {"sex": 0.1}, "crossed": True}, "there are no columns to name"),
         ({"min_balance": {"race": 0.99}}, "race: min_balance=0.99 cannot be met: .* the data's own balance"),
-        (
-            {"target": {"sex": [0.1, 0.9]}},
-            "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this target",
-        ),
+        ({"target": {"sex": [0.1, 0.9]}}, "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this"),
         ({"target": [0.5, 0.5]}, "target must be a mapping of sensitive columns to shares"),
         ({"sample_weight": np.ones(3)}, r"sample_weight has shape \(3,\), expected \(600,\)"),
         ({"sample_weight": np.zeros(600)}, "sample_weight must be positive"),

@@ -55,9 +55,8 @@ def check_rounding(cost, inside, bounds, found):
     assert rounded.cost >= found.cost - np.ptp(cost[open_points], axis=1).sum() - 1e-6 * np.abs(cost).sum()
     assert rounded.cost == pytest.approx(cost[np.arange(len(cost)), rounded.labels].sum())
     whole = np.eye(cost.shape[1])[rounded.labels]
-    np.testing.assert_allclose(
-        rounded.violation, bound_violation(inside.T @ whole, whole.sum(axis=0), **bounds)
-    )
+    off = bound_violation(inside.T @ whole, whole.sum(axis=0), **bounds)
+    np.testing.assert_allclose(rounded.violation, off)
     return rounded
 
 

@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from fairclust.methods.price.criteria import share_bounds
@@ -45,20 +43,6 @@ def test_steps_of_bounds_on_shares_against_nnls(sparse, scale, seed):
     scaled = scale * blocks, slack, y / scale, scale * damping
     found = step_of_rows_that_bind(criterion.rows, *scaled, criterion.exact, sparse=sparse)
     np.testing.assert_allclose(scale * found.ravel(), best, atol=1e-8)
-
-
-@given(st.integers(1, 12), st.integers(0, 2**20))
-@settings(max_examples=40, deadline=None)
-def test_pivoting_against_nnls(n, seed):
-    rng = np.random.default_rng(seed)
-    A, b = rng.normal(size=(n + 3, n)), rng.normal(size=n + 3)
-    best = nnls(A, b)[0]
-    guess = np.maximum(rng.normal(size=n), 0)
-    # With one cluster and blocks of one, the Hessian is A'A.
-    slack = (A.T @ (b - A @ guess))[:, None]
-    of_one = np.ones((n + 3, 1, 1)), slack, guess[:, None], 0.0
-    found = step_of_rows_that_bind(A.T.copy(), *of_one, np.zeros(n, bool))
-    np.testing.assert_allclose(found.ravel(), best, atol=1e-6)
 
 
 def test_pivoting_gives_up_where_there_is_no_curvature():

@@ -55,12 +55,10 @@ def test_moves_over_several_tiles():
     labels, counts, *_ = problem.potentials.priced(np.zeros((2, 3)))
     table = counts.astype(int) + np.array([[7, -9, 2], [-1, 5, -4]])
     move_to_table(problem.potentials, np.zeros((2, 3)), labels, counts, [table])
-    np.testing.assert_array_equal(
-        [np.bincount(labels[problem.codes == j], minlength=3) for j in range(2)], table
-    )
-    assert problem.a[np.arange(4000), labels].sum() == pytest.approx(
-        cheapest_with_table(problem.a, problem.codes, table), rel=1e-9
-    )
+    got = [np.bincount(labels[problem.codes == j], minlength=3) for j in range(2)]
+    np.testing.assert_array_equal(got, table)
+    least = cheapest_with_table(problem.a, problem.codes, table)
+    assert problem.a[np.arange(4000), labels].sum() == pytest.approx(least, rel=1e-9)
 
 
 def test_table_against_brute_force():

@@ -84,9 +84,7 @@ def test_lanczos_and_lapack_agree_and_repeat(monkeypatch, laplacian, fair):
 def test_an_unconverged_embedding_is_an_error_that_has_what_was_found(no_dense):
     graph, groups = blob_graph()
     model = FairSpectralClustering(6, affinity="precomputed", max_iter=1, tol=1e-12)
-    with pytest.raises(
-        NotConverged, match=r"found \d of 6 eigenvectors in 1 restarts \(tol=1e-12\)"
-    ) as caught:
+    with pytest.raises(NotConverged, match=r"found \d of 6 eigenvectors in 1 restarts") as caught:
         model.fit(graph.W, sensitive_features=groups)
     # The pipeline gives such fits the status "diverged".
     assert isinstance(caught.value, Diverged)
@@ -130,6 +128,5 @@ def test_odd_graphs(case, fair, laplacian):
     assert max(found.orthogonality, found.constraint) < 1e-10
     if fair:
         dense = nullspace_embedding(graph, k, groups=groups, laplacian=laplacian)
-        np.testing.assert_allclose(
-            found.eigenvalues[: len(dense.eigenvalues)], dense.eigenvalues, atol=1e-9 * scale
-        )
+        first = found.eigenvalues[: len(dense.eigenvalues)]
+        np.testing.assert_allclose(first, dense.eigenvalues, atol=1e-9 * scale)

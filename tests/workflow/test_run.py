@@ -72,10 +72,6 @@ def life(tmp_path_factory):
     seen = SimpleNamespace(project=project)
     seen.first = look(project, project.run())
     seen.card = json.loads((project.results / "data/prepared/blobs/card.json").read_text())
-    over = project.write("over.yaml", "run: {seeds: 3, methods: [random, stripes, other]}")
-    seen.status = [
-        project.fairclust("status", *options).splitlines() for options in ((), ("--configfile", over))
-    ]
 
     # Neither a comment nor an unused method in the catalogue is a reason to fit.
     text = (project.folder / "my_methods/stripes.py").read_text()
@@ -132,18 +128,6 @@ def test_a_run_writes_scores_tables_figures_and_a_page_and_prints_where(life):
     assert (life.project.results / "provenance.json").is_file()
     (seconds,) = life.project.results.glob("logs/fit/*/*.seconds")
     assert seconds.name == "random-k3.seconds" and float(seconds.read_text()) > 0
-
-
-def test_status_counts_cells_done_and_cells_to_go(life):
-    now, wider = life.status
-    assert now == ["all: 6 of 6 cells done"]
-    assert wider[:4] == [
-        "blobs, random: 2 of 3 cells done, 1 to go",
-        "blobs, stripes: 4 of 6 cells done, 2 to go",
-        "blobs, other: 0 of 3 cells done, 3 to go",
-        "all: 6 of 12 cells done, 6 to go",
-    ]
-    assert wider[4].startswith("time left on 2 cores: about 0 seconds")
 
 
 def test_a_second_run_with_a_comment_and_an_unused_method_more_does_nothing(life):

@@ -24,9 +24,9 @@ from fairclust.pipeline.provenance import provenance
 from fairclust.pipeline.scores import fits_frame
 from fairclust.report.html import Results, make_page
 from fairclust.report.leaderboard import FAIRNESS
+from fairclust.tables import table_files
 
 _MEASURED = ("sse", *FAIRNESS)
-from fairclust.tables import table_files
 
 
 def run(args: argparse.Namespace) -> list[str]:

@@ -98,10 +98,8 @@ Terms = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
 def make_terms(scores: pd.DataFrame) -> Terms:
     """Prepare the comparison of all methods of a run.
 
-    The cells of `on_equal_terms` get the columns instance, entry (a method on an instance) and start (one seed of an
-    entry), counted from 0, and bad (whether the status is not 'ok'). An entry has dataset, n_clusters, method,
-    instance, starts, settings, failed (number of cells without a result), ok (number of cells with one) and seconds
-    (sum over its fits).
+    A cell's instance, entry (a method on an instance) and start (a seed of an entry) are counted from 0, and it is bad
+    if its status is not 'ok'. An entry's `failed` and `ok` are numbers of cells, and `seconds` is the sum of its fits.
     """
     cells = on_equal_terms(scores)
     instance = cells.groupby(INSTANCE, sort=False).ngroup()
