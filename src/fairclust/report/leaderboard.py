@@ -96,12 +96,9 @@ Terms = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
 
 
 def make_terms(scores: pd.DataFrame) -> Terms:
-    """Prepare the comparison of all methods of a run.
+    """The cells that are compared, with numbers of instance, entry (a method on an instance) and start (its seed).
 
-    The cells of `on_equal_terms` get the columns instance, entry (a method on an instance) and start (one seed of an
-    entry), counted from 0, and bad (whether the status is not 'ok'). An entry has dataset, n_clusters, method,
-    instance, starts, settings, failed (number of cells without a result), ok (number of cells with one) and seconds
-    (sum over its fits).
+    An entry counts its settings and its cells with (ok) and without a result (failed), and sums their seconds.
     """
     cells = on_equal_terms(scores)
     instance = cells.groupby(INSTANCE, sort=False).ngroup()
