@@ -96,10 +96,9 @@ Terms = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
 
 
 def make_terms(scores: pd.DataFrame) -> Terms:
-    """Prepare the comparison of all methods of a run.
+    """The cells that are compared, with numbers of instance, entry (a method on an instance) and start (its seed).
 
-    A cell's instance, entry (a method on an instance) and start (a seed of an entry) are counted from 0, and it is bad
-    if its status is not 'ok'. An entry's `failed` and `ok` are numbers of cells, and `seconds` is the sum of its fits.
+    An entry counts its settings and its cells with (ok) and without a result (failed), and sums their seconds.
     """
     cells = on_equal_terms(scores)
     instance = cells.groupby(INSTANCE, sort=False).ngroup()

@@ -8,9 +8,8 @@ the setting, so the front of the method is read at the paper's level of fairness
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import ReasonSpec, TableSpec
@@ -137,10 +136,9 @@ def reason_text(cause: str, reason: str, evidence: str) -> str:
     return f"{lead}{reason}{shown}" if reason else ""
 
 
-def reasons_of(lines: pd.DataFrame) -> list[str]:
-    """The reasons in lines of verdicts, without duplicates."""
-    texts = map(reason_text, lines.cause, lines.reason, lines.evidence)
-    return list(dict.fromkeys(filter(None, texts)))
+def reasons_of(values: Iterable[tuple[str, str, str]]) -> list[str]:
+    """The reasons of values without duplicates, from the cause, the reason and the evidence of each."""
+    return list(dict.fromkeys(filter(None, (reason_text(*value) for value in values))))
 
 
 def is_cost(value: Value) -> bool:

@@ -37,7 +37,7 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
         causes = [cause for cause in CAUSES if cause in set(row.cause)]
         more = {
             "cause": causes[-1] if causes else "",
-            "reason": "; ".join(reasons_of(row)),
+            "reason": "; ".join(reasons_of(zip(row.cause, row.reason, row.evidence, strict=True))),
             "values": len(row),
         }
         found.append(row.iloc[0].to_dict() | {"seeds": row.seeds.max(), **more})

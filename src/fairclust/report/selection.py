@@ -111,19 +111,21 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
     return best.sort_values([*INSTANCE, "method", "lam"], kind="stable", ignore_index=True)
 
 
-def settings_table(cells: pd.DataFrame, metrics: Iterable[str], by: Sequence[str] = SETTING) -> pd.DataFrame:
+def settings_table(
+    cells: pd.DataFrame, metrics: Iterable[str], by: Sequence[str] = SETTING, *, with_sd: bool = False
+) -> pd.DataFrame:
     """The settings of methods: a row for each, in the order of the cells, indexed by the columns of `by`.
 
-    Columns: the means of the metrics over the starts with status 'ok', and as ``X sd`` their standard deviations (NaN
-    for a single start), ``lam``, ``cost`` (the mean objective, or the mean SSE if a start has no objective) and
-    ``starts``.
+    Columns: the means of the metrics over the starts with status 'ok', ``lam``, ``cost`` (the mean objective, or the
+    mean SSE if a start has no objective), ``starts``, and `with_sd` as ``X sd`` the standard deviations.
     """
     shown = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
     ok = cells.loc[cells.status == "ok", [*by, *shown]]
     groups = ok.astype(dict.fromkeys(shown, float)).groupby(list(by), sort=False)
     means, starts = groups[shown].mean(), groups.size()
     cost = means.objective.where(groups.objective.count() == starts, means.sse)
-    return means.assign(cost=cost, starts=starts).join(groups[shown].std(ddof=1).add_suffix(" sd"))
+    found = means.assign(cost=cost, starts=starts)
+    return found.join(groups[shown].std(ddof=1).add_suffix(" sd")) if with_sd else found
 
 
 def within(values: pd.Series, level: float, fairness: str) -> pd.Series:

@@ -34,7 +34,7 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     """
     points = best_starts(scores)
     of = points.set_index(SETTING).index
-    table = settings_table(scores, SHOWN).reindex(of)
+    table = settings_table(scores, SHOWN, with_sd=True).reindex(of)
     more = {f"{name} mean": table[name].to_numpy(float) for name in SHOWN}
     more |= {f"{name} sd": table[f"{name} sd"].to_numpy(float) for name in SHOWN}
     for cost in _CERTIFIED:

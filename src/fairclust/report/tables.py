@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from fairclust.report.table import Table
 from fairclust.report.verdicts import decimals_of, reported_lines, table_rows, verdict_frame
 
 _OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
+_REASON = attrgetter("cause", "reason", "evidence")
 _HOW_TO_READ = (
     "Every entry shows the mean ± standard deviation over the starts, the best start (for costs), and in brackets the "
     "reported value (for costs, with the relative difference) and that of the published program or labels.",
@@ -44,7 +47,8 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     shown, data, notes = [], [], [*_HOW_TO_READ, describe(spec.match), *spec.remarks]
     used = set(verdicts.verdict)
     notes += [f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items() if verdict in used]
-    for _, lines in verdicts.groupby("row", sort=False):
+    for _, row in groupby(verdicts.itertuples(), key=attrgetter("row")):
+        lines = list(row)
         shown.append(_texts(lines, labels, names))
         data.append(_numbers(lines))
         notes += _notes(lines, spec, reported, names)
@@ -124,9 +128,9 @@ def value_text(line: Any) -> str:
     return f"{text} ({beside})"
 
 
-def _texts(lines: pd.DataFrame, labels: Iterable[str], names: Names) -> dict[str, object]:
+def _texts(lines: list[Any], labels: Iterable[str], names: Names) -> dict[str, object]:
     """A row of a paper's table for readers; `labels` are those of all metrics of the table."""
-    first: Any = next(lines.itertuples())
+    first = lines[0]
     setting, printed = first.setting or MISSING, lam(first.lam)
     if first.role == "paper" and printed != MISSING and first.starts and first.lam_used != first.lam:
         setting += f" (printed: lam={printed})"
@@ -135,7 +139,7 @@ def _texts(lines: pd.DataFrame, labels: Iterable[str], names: Names) -> dict[str
         "K": MISSING if pd.isna(first.n_clusters) else first.n_clusters,
         "method": _labelled(first.method, names, first.role),
         **dict.fromkeys(labels, MISSING),
-        **{metric_label(value.metric): value_text(value) for value in lines.itertuples() if value.metric},
+        **{metric_label(value.metric): value_text(value) for value in lines if value.metric},
         "setting": setting,
         "starts": _starts(first.starts, first.starts_asked),
         "comparison": first.kind if first.verdict and first.kind else MISSING,
@@ -143,9 +147,9 @@ def _texts(lines: pd.DataFrame, labels: Iterable[str], names: Names) -> dict[str
     }
 
 
-def _numbers(lines: pd.DataFrame) -> dict[str, object]:
+def _numbers(lines: list[Any]) -> dict[str, object]:
     """A row of a paper's table for the CSV."""
-    first: Any = next(lines.itertuples())
+    first = lines[0]
     found: dict[str, object] = {
         "dataset": first.dataset,
         "n_clusters": None if pd.isna(first.n_clusters) else first.n_clusters,
@@ -159,12 +163,12 @@ def _numbers(lines: pd.DataFrame) -> dict[str, object]:
         "starts": first.starts,
         "starts asked": first.starts_asked,
     }
-    for value in lines[lines.metric != ""].itertuples():
+    for value in filter(attrgetter("metric"), lines):
         name, best = value.metric, Spread(low=value.low, high=value.high).best(value.metric)
         found |= {f"{name} reported": value.reported, f"{name} mean": value.mean, f"{name} sd": value.sd}
         found |= {f"{name} best": best, f"{name} program": value.program_mean}
     found |= {"verdict": first.verdict, "direction": first.direction, "program": first.program_words}
-    return found | {"reason": "; ".join(reasons_of(lines)), "note": first.row_note}
+    return found | {"reason": "; ".join(reasons_of(map(_REASON, lines))), "note": first.row_note}
 
 
 def verdict_text(row: Any) -> str:
@@ -190,10 +194,12 @@ def _labelled(method: str, names: Names, role: str = "") -> str:
     )
 
 
-def _notes(lines: pd.DataFrame, spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
+def _notes(lines: list[Any], spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
     """The note on a row below its table, with the reasons, if it has one."""
-    first: Any = next(lines.itertuples())
-    words = [text.rstrip(".") for text in dict.fromkeys([*reasons_of(lines), first.row_note]) if text]
+    first = lines[0]
+    words = [
+        text.rstrip(".") for text in dict.fromkeys([*reasons_of(map(_REASON, lines)), first.row_note]) if text
+    ]
     words += [f"Program: {first.program_words}"] if first.program_words else []
     if first.role == "stand-in":
         words += _of_the_original(first, spec, reported, names)

@@ -32,7 +32,7 @@ def means_front(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
 
     The cells have finite values. The points have the further columns params, x_sd and y_sd.
     """
-    points = settings_table(cells, [x, y]).reset_index()
+    points = settings_table(cells, [x, y], with_sd=True).reset_index()
     points = points.assign(x_sd=points[f"{x} sd"].fillna(0.0), y_sd=points[f"{y} sd"].fillna(0.0))
     points = points.sort_values([x, y], ascending=[True, _lower(y)], ignore_index=True)
     return front_of(points, x, y, higher=not _lower(y)).points
