@@ -37,8 +37,13 @@ def test_the_papers_update_ends_after_the_third_one_at_the_earliest(grouped_blob
     X, codes = grouped_blobs()
     points = TiledPoints.pack(X, codes.astype(np.int32), 2, 4)
     points.measure(X[:4])
-    given = {"lam": 9.0, "lipschitz": 2.0, "target": np.bincount(codes) / len(codes), "max_iter": 9}
-    assert [bound.bound_iteration(points, tol=tol, **given).n_iter for tol in (np.inf, 0)] == [3, 9]
+    monkeypatch.setattr(bound, "_MAX_ITER", 9)
+    n_updates = []
+    for tol in (np.inf, 0.0):
+        monkeypatch.setattr(bound, "_TOL", tol)
+        target = np.bincount(codes) / len(codes)
+        n_updates.append(bound.bound_iteration(points, lam=9.0, lipschitz=2.0, target=target).n_iter)
+    assert n_updates == [3, 9]
 
 
 def test_single_precision_follows_double(grouped_blobs):

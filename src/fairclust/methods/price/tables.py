@@ -83,13 +83,15 @@ def integer_tables(
     tables: list[np.ndarray] = []
     if not criterion.equal:
         is_few = _has_few_groups(soft, criterion)
-        large = not is_few and (criterion.combined or soft.size > _LARGE)
+        large = criterion.combined or (soft.size > _LARGE and not is_few)
         if large:
             sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(np.rint(soft.sum())))
             tables += [] if sizes is None else _search(soft, prices, criterion, _NEAR_CELLS, sizes=sizes)
         most = accepted(criterion)
         if is_few:
-            tables += Columns(soft, prices, criterion, regrets).cheapest(most)
+            # Sizes are met exactly, also if shares cannot be.
+            within = _MET if criterion.combined else most
+            tables += Columns(soft, prices, criterion, regrets).cheapest(within)
         elif not large or soft.size <= _SEARCHED_CELLS:
             tables += _search(soft, prices, criterion, _window(soft, criterion), strict=True)
         good = [table for table in tables if criterion.excess(table).max() <= most]
@@ -104,7 +106,7 @@ def tables_near(
     """Integer tables near the soft one that exceed the bounds by little, mostly by less than a point in any cell."""
     flow = flow_table(soft, prices, criterion)
     tables = [] if flow is None else [flow]
-    if _has_few_groups(soft, criterion):
+    if _has_few_groups(soft, criterion) and (soft.size <= _SEARCHED_CELLS or not criterion.combined):
         columns = Columns(soft, prices, criterion, regrets)
         if flow is not None and is_loose(soft, criterion):
             return tables + columns.cheapest(float(criterion.excess(flow).max()))
