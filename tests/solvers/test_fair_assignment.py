@@ -265,6 +265,13 @@ def test_the_bound_is_about_the_numbers_and_not_their_ranges(seed, weighted):
     assert best.fun * (1 - 1e-3) <= found.lower_bound <= best.fun * (1 + 1e-9)
 
 
+def test_one_cluster_with_weights():
+    weights = [1.0, 2.0, 3.0, 1.5]
+    found = fair_assignment(np.ones((4, 1)), list("abab"), sample_weight=weights)
+    assert found.labels.tolist() == [0] * 4
+    assert found.cost == sum(weights) and found.slack == 0
+
+
 def test_soft_tables_whose_rounded_sizes_no_table_has():
     # The first three clusters have the largest fractions, but only one point is between them.
     soft = np.zeros((5, 23))

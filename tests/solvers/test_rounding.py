@@ -117,6 +117,20 @@ def test_no_nearby_table_is_closer_to_the_shares_of_two_groups(seed):
     assert criterion.excess(table.astype(float)).max() <= least + 1e-9
 
 
+@pytest.mark.parametrize("tolerance", [0.0, 0.001])
+def test_no_table_is_off_by_more_than_a_point_for_a_lower_cost(tolerance):
+    rng = np.random.default_rng(0)
+    sizes = np.array([407.0, 1093.0])
+    shares = sizes / sizes.sum()
+    criterion = exact_shares(shares) if tolerance == 0 else share_bounds((1 - tolerance) * shares, shares)
+    soft = np.outer(sizes, rng.dirichlet(np.full(12, 5.0)))
+    # If a few points lie far from all others, a point more or less in a cell can save more than an excess costs.
+    prices = rng.normal(scale=100.0, size=soft.shape)
+    tables = integer_tables(soft, prices, criterion, np.zeros(criterion.limits.shape))
+    assert all(criterion.excess(table).max() <= 1 for table in tables)
+    assert len(tables) < 40
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_tables_of_one_column_and_bounded_sizes_are_whole(seed):
     rng = np.random.default_rng(seed)

@@ -149,6 +149,8 @@ def move_singly(
     are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is returned.
     """
     n_groups, n_clusters = counts.shape
+    if n_clusters == 1:
+        return 0.0
     group, rows, cost = _movable_rows(points, prices, labels, np.full(n_groups, _NEARBY))
     each = np.arange(len(rows))
     weights = np.ones(len(rows)) if weights is None else weights[rows]
