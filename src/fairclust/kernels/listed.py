@@ -437,7 +437,9 @@ class ListedPoints(Potentials):
         order, group, clusters = self.layout.order, self._group, self._clusters
         label = labels[order]
         within = np.maximum(reach[group, 0, label][:, None], reach[group[:, None], 1, clusters])
-        chosen = (self._regrets(prices, label) <= within).any(axis=1)
+        regret = self._regrets(prices, label)
+        # The regret of the own cluster is infinite.
+        chosen = ((regret <= within) & (regret < np.inf)).any(axis=1)
         return order[chosen], group[chosen], self.a[chosen].astype(np.float64), clusters[chosen]
 
     def reach_of(self, prices: np.ndarray, labels: np.ndarray, most: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from fairclust.kernels.flow import all_clusters, shortest_paths
 from fairclust.methods.price.criteria import Criterion
 from fairclust.methods.price.prices import Prices, temperature_unit
 from fairclust.methods.price.single_points import cell_regrets, move_nearby, move_singly
-from fairclust.methods.price.tables import MOST_POINTS, WORST, accepted, flow_table, integer_tables, is_loose
+from fairclust.methods.price.tables import MOST_POINTS, WORST, accepted, flow_table, integer_tables
 from fairclust.solvers.points import Points
 
 # With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
@@ -50,8 +50,7 @@ def round_prices(
     def moved(labels: Any, counts: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
         # The prices do not show how much it costs to move points that lie far from all others, so a table is chosen by
         # what it costs.
-        worst = 0.0 if is_loose(soft, criterion) else WORST * unit
-        charges = [worst * float(criterion.excess(table).max()) for table in tables]
+        charges = [WORST * unit * float(criterion.excess(table).max()) for table in tables]
         return move_to_table(points, solved.prices, labels, counts, tables, charges)
 
     nearby = None
