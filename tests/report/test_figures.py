@@ -153,6 +153,10 @@ def test_marks_are_means_over_the_starts_with_a_standard_deviation():
     spread = np.std([100, 104], ddof=1)
     assert any(np.allclose(bar, [[102 - spread, 0.7], [102 + spread, 0.7]]) for bar in bars)
     assert "means over 2 starts" in words(found)
+    one = starts[starts.seed == 0].assign(dataset="adult")
+    found = sheet("front", pd.concat([starts, one]), x="sse", y=["balance"], datasets=["ds577", "adult"])
+    assert "marks: means over 1 to 2 starts" in words(found)
+    assert words(found).count("starts") == 1
 
 
 def test_lambda_on_the_axis_cost_left_and_error_right(cells):
@@ -262,7 +266,7 @@ def test_one_figure_across_the_sizes_with_a_line_for_each_method(sizes):
 def test_a_metric_by_k(sizes):
     found = sheet("metric_by_k", sizes, datasets=["lastfm"], y=["average_balance"])
     np.testing.assert_allclose(found.panels[0].lines[0].get_xydata(), [[2, 0.2], [3, 0.3]])
-    assert "lines: means over 2 starts, with a standard deviation to each side" in found.notes
+    assert "lines: means over 2 starts, with a standard deviation to each side" in words(found)
 
 
 def test_shares_are_those_of_the_best_start(sizes):

@@ -58,10 +58,13 @@ def axis_label(name: str) -> str:
     return in_figure(column_label(name) + (f" ({direction} is better)" if direction != "none" else ""))
 
 
-def count_starts(cells: pd.DataFrame) -> str:
-    """The number of starts (seeds) in words."""
-    number = cells.seed.nunique()
-    return "one start" if number == 1 else f"{number} starts"
+def say_starts(what: str, numbers: set[int]) -> str:
+    """The numbers of starts (seeds) of several panels, in words."""
+    least, most = min(numbers), max(numbers)
+    if most == 1:
+        return f"{what}: one start"
+    number = f"{most} starts" if least == most else f"{least} to {most} starts"
+    return f"{what}: means over {number}, with a standard deviation to each side"
 
 
 @dataclass
@@ -83,6 +86,7 @@ class Sheet:
     panels: list[Axes] = field(default_factory=list)
     legend: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
+    starts: dict[str, set[int]] = field(default_factory=dict)  # of the panels, for what the means show
 
     def add(self, title: str) -> Axes:
         """Add the next panel, row by row."""
@@ -93,7 +97,8 @@ class Sheet:
 
     def set_title(self, axes: Axes, title: str) -> None:
         """Write a panel's title, on several lines if it is long."""
-        axes.set_title(in_figure("\n".join(wrap(title, int(self.size[0] / 0.085)))))
+        whole = title.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+        axes.set_title(in_figure("\n".join(wrap(whole, int(self.size[0] / 0.085)))))
 
     def note(self, text: str) -> None:
         """Add a note below the panels, unless it is already there."""
@@ -116,7 +121,8 @@ class Sheet:
         # The title and the notes need some width even if there is a single panel.
         width = max(cell[0] * n_columns, 5.2)
         title = wrap(self.title, int(width / 0.1))
-        notes = [line for note in self.notes for line in wrap(note, int(width / 0.062))]
+        starts = [say_starts(what, numbers) for what, numbers in self.starts.items()]
+        notes = [line for note in [*starts, *self.notes] for line in wrap(note, int(width / 0.062))]
         longest = max(map(len, self.legend), default=0)
         per_line = max(1, min(len(self.legend), int((width - 0.3) / (0.5 + _LETTER * longest))))
         legend = -(-len(self.legend) // per_line) * _LINE + 0.15 if self.legend else 0.0
@@ -319,12 +325,9 @@ def few_ticks(axes: Axes, *, whole_x: bool = False) -> None:
 
 
 def note_starts(sheet: Sheet, cells: pd.DataFrame, ok: pd.DataFrame, what: str = "lines") -> None:
-    """Add notes on the number of starts behind the means, and on missing cells."""
+    """Note the number of starts behind the means, and missing cells."""
     if ok.empty:
         return
-    if ok.seed.nunique() > 1:
-        sheet.note(f"{what}: means over {count_starts(ok)}, with a standard deviation to each side")
-    else:
-        sheet.note(f"{what}: one start")
+    sheet.starts.setdefault(what, set()).add(ok.seed.nunique())
     bad = int((cells.status != "ok").sum())
     sheet.note(f"{bad:,} of {len(cells):,} cells are missing" if bad else "")
