@@ -155,8 +155,9 @@ def test_marks_are_means_over_the_starts_with_a_standard_deviation():
     assert "means over 2 starts" in words(found)
     one = starts[starts.seed == 0].assign(dataset="adult")
     found = sheet("front", pd.concat([starts, one]), x="sse", y=["balance"], datasets=["ds577", "adult"])
-    assert "marks: means over 1 to 2 starts" in words(found)
-    assert words(found).count("starts") == 1
+    said = words(found)
+    assert "marks: means over 1 to 2 starts" in said
+    assert said.count("starts") == 1
 
 
 def test_lambda_on_the_axis_cost_left_and_error_right(cells):
