@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +24,14 @@ from fairclust.pipeline.scores import read_table
 CRATE = "ro-crate-metadata.json"
 WORKFLOW = "workflow/Snakefile"
 _CONTEXT = ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"]
-_CRATE_1_1, _WORKFLOW_CRATE = (
-    "https://w3id.org/ro/crate/1.1",
-    "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
-)
+_CRATE_1_1 = "https://w3id.org/ro/crate/1.1"
+_WORKFLOW_CRATE = "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
 _PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
     "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
     _WORKFLOW_CRATE: ("Workflow RO-Crate", "1.0"),
 }
-_FORMATS = {
-    ".csv": "text/csv",
-    ".html": "text/html",
-    ".json": "application/json",
-    ".md": "text/markdown",
-    ".parquet": "application/vnd.apache.parquet",
-    ".png": "image/png",
-}
+_PARQUET = "application/vnd.apache.parquet"
 _OF_CARD = {"name": "name", "sha256": "sha256", "license": "licence"}
 
 
@@ -168,7 +160,7 @@ def _add_file(
         kind,
         **more,
         contentSize=str(path.stat().st_size),
-        encodingFormat=_FORMATS.get(path.suffix, "text/plain"),
+        encodingFormat=_PARQUET if path.suffix == ".parquet" else guess_type(path.name)[0] or "text/plain",
         sha256=content_digest(path),
     )
 

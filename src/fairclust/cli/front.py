@@ -16,8 +16,8 @@ from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import Grid, fit, fit_starts
 from fairclust.cli.progress import progress
-from fairclust.cli.results import aligned, count
-from fairclust.messages import UserError
+from fairclust.cli.results import aligned
+from fairclust.messages import UserError, count
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs
@@ -68,17 +68,9 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
     points = pd.DataFrame(rows)
     said = recommended(points) if over_k else []
-    said += [
-        f"k-means and every setting: the cheapest of {count(args.starts, 'start')}",
-        *cheaper(points),
-    ]
-    return [
-        *(f"note: {note}" for note in notes),
-        *_table(points, over_k),
-        "",
-        *said,
-        *_write(points, paths, over_k, said),
-    ]
+    said += [f"k-means and every setting: the cheapest of {count(args.starts, 'start')}", *cheaper(points)]
+    written = _write(points, paths, over_k, said)
+    return [*(f"note: {note}" for note in notes), *_table(points, over_k), "", *said, *written]
 
 
 def _measure(grid: Grid, model: Any) -> dict[str, float]:

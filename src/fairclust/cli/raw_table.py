@@ -13,15 +13,7 @@ import pandas as pd
 from fairclust.cli import CommandError
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import nearest, shortened
-from fairclust.tables import (
-    Decision,
-    Preparation,
-    cross,
-    decide,
-    left_out_rows,
-    numbers,
-    read_table,
-)
+from fairclust.tables import Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
 
 
 @dataclass(frozen=True)
@@ -77,42 +69,6 @@ def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
         values=possible(args.sensitive, args.categories),
         ids=possible(args.id),
     )
-    return _prepare(frame, args, means)
-
-
-def possible(*options: list[str]) -> set[str]:
-    """All names that options may mean: as they are given, and cut at commas. Only the table tells which is meant."""
-    given = [name for option in options for name in option]
-    return {one_spelling(part) for name in given for part in (name, *name.split(","))}
-
-
-def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str] = ()) -> Decision:
-    """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
-    listed = {name: _names(getattr(args, name), name, frame, args) for name in _LISTS}
-    weight = _weight(frame, args)
-    others = {*listed["sensitive"], *listed["id"], *listed["exclude"], *weight}
-    both = [name for name in listed["features"] if name in others]
-    if both:
-        raise CommandError(
-            f"--features: {both[0]!r} is named by another option too. Fix: leave it out of one of the two options"
-        )
-    return decide(
-        frame,
-        listed["sensitive"],
-        features=listed["features"],
-        exclude=[*listed["exclude"], *weight],
-        ids=listed["id"],
-        categories=listed["categories"],
-        means=means,
-        bins=args.bins,
-        scale=args.scale,
-        missing=args.missing,
-        thousands=args.thousands,
-        decimal=frame.attrs["decimal"],
-    )
-
-
-def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str]) -> RawTable:
     counts = None
     counted = pd.Series(True, index=frame.index)
     for name in _weight(frame, args):
@@ -152,6 +108,38 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[st
     )
 
 
+def possible(*options: list[str]) -> set[str]:
+    """All names that options may mean: as they are given, and cut at commas. Only the table tells which is meant."""
+    given = [name for option in options for name in option]
+    return {one_spelling(part) for name in given for part in (name, *name.split(","))}
+
+
+def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str] = ()) -> Decision:
+    """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
+    listed = {name: _names(getattr(args, name), name, frame, args) for name in _LISTS}
+    weight = _weight(frame, args)
+    others = {*listed["sensitive"], *listed["id"], *listed["exclude"], *weight}
+    both = [name for name in listed["features"] if name in others]
+    if both:
+        raise CommandError(
+            f"--features: {both[0]!r} is named by another option too. Fix: leave it out of one of the two options"
+        )
+    return decide(
+        frame,
+        listed["sensitive"],
+        features=listed["features"],
+        exclude=[*listed["exclude"], *weight],
+        ids=listed["id"],
+        categories=listed["categories"],
+        means=means,
+        bins=args.bins,
+        scale=args.scale,
+        missing=args.missing,
+        thousands=args.thousands,
+        decimal=frame.attrs["decimal"],
+    )
+
+
 _LISTS = ("sensitive", "features", "exclude", "id", "categories")
 
 
@@ -180,8 +168,5 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
 
 def describe_scale(scale: str, *, unit: bool) -> str:
     """How the features are scaled, in words; `unit` if the method scales rows to unit length."""
-    parts = [
-        *(["standardised"] if scale != "none" else []),
-        *(["rows of unit length"] if scale == "l2" or unit else []),
-    ]
+    parts = ["standardised"] * (scale != "none") + ["rows of unit length"] * (scale == "l2" or unit)
     return ", ".join(parts) or "not scaled"

@@ -15,13 +15,11 @@ from typing import Any
 import pandas as pd
 
 from fairclust.cli import CommandError
-from fairclust.cli.configuration import load
-from fairclust.cli.results import count
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.messages import duration
+from fairclust.messages import count, duration
 from fairclust.pipeline.blocks import Block, count_cells, plan_blocks, plan_jobs
-from fairclust.pipeline.config import Config, ConfigError
+from fairclust.pipeline.config import Config, ConfigError, user_config
 from fairclust.pipeline.progress import cell_states, earlier_records, keyed_cells, why_fitted
 from fairclust.pipeline.results_folder import cores_of_run, digest_file, foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
@@ -35,7 +33,7 @@ def run(args: argparse.Namespace) -> list[str]:
     There is a line for each data set and method that is not finished, and one for all; with `--explain` also one for
     each reason. With `--prune`, remove the unused cells instead. A CommandError has all problems of the configuration.
     """
-    config = load(args.configfile)
+    config = user_config(args.configfile)
     blocks = plan_blocks(config)
     described = [] if args.prune else _checked(config, blocks)
     lines, unused = _unused(config, prune=args.prune)

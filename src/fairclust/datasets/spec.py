@@ -38,14 +38,10 @@ def is_secure_url(url: str) -> bool:
     parts = urlsplit(url)
     if not parts.hostname:
         return False
-    if parts.scheme == "https":
-        return True
-    if parts.scheme != "http":
-        return False
-    if parts.hostname == "localhost":
+    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname == "localhost"):
         return True
     try:
-        return ipaddress.ip_address(parts.hostname).is_loopback
+        return parts.scheme == "http" and ipaddress.ip_address(parts.hostname).is_loopback
     except ValueError:
         return False
 
@@ -325,7 +321,10 @@ class DatasetSpec(Spec):
     """If given, the rows of the table are the edges of a graph."""
     components: Literal["error", "largest", "keep"] = "error"
     """Treatment of a graph in several pieces: an error, use of the largest piece, or use of all pieces."""
-    scale: Annotated[tuple[ScaleStep, ...], BeforeValidator(_scale_steps)] = ("standardize", "l2")
+    scale: Annotated[
+        tuple[ScaleStep, ...],
+        BeforeValidator(lambda value: SCALES.get(value, value) if isinstance(value, str) else value),
+    ] = ("standardize", "l2")
     """Steps in order, or 'none', 'standardize', 'minmax', 'l2' (standardised, then rows of unit length)."""
     n_clusters: Annotated[int, Field(ge=2)]
     """The K that is used unless a run says otherwise."""

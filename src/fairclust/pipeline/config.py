@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -188,10 +189,6 @@ class Config(Catalogue):
                 f"{value!r} cannot be the folder of results: name a separate folder, such as 'results'"
             )
         return path
-
-    @property
-    def mirrors(self) -> list[str]:
-        return as_list(self.mirror)
 
     @model_validator(mode="after")
     def _names_exist(self) -> Config:
@@ -404,6 +401,18 @@ def load_config(
         ) from None
     except RecursionError:
         raise ConfigError(f"{origin} cannot be used: a YAML alias in it contains itself") from None
+
+
+def user_config(configfiles: Iterable[Path]) -> Config:
+    """The configuration of a run in the working folder, with these files laid over the shipped one."""
+    shipped, user = Path("config/config.yaml"), dict[str, Any]()
+    if not shipped.is_file():
+        raise ConfigError(f"there is no {shipped}: run this in the folder that holds `config` and `workflow`")
+    sys.path.insert(0, str(Path.cwd()))  # for the user's classes in this folder
+    for path in configfiles:
+        user = laid_over(user, read_yaml(path))
+    origin = " with ".join(map(str, (shipped, *configfiles)))
+    return load_config(laid_over(read_yaml(shipped), user), user=user, origin=origin)
 
 
 def shipped_config(folder: Path) -> Config:

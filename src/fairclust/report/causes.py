@@ -8,9 +8,19 @@ import pandas as pd
 
 from fairclust.pipeline.columns import TIMES
 from fairclust.pipeline.papers import TableSpec
-from fairclust.report.agreement import FAIRNESS_LIMIT, compare_cost, compare_value, same_values
 from fairclust.report.render import joined, metric_label, number
-from fairclust.report.rows import DIFFERING, MATCHED, ProgramRuns, Row, Value, fitting
+from fairclust.report.rows import (
+    DIFFERING,
+    FAIRNESS_LIMIT,
+    MATCHED,
+    ProgramRuns,
+    Row,
+    Value,
+    compare_cost,
+    compare_value,
+    fitting,
+    same_values,
+)
 from fairclust.report.selection import HAIR, NOT_RUN, Spread, at_level, cells_of, level_of
 
 REASON_UNKNOWN = "reason not known"
@@ -59,11 +69,8 @@ def stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None
 
 def _distance(row: Row, runs: ProgramRuns) -> tuple[int, float]:
     """How far runs are from the printed values; those that lack a value come last."""
-    shared = [value for value in row.reported if value.metric in runs.values]
-    apart = [
-        abs(runs.values[value.metric].mean - value.reported) / max(abs(value.reported), FAIRNESS_LIMIT)
-        for value in shared
-    ]
+    shared = {value.metric: value.reported for value in row.reported if value.metric in runs.values}
+    apart = [abs(runs.values[of].mean - it) / max(abs(it), FAIRNESS_LIMIT) for of, it in shared.items()]
     return len(row.reported) - len(shared), sum(apart)
 
 

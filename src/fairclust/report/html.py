@@ -24,7 +24,14 @@ from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart
-from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, make_leaderboard
+from fairclust.report.leaderboard import (
+    COSTS,
+    FAIRNESS,
+    LEADERBOARD_RULE,
+    SHOWN,
+    make_leaderboard,
+    make_settings,
+)
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
     answers_table,
@@ -44,7 +51,6 @@ from fairclust.report.page_tables import (
 from fairclust.report.redaction import redact_config, redact_csv, redacted
 from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
-from fairclust.report.settings import SHOWN, make_settings
 from fairclust.report.table import Verdict
 
 
@@ -53,7 +59,7 @@ class Results:
     """What a run has found, as data frames."""
 
     scores: pd.DataFrame  # from `pipeline.scores.load_scores`
-    settings: pd.DataFrame  # from `settings.make_settings`
+    settings: pd.DataFrame  # from `leaderboard.make_settings`
     leaderboard: pd.DataFrame  # from `leaderboard.make_leaderboard`
     names: Names
 
@@ -88,13 +94,15 @@ def make_page(
         fronts.setdefault(chart["dataset"], []).append(chart)
     # In the order of the page, which is that of its data.
     charts = [chart for of in fronts.values() for chart in of]
-    data = {
-        "methods": marks,
-        "metrics": [_metric(name) for name in SHOWN],
-        "charts": [chart.pop("data") for chart in charts],
-    }
-    page = _environment().get_template("index.html.j2")
-    return page.render(
+    metrics = [
+        {"label": metric.label, "higher": metric.direction == "higher", "decimals": metric.decimals}
+        for metric in map(METRICS.__getitem__, SHOWN)
+    ]
+    data = {"methods": marks, "metrics": metrics, "charts": [chart.pop("data") for chart in charts]}
+    options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=FunctionLoader(_text), autoescape=True, **options)
+    environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
+    return environment.get_template("index.html.j2").render(
         css=Markup(_text("style.css")),  # files of this package
         js=Markup(_text("page.js")),
         # Packed, because as text the pictures are three times as large as the rest of the page.
@@ -170,23 +178,6 @@ def write_page(
 
 def _text(name: str) -> str:
     return resources.files("fairclust.report").joinpath("page", name).read_text(encoding="utf-8")
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_text),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
-    return environment
-
-
-def _metric(name: str) -> dict[str, Any]:
-    metric = METRICS[name]
-    return {"label": metric.label, "higher": metric.direction == "higher", "decimals": metric.decimals}
 
 
 def _choices(points: pd.DataFrame, metrics: Iterable[str]) -> list[dict[str, Any]]:

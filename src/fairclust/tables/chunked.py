@@ -73,9 +73,8 @@ class PreparedChunk:
         frame, groups, reasons = self.source.usable(self.preparation, self.preparation.features)
         keep = reasons == ""
         if not keep.any():
-            return np.empty((0, len(self.preparation.pipeline.get_feature_names_out()))), Values(
-                np.empty(0, str)
-            )
+            n_features = len(self.preparation.pipeline.get_feature_names_out())
+            return np.empty((0, n_features)), Values(np.empty(0, str))
         # `as_numbers` refuses numbers that are infinite.
         with sklearn.config_context(assume_finite=True):
             X = self.preparation.transform(frame[keep])
@@ -146,12 +145,10 @@ def prepare_chunks(
             for name, count in part.items():
                 total[name] = total.get(name, 0) + count
     prepared = [PreparedChunk(chunk, preparation, n) for chunk, n in zip(chunks, kept, strict=True)]
-    notes = spellings
-    if share < 1:
-        notes = [
-            f"roles of columns, usual values and scales are those of {len(sample):,} rows drawn from {n_rows:,}",
-            *spellings,
-        ]
+    drawn = (
+        f"roles of columns, usual values and scales are those of {len(sample):,} rows drawn from {n_rows:,}"
+    )
+    notes = [drawn, *spellings] if share < 1 else spellings
     groups = pd.concat(combinations)
     return ChunkedTable(
         ChunkTable(prepared, (), engine, False, None, checkpoint, None),  # type: ignore[arg-type]

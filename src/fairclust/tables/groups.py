@@ -7,13 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from fairclust.group_encoding import (
-    SensitiveColumn,
-    combination_names,
-    cross_codes,
-    cut_column,
-    is_measured,
-)
+from fairclust.group_encoding import SensitiveColumn, combination_names, cross_codes, cut_column, is_measured
 from fairclust.tables.text import TableError
 from fairclust.tables.values import as_text, factor
 
@@ -54,7 +48,7 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
     """Cut the columns that hold many different numbers into `bins` ranges with about as many rows each.
 
     Otherwise each number would be a group. Columns with few different numbers, and codes that are counted from 0 or 1,
-    are not cut. TableError if a column has to be cut and `bins` is None or less than 2.
+    are not cut. UserError if a column has to be cut and `bins` is None or less than 2.
     """
     found = {}
     for name in columns:
@@ -71,25 +65,19 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
                 f"{name!r} holds {len(np.unique(numbers)):,} different numbers, and each would be a group. Fix: "
                 "--bins 4, for example, makes four ranges of them; if they identify the rows, name another column"
             )
-        try:
-            found[name] = cut_column(name, numbers, bins)
-        except ValueError as error:
-            raise TableError(str(error)) from None
+        found[name] = cut_column(name, numbers, bins)
     return found
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:
     """One group for each combination of the columns' values. If one value is missing, the group is missing too.
 
-    TableError if two combinations have one name, because a value contains the sign between values.
+    UserError if two combinations have one name, because a value contains the sign between values.
     """
     complete = groups.notna().all(axis=1)
     codes, values = zip(*(factor(groups.loc[complete, name]) for name in groups), strict=True)
     crossed, cells = cross_codes(codes, [len(of) for of in values])
-    try:
-        names = combination_names(cells, values, f" of {' and '.join(groups.columns)}")
-    except ValueError as error:
-        raise TableError(str(error)) from None
+    names = combination_names(cells, values, f" of {' and '.join(groups.columns)}")
     found = pd.Series(np.nan, index=groups.index, dtype=object)
     found[complete] = np.array(names, dtype=object)[crossed]
     return found

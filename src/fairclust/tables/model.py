@@ -50,9 +50,8 @@ class TableModel:
         absent = [name for name in self.preparation.features if name not in frame.columns]
         if absent:
             raise TableError(f"the table has no column {absent[0]!r}, which the model was fitted to")
-        return self.preparation.reasons(
-            frame, None if self._lacks_groups(frame) else self.preparation.groups(frame)
-        )
+        groups = None if self._lacks_groups(frame) else self.preparation.groups(frame)
+        return self.preparation.reasons(frame, groups)
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """The cluster of every row. No row may have a reason to be left out.
@@ -62,9 +61,8 @@ class TableModel:
         """
         X = self.preparation.transform(frame)
         if not self._lacks_groups(frame):
-            found = self.preparation.for_method(
-                frame, self.preparation.groups(frame), by_column=self.by_column
-            )
+            groups = self.preparation.groups(frame)
+            found = self.preparation.for_method(frame, groups, by_column=self.by_column)
             return self.estimator.predict(X, sensitive_features=found)
         try:
             return self.estimator.predict(X)

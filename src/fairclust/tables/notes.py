@@ -113,14 +113,10 @@ def _alike(groups: pd.Series) -> list[str]:
 
 def _may_be_codes(cells: pd.Series) -> bool:
     """Whether a column holds few whole numbers, more than two and other than truth values."""
-    if not _is_number(cells):
+    if not pd.api.types.is_numeric_dtype(cells) or pd.api.types.is_bool_dtype(cells):
         return False
     found = cells.dropna().unique()
     return 2 < len(found) <= _FEW_VALUES and not (found % 1).any()
-
-
-def _is_number(cells: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -84,12 +84,8 @@ class Preparation:
                 raise TableError(
                     f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there"
                 )
-        return {
-            name: frame[name].to_numpy(dtype=float)
-            if name in self.means
-            else groups[name].to_numpy(dtype=str)
-            for name in groups
-        }
+        numbers = {name: frame[name].to_numpy(dtype=float) for name in self.means}
+        return {name: groups[name].to_numpy(dtype=str) for name in groups} | numbers
 
     def reasons(self, frame: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Series:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""

@@ -38,15 +38,8 @@ def read_table(
     """
     if decimal is not None and len(decimal) != 1:
         raise TableError(f"--decimal: {shortened(repr(decimal))} is not one character")
-    form = Format(
-        _delimiter(delimiter),
-        decimal,
-        usual_decimal,
-        encoding,
-        names={*values, *ids},
-        all_names=header,
-        advice=advice,
-    )
+    form = Format(_delimiter(delimiter), decimal, usual_decimal, encoding, advice=advice)
+    form = form._replace(names={*values, *ids}, all_names=header)
     files = table_files(path)
     notes: list[str] = []
     frames: list[pd.DataFrame] = []
@@ -62,18 +55,13 @@ def read_table(
         frames.append(frame)
         notes += more
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    decimal, typed = form.decimal or ".", files[0].suffix.lower() in _READERS
     try:
-        spellings = clean(
-            frame, values=values, texts=texts, ids=ids, typed=is_typed(files[0]), decimal=form.decimal or "."
-        )
+        spellings = clean(frame, values=values, texts=texts, ids=ids, typed=typed, decimal=decimal)
     except TableError as error:
         raise TableError(f"{path}: {error}") from None
-    frame.attrs.update(
-        delimiter=form.delimiter,
-        decimal=form.decimal or ".",
-        notes=list(dict.fromkeys(notes)),
-        spellings=spellings,
-    )
+    notes = list(dict.fromkeys(notes))
+    frame.attrs.update(delimiter=form.delimiter, decimal=decimal, notes=notes, spellings=spellings)
     return frame
 
 
@@ -91,11 +79,6 @@ def table_files(path: str | Path) -> list[Path]:
     except ChunkError as error:
         hint = f". For other files, name a pattern such as '{path}/*.csv'" if path.is_dir() else ""
         raise TableError(f"{error}{hint}") from None
-
-
-def is_typed(path: Path) -> bool:
-    """Whether the columns of a file have types, as those of Parquet, and not of text."""
-    return path.suffix.lower() in _READERS
 
 
 def clean(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,18 +74,11 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
 
 
 def _draw_points(axes: Axes, data: PreparedDataset, labels: np.ndarray) -> None:
+    style: dict[str, Any] = {"s": 10, "alpha": 0.7, "linewidths": 0, "rasterized": len(labels) > _MAX_SHAPES}
     for group in range(len(data.group_names)):
         of = data.groups == group
-        axes.scatter(
-            data.X[of, 0],
-            data.X[of, 1],
-            c=[COLOURS[label % len(COLOURS)] for label in labels[of]],
-            marker=MARKS[group % len(MARKS)],
-            s=10,
-            alpha=0.7,
-            linewidths=0,
-            rasterized=len(labels) > _MAX_SHAPES,
-        )
+        colours = [COLOURS[label % len(COLOURS)] for label in labels[of]]
+        axes.scatter(data.X[of, 0], data.X[of, 1], c=colours, marker=MARKS[group % len(MARKS)], **style)
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_aspect("equal", adjustable="datalim")

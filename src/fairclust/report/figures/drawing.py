@@ -72,14 +72,12 @@ class Sheet:
     """A figure of panels of equal size, with one legend and notes below them.
 
     Sizes are in inches and known before anything is drawn, so no layout engine is needed. A layout engine would draw
-    every figure twice. `size` is that of the axes of one panel; with `wide`, panels have a second vertical axis on
-    their right.
+    every figure twice. `size` is that of the axes of one panel.
     """
 
     title: str
     n_columns: int
     size: tuple[float, float] = (3.5, 2.6)
-    wide: bool = False
     figure: Figure = field(default_factory=Figure)
     # The first panel of each group of panels that share their axes. Their limit is set after the last has its points.
     shared: dict[Any, Axes] = field(default_factory=dict)
@@ -116,7 +114,8 @@ class Sheet:
         """Give the panels, the legend and the notes their places."""
         count = max(1, len(self.panels))
         n_columns = min(self.n_columns, count)
-        right = _LEFT if self.wide else _RIGHT
+        has_twins = len(self.figure.axes) > len(self.panels)  # with a second vertical axis on their right
+        right = _LEFT if has_twins else _RIGHT
         cell = (_LEFT + self.size[0] + right, _TOP + self.size[1] + _BOTTOM)
         # The title and the notes need some width even if there is a single panel.
         width = max(cell[0] * n_columns, 5.2)
@@ -148,15 +147,8 @@ class Sheet:
             )  # fmt: skip
         if notes:
             y = (_LINE * len(notes) + 0.05) / height
-            self.figure.text(
-                0.15 / width,
-                y,
-                in_figure("\n".join(notes)),
-                fontsize=8,
-                color=SOFT,
-                va="top",
-                linespacing=1.3,
-            )
+            style: dict[str, Any] = {"fontsize": 8, "color": SOFT, "va": "top", "linespacing": 1.3}
+            self.figure.text(0.15 / width, y, in_figure("\n".join(notes)), **style)
         return self.figure
 
     def save(self, stem: Path, formats: Sequence[str]) -> None:
@@ -197,7 +189,6 @@ class Plot:
     least_methods: int = 0  # panels with fewer methods are drawn only if all are like this
     per_row: int = 3  # panels in a row; with several metrics, a row has all of them
     row_per_dataset: bool = False
-    wide: bool = False  # whether panels have a second vertical axis on their right
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +211,7 @@ class FigureData(Material):
         if plot.row_per_dataset and len(ys) == 1:
             most = max(Counter(panel.dataset for panel in panels).values())
             n_columns = min(_MOST_IN_ROW, most)
-        sheet = Sheet(self.spec.title, n_columns, plot.size, plot.wide)
+        sheet = Sheet(self.spec.title, n_columns, plot.size)
         for panel in panels:
             plot.draw(self, sheet, sheet.add(panel.title), panel)
         return sheet

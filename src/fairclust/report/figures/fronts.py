@@ -154,7 +154,5 @@ def _short_names(cells: pd.DataFrame) -> dict[str, str]:
     # what a fit records.
     shared = sorted(set.intersection(*map(set, found.values())) - {"lam"})
     lams = cells.groupby("params").lam.first()
-    return {
-        text: ", ".join([f"{lams[text]:g}", *(str(of[name]) for name in shared)])
-        for text, of in found.items()
-    }
+    shown = {text: [str(of[name]) for name in shared] for text, of in found.items()}
+    return {text: ", ".join([f"{lams[text]:g}", *values]) for text, values in shown.items()}
