@@ -109,9 +109,8 @@ def recommended(points: pd.DataFrame) -> list[str]:
     for method, of in points[points.method != "KMeans"].groupby("method", sort=False):
         of = of[of.silhouette.notna()]  # A single cluster has no silhouette, and is always stable.
         stable = of[of.stability >= _STABLE].sort_values("silhouette", ascending=False)
-        listed = ", ".join(
-            f"{k} ({s:.2f})" for k, s in zip(stable.n_clusters, stable.silhouette, strict=True)
-        )
+        pairs = zip(stable.n_clusters, stable.silhouette, strict=True)
+        listed = ", ".join(f"{k} ({silhouette:.2f})" for k, silhouette in pairs)
         if stable.empty:
             why = (
                 f"fits to two halves of the rows agree to an adjusted Rand index of {of.stability.max():.2f} at most, "
@@ -160,11 +159,9 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
     more = ["silhouette", *(["stability"] if over_k else []), "seconds"]
     rows = [["method", "K" if over_k else "setting", *(METRICS[m].label for m in _SHOWN), *more]]
     for of in points.to_dict("records"):
-        shown = [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
-        which = str(of["n_clusters"] if over_k else of["setting"])
-        rows.append(
-            [of["method"], which, *shown, *(f"{of[name]:.3f}" for name in more[:-1]), f"{of['seconds']:.1f}"]
-        )
+        shown = [of["method"], str(of["n_clusters"] if over_k else of["setting"])]
+        shown += [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
+        rows.append([*shown, *(f"{of[name]:.3f}" for name in more[:-1]), f"{of['seconds']:.1f}"])
     return aligned(rows, left=(0, 1))
 
 

@@ -292,17 +292,13 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
         local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
         lines.append(f"cost: SSE {number(sse, 1)}, {_more(increase)} than k-means, also with {starts}{local}")
         lines += _budget_lines(result, found, round(increase, 3) + 0.0)
-        paid = {
-            g: of[method] / of["KMeans"] - 1 for g, of in costs.items() if g != "all rows" and of["KMeans"]
-        }
+        costs = {group: of for group, of in costs.items() if group != "all rows" and of["KMeans"]}
+        paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
         if paid:
             most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
-            also = (
-                f", and one of {shortened(least)} {_more(paid[least])}" if paid[most] != paid[least] else ""
-            )
-            lines.append(
-                f"who pays: compared with k-means, a row of {shortened(most)} costs {_more(paid[most])}{also}"
-            )
+            pays = f"who pays: compared with k-means, a row of {shortened(most)} costs {_more(paid[most])}"
+            also = f", and one of {shortened(least)} {_more(paid[least])}"
+            lines.append(pays + also * (paid[most] != paid[least]))
     # How much cheaper other labels, and other centres, may be.
     return [*lines, f"certificate: {certificate_text(found)}"] if found else lines
 

@@ -100,17 +100,14 @@ def _why_fitted(config: Config, blocks: Iterable[Block]) -> list[str]:
     for record in earlier_records(Path(config.results)):
         earlier[record["dataset"], record["method"]].append(record)
     for block in blocks:
-        at = (block.dataset, block.method)
-        for reason, number in why_fitted(config, block, earlier[at]).items():
-            found[*at, reason] += number
+        for reason, number in why_fitted(config, block, earlier[block.at[:2]]).items():
+            found[*block.at[:2], reason] += number
     return [f"{dataset}, {method}, {n} to fit: {why}" for (dataset, method, why), n in found.items()]
 
 
 def _progress(config: Config, blocks: Iterable[Block], cores: int) -> list[str]:
     """A line for each data set and method that is not finished, one for all cells, and the time left."""
-    states = [
-        (block.dataset, block.method, *state) for block in blocks for state in cell_states(config, block)
-    ]
+    states = [(*block.at[:2], *state) for block in blocks for state in cell_states(config, block)]
     cells = pd.DataFrame(states, columns=["dataset", "method", "state", "seconds"]).astype({"seconds": float})
     lines = [
         f"{dataset}, {method}: {_counted(own.state)}"
@@ -124,11 +121,9 @@ def _progress(config: Config, blocks: Iterable[Block], cores: int) -> list[str]:
         of_pair = cells.groupby(["dataset", "method"]).seconds.transform("mean")
         of_method = cells.groupby("method").seconds.transform("mean")
         expected = of_pair.fillna(of_method).fillna(cells.seconds.mean())
-        known = (
-            f"about {duration(expected[to_go].sum() / cores)}"
-            if cells.seconds.notna().any()
-            else "unknown, because no fit has ended yet"
-        )
+        known = "unknown, because no fit has ended yet"
+        if cells.seconds.notna().any():
+            known = f"about {duration(expected[to_go].sum() / cores)}"
         lines.append(f"time left on {count(cores, 'core')}: {known}")
     return lines
 

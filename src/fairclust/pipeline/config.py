@@ -249,10 +249,8 @@ def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]
     """Merge two mappings as Snakemake does: nested mappings are merged, all other values are replaced."""
     both = dict(base)
     for key, value in top.items():
-        here = both.get(key)
-        both[key] = (
-            laid_over(here, value) if isinstance(here, Mapping) and isinstance(value, Mapping) else value
-        )
+        nested = isinstance(both.get(key), Mapping) and isinstance(value, Mapping)
+        both[key] = laid_over(both[key], value) if nested else value
     return both
 
 
@@ -261,13 +259,10 @@ def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[
 
     A file that names `run.datasets` and no `run.papers` does not run the shipped papers, and the other way round.
     """
-    found = dict(merged)
-    mine, run = user.get("run"), found.get("run")
-    if isinstance(mine, Mapping) and isinstance(run, Mapping):
-        kinds = ("papers", "datasets")
-        if any(kind in mine for kind in kinds):
-            found["run"] = {k: v for k, v in run.items() if k not in kinds or k in mine}
-    return found
+    mine, run, kinds = user.get("run"), merged.get("run"), ("papers", "datasets")
+    if isinstance(mine, Mapping) and isinstance(run, Mapping) and any(kind in mine for kind in kinds):
+        return {**merged, "run": {k: v for k, v in run.items() if k not in kinds or k in mine}}
+    return dict(merged)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

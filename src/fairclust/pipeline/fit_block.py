@@ -181,10 +181,8 @@ class BlockFits:
                 continue
             # A record from another run may state anything, so the identity of this block replaces its own.
             record = {**record, **identity}
-            is_new, scored = file != path, set(record.get("metrics", ()))
-            if labels is not None and not (
-                scored.issuperset(self.metrics) and record.get("scorer") == self.scorer
-            ):
+            is_new, lacking = file != path, set(self.metrics) - set(record.get("metrics", ()))
+            if labels is not None and (lacking or record.get("scorer") != self.scorer):
                 record, is_new = record | self._score(labels), True
             if is_new:
                 write_cell(path, record, labels)

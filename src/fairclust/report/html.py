@@ -53,6 +53,8 @@ from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
 from fairclust.report.table import Verdict
 
+_ORIGIN = ("git_commit", "python", "platform", "cpu_count")
+
 
 @dataclass(frozen=True)
 class Results:
@@ -102,6 +104,7 @@ def make_page(
     options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=FunctionLoader(_text), autoescape=True, **options)
     environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
+    config = redact_config(provenance.get("config", {}))
     return environment.get_template("index.html.j2").render(
         css=Markup(_text("style.css")),  # files of this package
         js=Markup(_text("page.js")),
@@ -135,14 +138,10 @@ def make_page(
         missing=missing_table(scores, names),
         lacking=list(missing_lines(scores, names)),
         about=datasets_table(scores, names),
-        origin={
-            key: provenance.get(key, "unknown") for key in ("git_commit", "python", "platform", "cpu_count")
-        },
+        origin={key: provenance.get(key, "unknown") for key in _ORIGIN},
         versions=provenance.get("versions", {}),
         mixture=scores.versions.value_counts().to_dict() if scores.versions.nunique() > 1 else {},
-        config=yaml.safe_dump(
-            redact_config(provenance.get("config", {})), sort_keys=False, allow_unicode=True
-        ),
+        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
     )
 
 

@@ -162,9 +162,8 @@ def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
 
     entry_of_start = cells.groupby("start").entry.first()
     single = pd.Series(areas(cells, "start", len(entry_of_start))).groupby(entry_of_start)
-    found = entries.assign(
-        score=single.mean(), sd=single.std(ddof=1), best=areas(points, "entry", len(entries))
-    )
+    best = areas(points, "entry", len(entries))
+    found = entries.assign(score=single.mean(), sd=single.std(ddof=1), best=best)
     # A method whose results lack this cost is left out. A method without any result has failed and is kept.
     has_cost = cells[cost].notna().groupby(cells.entry).any()
     counts = np.isfinite(box[0])[entries.instance.to_numpy(int)]

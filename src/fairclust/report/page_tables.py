@@ -94,9 +94,8 @@ def leaderboards(leaderboard: pd.DataFrame, names: Names) -> list[dict[str, Any]
         on_instances = board[board.dataset.notna()]
         pairs = zip(100 * on_instances.score, 100 * on_instances.sd, strict=True)
         shown = on_instances.assign(text=[spread_text(score, sd, 1) for score, sd in pairs])
-        instances = shown.set_index(["method", *INSTANCE]).text.unstack(
-            INSTANCE, sort=False, fill_value=MISSING
-        )
+        texts = shown.set_index(["method", *INSTANCE]).text
+        instances = texts.unstack(INSTANCE, sort=False, fill_value=MISSING)
         instances.columns = [instance_title(names, *at) for at in instances]
         records = [
             {

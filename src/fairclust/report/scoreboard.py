@@ -55,9 +55,8 @@ def _of_value(value: Any) -> str:
     if not value.agrees or value.verdict == "not judged":
         return "not judged"
     if value.kind == MATCHED:
-        return (
-            "on the front" if value.agrees == "yes" and value.verdict != "less fair" else str(value.verdict)
-        )
+        is_on = value.agrees == "yes" and value.verdict != "less fair"
+        return "on the front" if is_on else str(value.verdict)
     if value.agrees in ("yes", "start"):
         return "reproduced" if value.agrees == "yes" else "reached by a start"
     if value.verdict == "as the published program" or value.agrees == "no":

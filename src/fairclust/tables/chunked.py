@@ -18,8 +18,7 @@ from fairclust.chunks import ChunkError, ChunkTable
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, opened, row_groups
 from fairclust.group_encoding import Values, factored
-from fairclust.tables.groups import cross
-from fairclust.tables.preparation import Decision, Preparation
+from fairclust.tables.preparation import Decision, Preparation, cross
 from fairclust.tables.reading import clean, column_names, table_files
 from fairclust.tables.text import TableError
 

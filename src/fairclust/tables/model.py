@@ -15,8 +15,7 @@ from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.outputs import atomic_write
 from fairclust.stored import Stored, StoredError
-from fairclust.tables.groups import cross
-from fairclust.tables.preparation import MISSING, Preparation, read_preparation, stored_preparation
+from fairclust.tables.preparation import MISSING, Preparation, cross, read_preparation, stored_preparation
 from fairclust.tables.reading import read_table
 from fairclust.tables.text import TableError
 
