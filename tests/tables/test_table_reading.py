@@ -13,15 +13,9 @@ import pytest
 from pyarrow import feather
 
 from fairclust.messages import UserError
-from fairclust.tables import (
-    TableError,
-    cross,
-    find_ranges,
-    group_columns,
-    make_preparation,
-    read_table,
-    understand,
-)
+from fairclust.tables import TableError, cross, read_table
+from fairclust.tables.columns import understand
+from fairclust.tables.preparation import find_ranges, group_columns, make_preparation
 
 N = 200
 

@@ -127,9 +127,8 @@ def recommended(points: pd.DataFrame) -> list[str]:
                 f"silhouette: {listed}"
             )
             continue
-        others = (
-            f"the silhouettes of all stable K are {listed}" if len(stable) > 1 else "no other K is stable"
-        )
+        several = f"the silhouettes of all stable K are {listed}"
+        others = several if len(stable) > 1 else "no other K is stable"
         lines.append(
             f"{method}: {best.n_clusters} clusters are recommended: under the bound, fits to two halves of the rows "
             f"agree to an adjusted Rand index of {best.stability:.2f}, and the silhouette is {best.silhouette:.2f} "

@@ -95,17 +95,10 @@ def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
         notes.append(
             f"sizes, shares and costs count a row as often as {args.weight} says, relative to its mean"
         )
-    return RawTable(
-        kept,
-        preparation.transform(kept),
-        groups,
-        crossed,
-        preparation,
-        [*notes, *found.notes, *frame.attrs["spellings"]],
-        frame[preparation.ids],
-        reasons,
-        None if counts is None else (counts[keep] / counts[keep].mean()).to_numpy(),
-    )
+    weights = None if counts is None else (counts[keep] / counts[keep].mean()).to_numpy()
+    notes += [*found.notes, *frame.attrs["spellings"]]
+    X, ids = preparation.transform(kept), frame[preparation.ids]
+    return RawTable(kept, X, groups, crossed, preparation, notes, ids, reasons, weights)
 
 
 def possible(*options: list[str]) -> set[str]:

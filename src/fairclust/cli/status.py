@@ -145,7 +145,12 @@ def _unused(config: Config, *, prune: bool) -> tuple[list[str], list[Path]]:
     old = [path for path in sorted(results.glob("fits/*/*.cells")) if path not in jobs]
     lines = [f"{path}: belongs to no job of the configuration" for path in old]
     keys = {key for block in blocks for key, _ in keyed_cells(config, block)}
-    if prune and not _are_of(results / "scores" / "scores.parquet", keys, jobs):
+    scores = results / "scores" / "scores.parquet"
+    if (
+        prune
+        and scores.is_file()
+        and not (keys.issuperset(read_table(scores).key.dropna()) and all(job.is_file() for job in jobs))
+    ):
         raise CommandError(
             f"the scores in {results} are those of another configuration or of earlier code. Fix: run the "
             "configuration, which takes the finished fits, and then prune"
@@ -156,13 +161,6 @@ def _unused(config: Config, *, prune: bool) -> tuple[list[str], list[Path]]:
     logs = (results / "logs/fit" / path.relative_to(results / "fits") for path in old)
     digests = [digest for log in logs if (digest := digest_file(log)).is_file()]
     return lines, [*old, *digests, *extra]
-
-
-def _are_of(scores: Path, keys: set[str], jobs: set[Path]) -> bool:
-    """Whether the scores, if there are any, are those of these cells, and all outputs of the jobs exist."""
-    return not scores.is_file() or (
-        keys.issuperset(read_table(scores).key.dropna()) and all(job.is_file() for job in jobs)
-    )
 
 
 def _remove(paths: list[Path]) -> None:

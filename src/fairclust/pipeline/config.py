@@ -337,9 +337,8 @@ def resolve(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
     files = list(dict.fromkeys([*shipped, *also]))
     sections, homes = read_catalogues(files)
     found = laid_over({name: entries for name, entries in sections.items() if entries}, raw)
-    mine = [
-        key.partition(".")[2] for key, home in homes.items() if key.startswith("papers.") and home in also
-    ]
+    places = (key.partition(".") for key, home in homes.items() if home in also)
+    mine = [name for section, _, name in places if section == "papers"]
     run = found.get("run")
     if mine and isinstance(run, dict):
         asked = run.get("papers") or []
@@ -349,10 +348,7 @@ def resolve(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
 
 
 def load_config(
-    raw: Mapping[str, Any],
-    *,
-    user: Mapping[str, Any] | None = None,
-    origin: str = "config/config.yaml",
+    raw: Mapping[str, Any], *, user: Mapping[str, Any] | None = None, origin: str = "config/config.yaml"
 ) -> Config:
     """Check a configuration that comes from Snakemake or from YAML, with all layers merged.
 
@@ -390,10 +386,8 @@ def load_config(
             home = homes.get(".".join(map(str, location[:2])))
             where = f" (see {home})" if home else ""
             lines += [f"{key}: {text}{where}" if key else text for text in texts]
-        unique = list(dict.fromkeys(lines))
-        raise ConfigError(
-            f"{origin} cannot be used:\n" + "\n".join(f"  - {line}" for line in unique)
-        ) from None
+        listed = "".join(f"\n  - {line}" for line in dict.fromkeys(lines))
+        raise ConfigError(f"{origin} cannot be used:{listed}") from None
     except RecursionError:
         raise ConfigError(f"{origin} cannot be used: a YAML alias in it contains itself") from None
 

@@ -312,9 +312,8 @@ class RuleInputs:
         return self.report_digest("html", files=sorted(path for path in page.iterdir() if path.is_file()))
 
     def fit_digest(self, dataset: str, name: str) -> str:
-        asked = [
-            [block.stem, block_params(block), self.request(block)] for block in self.jobs[f"{dataset}/{name}"]
-        ]
+        blocks = self.jobs[f"{dataset}/{name}"]
+        asked = [[block.stem, block_params(block), self.request(block)] for block in blocks]
         limits, score = self.config.limits.model_dump(), self.config.score.dunn_max_rows
         code = code_fingerprint("fairclust.pipeline.fit_block:BlockFits")
         reuse = as_list(self.config.reuse)

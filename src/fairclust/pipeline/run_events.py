@@ -230,9 +230,7 @@ def require_complete(summary: Path, problems: Sequence[str] = (), *, strict: boo
     if found["cells"] and not found["by_status"].get("ok"):
         why = "no cell is ok, so the results are empty"
     elif any(item["lost"] for item in found["missing"]):
-        why = (
-            "some fit jobs have failed. To try them again, run the same command again; finished fits are kept"
-        )
+        why = "some fit jobs have failed. Fix: run the same command again, which keeps finished fits"
     elif strict and found["missing"]:
         why = "strict: true, and not every cell is ok"
     elif problems:

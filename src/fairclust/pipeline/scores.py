@@ -58,9 +58,8 @@ def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.Dat
     read = ((record, str(pack)) for pack in packs for record in read_output(Path(pack)))
     found = sorted((pair for pair in read if _at(pair[0]) in place), key=lambda pair: place[_at(pair[0])])
     cells = fits_frame(record for record, _ in found).assign(pack=[pack for _, pack in found])
-    steps = pd.DataFrame(
-        [{"key": record["key"], **step} for record, _ in found for step in record.get("history", [])]
-    )
+    histories = ((record["key"], record.get("history", [])) for record, _ in found)
+    steps = pd.DataFrame([{"key": key, **step} for key, history in histories for step in history])
     more = [name for name in steps if name not in STEP_COLUMNS]
     return cells, steps.reindex(columns=[*STEP_COLUMNS, *more])
 

@@ -81,10 +81,8 @@ def called(runs: ProgramRuns) -> str:
 
 def _differences(row: Row, runs: ProgramRuns) -> str:
     """The values of runs that are not the printed ones, as text."""
-    words = []
-    for value in row.values:
-        if value.metric not in differing(row, runs):
-            continue
+    words, off = [], differing(row, runs)
+    for value in (value for value in row.values if value.metric in off):
         found, digits = runs.values[value.metric], max(value.decimals, 0) + 1
         text = number(found.mean, digits)
         if found.n > 1:
@@ -181,18 +179,9 @@ def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tupl
         return "run", f"the variant {variants[0]} has the reported values", ""
     if reason is not None:
         return "conjecture", reason.reason, ""
-    if row.program is not None and lacking and _differs_from_program(row):
+    both = [value for value in row.values if value.ours.n and value.program.n and value.metric not in TIMES]
+    agree = [same_values(value.metric, value.decimals, value.ours, value.program) for value in both]
+    if row.program is not None and lacking and not all(agree):
         words = f"the paper's values are not those of its {called(row.program)}, and ours agree with neither"
         return "neither", words, ""
     return "unknown", REASON_UNKNOWN, ""
-
-
-def _differs_from_program(row: Row) -> bool:
-    """Whether ours differs from the shown runs of the published program in a value that both have."""
-    return any(
-        value.ours.n
-        and value.program.n
-        and value.metric not in TIMES
-        and not same_values(value.metric, value.decimals, value.ours, value.program)
-        for value in row.values
-    )

@@ -91,6 +91,7 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
     marks = [_mark(i, point, place, methods, names) for i, (point, place) in
              enumerate(zip(points.to_dict("records"), places, strict=True))]  # fmt: skip
     on_front = [i for i, mark in enumerate(marks) if mark["level"] == "2"]
+    shown = [METRICS[name] for name in (costs[0], FAIRNESS[0])]
     return {
         "title": title,
         "size": _size(points),
@@ -98,12 +99,10 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         # Faint marks first, so that the front lies on top.
         "marks": sorted(marks, key=lambda mark: mark["level"]),
         "frame": Markup(first["frame"]),
-        "labels": [
-            f"{METRICS[name].label} ({METRICS[name].direction} is better)" for name in (costs[0], FAIRNESS[0])
-        ],
+        "labels": [f"{metric.label} ({metric.direction} is better)" for metric in shown],
         "note": first["note"],
         "keys": list(dict.fromkeys(marks[i]["method"] for i in on_front if marks[i]["x"])),
-        "head": [METRICS[costs[0]].label, METRICS[FAIRNESS[0]].label],
+        "head": [metric.label for metric in shown],
         "rows": [
             [names.method(of["method"]), of["setting"] or MISSING, str(of["seed"]),
              *(number(float(of[name]), METRICS[name].decimals) for name in (costs[0], FAIRNESS[0]))]

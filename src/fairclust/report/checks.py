@@ -23,7 +23,6 @@ from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,
     Choice,
-    Spread,
     at_level,
     choose_best,
     reported_level,
@@ -408,16 +407,12 @@ class _Pair:
         else:
             verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
         words = [
-            f"{self.case.name(method)} {_text(one, metric, end)}"
+            f"{self.case.name(method)} {spread_text(one.mean, one.sd, COLUMNS[metric].decimals, end)}"
             for method, one, end in zip(self.methods, (first, second), best, strict=True)
         ]
         ratio = f"{first.mean / second.mean:.3f}" if second.mean else "undefined"
         values = f"{metric_label(metric)} of {words[0]}, of {words[1]}"
         return verdict, f"{values}: ratio {ratio}, {self._asked(metric)}"
-
-
-def _text(found: Spread, metric: str, best: float = math.nan) -> str:
-    return spread_text(found.mean, found.sd, COLUMNS[metric].decimals, best)
 
 
 def _alike(value: float, other: float, metric: str) -> bool:
@@ -499,7 +494,8 @@ def _reach(case: Case) -> tuple[list[bool], list[bool], str]:
         starts.append(bool(within(cells[metric].dropna(), level, metric).any()))
         single = "" if means[-1] or not starts[-1] else ", single starts reach it"
         setting = f" at {choice.setting}" if choice.setting else ""
-        words.append(f"{name} {_text(found, metric)}{setting}{single}")
+        text = spread_text(found.mean, found.sd, COLUMNS[metric].decimals)
+        words.append(f"{name} {text}{setting}{single}")
     best = f"best {metric_in_text(metric)} over the settings, against {level:g}"
     return means, starts, f"{best}: {'; '.join(words)}"
 

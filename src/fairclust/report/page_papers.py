@@ -94,6 +94,7 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
         if pd.notna(value.lam):
             setting = f"{setting} ({lam(value.lam)})".strip()
         evidence = f"Evidence: {value.evidence}" if value.evidence else ""
+        shown = filter(None, [value.kind, count(value.seeds, "start"), setting])
         records.append(
             {
                 "Data set": names.dataset(value.dataset),
@@ -105,9 +106,7 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
                 "This value": AGREES.get(value.agrees, value.agrees),
                 "Verdict of the row": Verdict(value.verdict),
                 "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
-                "Setting (paper's λ)": ", ".join(
-                    filter(None, [value.kind, count(value.seeds, "start"), setting])
-                ),
+                "Setting (paper's λ)": ", ".join(shown),
                 "Cause": CAUSES.get(value.cause, MISSING),
                 "Reason": joined(value.direction, value.reason, evidence, value.note),
             }

@@ -45,8 +45,7 @@ def glossary(audited: Iterable[str] = ()) -> Table:
     nll, meaning = COLUMNS["nll"], "Mean negative log-likelihood of the rows under a mixture."
     rows.append((nll.label, meaning, f"{nll.direction} is better", ""))
     head = ("Metric", "Meaning", "Range", "Source")
-    records = [dict(zip(head, row, strict=True)) for row in rows]
-    return Table("What the metrics mean", records, words=head)
+    return Table("What the metrics mean", [dict(zip(head, row, strict=True)) for row in rows], words=head)
 
 
 def answers_table(settings: pd.DataFrame, names: Names) -> Table:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -110,12 +111,8 @@ def reported_lines(frame: pd.DataFrame) -> pd.DataFrame:
 def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
     """Read and join files of `reported_lines`, the scoreboard's CSV included. Missing texts are empty strings."""
     empty = {name: [""] for name in VERDICT_COLUMNS if name not in _TEXT}
-    frames = [
-        pd.read_csv(path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, na_values=empty)[
-            VERDICT_COLUMNS
-        ]
-        for path in paths
-    ]
+    kinds: dict[str, Any] = {"dtype": dict.fromkeys(_TEXT, str), "keep_default_na": False, "na_values": empty}
+    frames = [pd.read_csv(path, **kinds)[VERDICT_COLUMNS] for path in paths]
     joint = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
     numbers = [name for name in VERDICT_COLUMNS if name not in (*_TEXT, *_COUNTS)]
     return joint.astype({**dict.fromkeys(_COUNTS, "Int64"), **dict.fromkeys(numbers, float)})
@@ -398,9 +395,7 @@ def _matched_verdict(row: Row) -> str:
 def _direction(row: Row) -> str:
     """How the values that differ do so."""
     words = []
-    for value in row.values:
-        if value.agrees not in ("lower", "higher"):
-            continue
+    for value in (value for value in row.values if value.agrees in ("lower", "higher")):
         worse = is_worse(value)
         if is_cost(value):
             words.append("dearer" if worse else "cheaper")

@@ -162,9 +162,8 @@ def decide(
             )
     kept = frame[preparation.reasons(frame, groups) == ""]
     if kept.empty:
-        raise TableError(
-            f"no row has a value in {' and '.join(preparation.needed)}. Fix: fill in these cells"
-        )
+        needed = " and ".join(preparation.needed)
+        raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
     pipeline.fit(kept)
     lacking = frame[[*preparation.features, *sensitive]].isna().sum()
     found = {name: int(count) for name, count in lacking.items() if count}

@@ -38,7 +38,10 @@ def read_table(
     """
     if decimal is not None and len(decimal) != 1:
         raise TableError(f"--decimal: {shortened(repr(decimal))} is not one character")
-    form = Format(_delimiter(delimiter), decimal, usual_decimal, encoding, advice=advice)
+    sign = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
+    if sign is not None and (len(sign) != 1 or sign in '"\r\n' or not sign.isascii()):
+        raise TableError(f"--delimiter: {shortened(repr(sign))} is not one ASCII character between cells")
+    form = Format(sign, decimal, usual_decimal, encoding, advice=advice)
     form = form._replace(names={*values, *ids}, all_names=header)
     files = table_files(path)
     notes: list[str] = []
@@ -47,12 +50,8 @@ def read_table(
         frame, form, more = _read_file(file, form)
         if frame.empty:
             raise TableError(f"{file} has a header and no rows")
-        if frames and (odd := [*frame.columns.symmetric_difference(frames[0].columns)]):
-            owner, other = (file, files[0]) if odd[0] in frame else (files[0], file)
-            raise TableError(
-                f"{owner} has the column {shortened(repr(odd[0]))}, but {other} does not have it"
-            )
         frames.append(frame)
+        check_same_columns(frame.columns, file, frames[0].columns, files[0])
         notes += more
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
     decimal, typed = form.decimal or ".", files[0].suffix.lower() in _READERS
@@ -110,17 +109,6 @@ def clean(
     return notes
 
 
-def _delimiter(given: str | None) -> str | None:
-    if given is None:
-        return None
-    delimiter = _DELIMITERS.get(given, given)
-    if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
-        raise TableError(
-            f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells"
-        )
-    return delimiter
-
-
 def _read_file(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str]]:
     """The cells of a file, its format with what was found, and notes on how it was read."""
     reader = _READERS.get(path.suffix.lower())
@@ -164,6 +152,13 @@ def column_names(header: Iterable[str], path: Path) -> list[str]:
             )
         places[name] = place
     return list(places)
+
+
+def check_same_columns(names: Collection[str], file: Path, of_first: Collection[str], first: Path) -> None:
+    """TableError if two files of a table have different columns."""
+    for odd in sorted({*names} ^ {*of_first}):
+        owner, other = (file, first) if odd in names else (first, file)
+        raise TableError(f"{owner} has the column {shortened(repr(odd))}, but {other} does not have it")
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

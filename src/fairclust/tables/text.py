@@ -54,9 +54,8 @@ class TableError(UserError):
 class Format(NamedTuple):
     """How text is cut into rows and cells, and what messages say about these options."""
 
-    delimiter: str | None = (
-        None  # by default, the one of `, ; tab |` that occurs most often in the first line
-    )
+    # By default, the one of `, ; tab |` that occurs most often in the first line.
+    delimiter: str | None = None
     # By default, what the first cells with a comma or a point show. Commas are never decimal points between commas.
     decimal: str | None = None
     usual_decimal: str = ""  # what the cells are taken for if they show neither; by default, that is an error

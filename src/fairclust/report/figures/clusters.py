@@ -18,8 +18,9 @@ from fairclust.looks import COLOURS, MARKS
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure
-from fairclust.report.figures.drawing import SOFT, FigureData, Panel, Sheet, at_lam, column_label
+from fairclust.report.figures.drawing import SOFT, FigureData, Panel, Sheet, at_lam
 from fairclust.report.redaction import redact_text
+from fairclust.report.render import metric_label
 from fairclust.report.selection import Choice, choose, reported_level
 
 # More points than this are drawn as a bitmap in a PDF, because single shapes would take megabytes.
@@ -62,7 +63,7 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
         return
     _draw_points(axes, data, labels)
     values = [
-        f"{column_label(name)} {choice.cell[name]:,.{COLUMNS[name].decimals}f}"
+        f"{metric_label(name)} {choice.cell[name]:,.{COLUMNS[name].decimals}f}"
         for name in material.spec.y or ("fairness_ratio", "sse")
         if name in choice.cell and pd.notna(choice.cell[name])
     ]

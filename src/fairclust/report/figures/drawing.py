@@ -22,9 +22,9 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.plot import in_figure
 from fairclust.report.material import Material
+from fairclust.report.render import metric_label
 from fairclust.report.selection import first_line
 
-STEP_LABELS = {"objective": "Objective", "clustering": "Clustering term", "fairness": "Fairness term"}
 SOFT = "0.35"
 
 matplotlib.rcParams.update(
@@ -47,15 +47,10 @@ _LETTER, _LINE = 0.068, 0.17
 _MOST_IN_ROW = 4
 
 
-def column_label(name: str) -> str:
-    """A column's name for readers."""
-    return COLUMNS[name].label if name in COLUMNS else STEP_LABELS.get(name, name)
-
-
 def axis_label(name: str) -> str:
     """A column's name for an axis, and which values are better, escaped for matplotlib."""
     direction = COLUMNS[name].direction if name in COLUMNS else "none"
-    return in_figure(column_label(name) + (f" ({direction} is better)" if direction != "none" else ""))
+    return in_figure(metric_label(name) + (f" ({direction} is better)" if direction != "none" else ""))
 
 
 def say_starts(what: str, numbers: set[int]) -> str:
@@ -259,14 +254,12 @@ def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
     """Why cells have nothing to show of the columns `names`."""
     if cells.empty:
         return "no cell was run"
-    bad = cells[cells.status != "ok"]
-    if len(bad) == len(cells):
-        first = bad.iloc[0]
+    ok, first = cells[cells.status == "ok"], cells.iloc[0]
+    if ok.empty:
         return f"{first.status}: {first_line(first.reason)}"
-    ok = cells[cells.status == "ok"]
     absent = [name for name in names if name not in ok or ok[name].isna().all()]
     if absent:
-        return f"no cell has a value of {', '.join(column_label(name) for name in absent)}"
+        return f"no cell has a value of {', '.join(metric_label(name) for name in absent)}"
     return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
 
 
@@ -297,17 +290,13 @@ def at_lam(cells: pd.DataFrame, limit: float | None) -> pd.DataFrame:
     return cells[cells.lam == below.max()]
 
 
-def mean_and_spread(cells: pd.DataFrame, by: str, name: str) -> pd.DataFrame:
-    """Mean and standard deviation over the starts, for every value of `by` in ascending order."""
+def draw_band(axes: Axes, cells: pd.DataFrame, by: str, name: str, colour: str, mark: str) -> Any:
+    """A line of the means over the starts, with a band of one standard deviation, over `by`; returns the line."""
     grouped = cells.groupby(by)[name]
-    return pd.DataFrame({"mean": grouped.mean(), "sd": grouped.std(ddof=1).fillna(0.0)})
-
-
-def draw_band(axes: Axes, line: pd.DataFrame, colour: str, mark: str) -> Any:
-    """A line of means with a band of one standard deviation; returns the line."""
-    x, low, high = line.index.to_numpy(float), line["mean"] - line.sd, line["mean"] + line.sd
-    axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
-    return axes.plot(x, line["mean"], color=colour, marker=mark, markersize=4, linewidth=1.2)[0]
+    mean, sd = grouped.mean(), grouped.std(ddof=1).fillna(0.0)
+    x = mean.index.to_numpy(float)
+    axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.18, linewidth=0)
+    return axes.plot(x, mean, color=colour, marker=mark, markersize=4, linewidth=1.2)[0]
 
 
 def few_ticks(axes: Axes, *, whole_x: bool = False) -> None:
