@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,14 @@ _PROFILES = {
     "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
     _WORKFLOW_CRATE: ("Workflow RO-Crate", "1.0"),
 }
-_PARQUET = "application/vnd.apache.parquet"
+_FORMATS = {
+    ".csv": "text/csv",
+    ".html": "text/html",
+    ".json": "application/json",
+    ".md": "text/markdown",
+    ".parquet": "application/vnd.apache.parquet",
+    ".png": "image/png",
+}
 _OF_CARD = {"name": "name", "sha256": "sha256", "license": "licence"}
 
 
@@ -158,7 +164,7 @@ def _add_file(
         kind,
         **more,
         contentSize=str(path.stat().st_size),
-        encodingFormat=_PARQUET if path.suffix == ".parquet" else guess_type(path.name)[0] or "text/plain",
+        encodingFormat=_FORMATS.get(path.suffix, "text/plain"),
         sha256=content_digest(path),
     )
 

@@ -98,8 +98,8 @@ class _RowsInMemory:
 
     def write(self, model: Any) -> dict[str, str]:
         raw, safe = self._raw, self._args.spreadsheet_safe
-        own = (raw.whole, raw.preparation.ids, raw.reasons, model.labels_)
-        table = labels_table(*own, spreadsheet_safe=safe)
+        ids = raw.preparation.ids
+        table = labels_table(raw.whole, ids, raw.reasons, model.labels_, spreadsheet_safe=safe)
         saved = TableModel(raw.preparation, model, isinstance(self.groups, dict))
         return write_fit(self._args, [table], saved, reasons=bool((raw.reasons != "").any()))
 

@@ -157,8 +157,8 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
             block = _results_block(tables, out, origin, inputs)
         else:
             overview = overview_texts(load_overview(needed), inputs.names)
-            asked = [mark[kind].split(" / ") for kind in ("datasets", "methods")]
-            block = _overview_block(overview, *asked, page)
+            datasets, methods = (mark[kind].split(" / ") for kind in ("datasets", "methods"))
+            block = _overview_block(overview, datasets, methods, page)
         return mark["begin"] + block + mark["end"]
 
     text, number = _MARKS.subn(shown, page.read_text(encoding="utf-8"))

@@ -46,10 +46,7 @@ def run(args: argparse.Namespace) -> list[str]:
     names = Names(methods={name: spec.label or name for name, spec in config.methods.items()})
     return [
         f"{args.labels}: {len(labels):,} labels of {args.dataset}, K = {n_clusters}",
-        *(
-            f"  {METRICS[name].label}: {number(value, METRICS[name].decimals)}"
-            for name, value in scores.items()
-        ),
+        *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
         *_beside(args.run, data.card, args.dataset, n_clusters, scores, names),
     ]
 

@@ -112,7 +112,7 @@ def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> It
         yield stored
     if spec.file is not None:
         for mirror in mirrors:
-            is_url = re.match(r"https?://", str(mirror)) and not isinstance(mirror, Path)
+            is_url = re.match(r"https?://", str(mirror))
             yield f"{str(mirror).rstrip('/')}/{spec.file}" if is_url else Path(mirror, spec.file)
         yield from spec.urls
 

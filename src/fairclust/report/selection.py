@@ -238,8 +238,8 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     wanted = {name: canonical_json(value) for name, value in params.items()}
 
     def fits(text: str) -> bool:
-        own = {name: canonical_json(value) for name, value in json.loads(text).items()}
-        return wanted.items() <= own.items()
+        own = json.loads(text)
+        return all(name in own and canonical_json(own[name]) == value for name, value in wanted.items())
 
     found = cells[cells.params.isin(list(filter(fits, cells.params.unique())))]
     asked = dict(params)
