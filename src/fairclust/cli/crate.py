@@ -105,8 +105,8 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
     )
     results = [_add_file(graph, path, folder) for path in paths if path != folder / WORKFLOW]
     sources = _add_sources(graph, inputs)
-    about_it = {"name": "digest of the configuration", "value": origin["config"]["digest"]}
-    configuration = graph.add("#configuration", "PropertyValue", **about_it)
+    digest = {"name": "digest of the configuration", "value": origin["config"]["digest"]}
+    configuration = graph.add("#configuration", "PropertyValue", **digest)
     stated = ", ".join(inputs.config.papers[name].short_name for name in inputs.config.run.papers)
     graph.add(
         "./",

@@ -87,7 +87,6 @@ class Rows(Protocol):
 
     def write(self, model: Any) -> dict[str, str]:
         """Write labels and model as the options ask; returns the name of each file with a hint."""
-        ...
 
 
 def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: float) -> dict[str, Any]:

@@ -37,7 +37,8 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     sizes = np.bincount(groups, minlength=len(group_names))
     large, of_group = sizes >= edges.min_group, dict(zip(group_names, sizes.tolist(), strict=True))
     small = {group: size for group, size in of_group.items() if size < edges.min_group}
-    dropped = [{"column": nodes.names[column], "value": of, "rows": size} for of, size in small.items()]
+    own = nodes.names[column]
+    dropped = [{"column": own, "value": group, "rows": size} for group, size in small.items()]
     # -1 stands for nodes of dropped groups, -2 for nodes that are not listed.
     number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
     numbers = dict(zip(names.words, number, strict=True))

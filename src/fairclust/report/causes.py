@@ -70,7 +70,7 @@ def stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None
 def _distance(row: Row, runs: ProgramRuns) -> tuple[int, float]:
     """How far runs are from the printed values; those that lack a value come last."""
     shared = {value.metric: value.reported for value in row.reported if value.metric in runs.values}
-    apart = [abs(runs.values[of].mean - it) / max(abs(it), FAIRNESS_LIMIT) for of, it in shared.items()]
+    apart = [abs(runs.values[name].mean - of) / max(abs(of), FAIRNESS_LIMIT) for name, of in shared.items()]
     return len(row.reported) - len(shared), sum(apart)
 
 
