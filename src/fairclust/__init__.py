@@ -4,7 +4,8 @@ All public names are available here. Each is imported when it is first used, bec
 """
 
 import importlib
-from typing import Any
+
+from fairclust.lazy import members
 
 __version__ = "0.2.0"
 
@@ -33,16 +34,4 @@ _HOMES = {
 }
 _MODULES = ("datasets", "methods", "metrics", "model_selection", "plot", "tables")
 
-__all__ = sorted([*_HOMES, *_MODULES])
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = members(__name__, _HOMES, _MODULES)

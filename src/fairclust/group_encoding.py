@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.messages import shortened
+from fairclust.messages import UserError, shortened
 from fairclust.stored import Stored
 
 # Stands between the values of several columns in the name of a combination.
@@ -70,9 +70,8 @@ def describe_merged(spellings: Iterable[Any], values: Iterable[Any], counts: Ite
         ways.setdefault(value, []).append(f"{shortened(ascii(spelling))} ({count:,} rows)")
     merged = [of for of in ways.values() if len(of) > 1]
     told = [f"{shortened(' and '.join(of), 300)} are one value" for of in merged[:_SHOWN]]
-    return told + (
-        [f"{len(merged) - _SHOWN:,} more values are written in several ways"] * (len(merged) > _SHOWN)
-    )
+    more = f"{len(merged) - _SHOWN:,} more values are written in several ways"
+    return [*told, more] if len(merged) > _SHOWN else told
 
 
 def value_text(value: object) -> str:
@@ -119,9 +118,7 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
     if values.ndim != 2 or not values.shape[1]:
         raise ValueError(f"sensitive_features must be one or several columns, found shape {values.shape}")
     # Columns of nested lists get types of their own again.
-    columns = [
-        column.tolist() if isinstance(sensitive_features, list | tuple) else column for column in values.T
-    ]
+    columns = list(values.T.tolist() if isinstance(sensitive_features, list | tuple) else values.T)
     return {"": columns[0]} if len(columns) == 1 else {str(i): column for i, column in enumerate(columns)}
 
 
@@ -338,13 +335,13 @@ def cross_codes(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> tuple[n
 def combination_names(cells: np.ndarray, values: Iterable[Iterable[Any]], of: str = "") -> list[str]:
     """The names of combinations, given as positions in the values of each column: shape (n_combinations, n_columns).
 
-    ValueError, which has `of` behind the word combinations, if two have one name.
+    UserError, which has `of` behind the word combinations, if two have one name.
     """
     texts = [[str(value) for value in of] for of in values]
     names = [BETWEEN.join(of[code] for of, code in zip(texts, cell, strict=True)) for cell in cells.tolist()]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(
+        raise UserError(
             f"two combinations{of} have the name {shortened(repr(twice))}. Fix: rename the values that contain "
             f"{BETWEEN!r}"
         )
@@ -365,9 +362,8 @@ class SensitiveColumn:
     """How the cells of a sensitive column are encoded as values."""
 
     name: str  # Empty if the caller gave no name
-    values: (
-        np.ndarray
-    )  # (n_values,); the different values, the names of ranges, or the numbers of a measured column
+    # (n_values,); the different values, the names of ranges, or the numbers of a measured column.
+    values: np.ndarray
     # (n_values - 1,); for a column of numbers that is cut into ranges or rounded, the lower end of each range but the
     # first.
     edges: np.ndarray | None = None
@@ -412,7 +408,7 @@ def is_measured(values: np.ndarray) -> bool:
 def cut_column(name: str, numbers: np.ndarray, bins: int) -> SensitiveColumn:
     """Cut a column into ranges of about equal numbers of rows. Ranges are fewer if many rows have the same number."""
     if not isinstance(bins, Integral) or bins < 2:
-        raise ValueError(f"bins must be a whole number of at least 2, found {bins!r}")
+        raise UserError(f"bins must be a whole number of at least 2, found {bins!r}")
     quantiles = np.quantile(numbers, np.arange(1, bins) / bins, method="higher")
     edges = np.unique(quantiles[quantiles > numbers.min()])
     if not len(edges):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
 def members(
-    package: str, homes: Mapping[str, str]
+    package: str, homes: Mapping[str, str], modules: Sequence[str] = ()
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """``__all__``, ``__getattr__`` and ``__dir__`` of a package whose members are imported when they are first used.
 
-    `homes` maps each member to the module of the package that defines it.
+    `homes` maps each member to the module of the package that defines it, and `modules` are members themselves.
     """
-    names = sorted(homes)
+    names = sorted([*homes, *modules])
 
     def getter(name: str) -> Any:
+        if name in modules:
+            return importlib.import_module(f"{package}.{name}")
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(names)}")
         return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)

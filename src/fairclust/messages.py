@@ -34,6 +34,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"there are: {shortened(shown, 300)}" if names else "there are none"
 
 
+def count(number: int, what: str) -> str:
+    """A number and what is counted, in the singular or the plural."""
+    return f"{number:,} {what}" + ("s" if number != 1 else "")
+
+
 def brief(reason: str) -> str:
     """The first line of a reason, without the list of the places that were tried."""
     return reason.partition("\n")[0].removesuffix(" Tried:") or "no reason given"

@@ -97,9 +97,8 @@ class FairnessScorer:
             )
         labels = estimator.predict(X, sensitive_features=sensitive_features)
         # A pipeline clusters the output of the steps before its last one, so distances are measured there.
-        features = (
-            estimator[:-1].transform(X) if hasattr(estimator, "steps") and len(estimator.steps) > 1 else X
-        )
+        has_steps = len(getattr(estimator, "steps", ())) > 1
+        features = estimator[:-1].transform(X) if has_steps else X
         groups = read_groups(sensitive_features, len(labels))
         scored = Scored(labels, groups.codes, np.asarray(features, dtype=float), columns=groups.by_column)
         value = score_labels(scored, [self.metric])[self.metric]

@@ -7,7 +7,7 @@ drawn: ``pip install 'fairclust[plot]'``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -220,9 +220,8 @@ class ClusterSharesDisplay:
         self.bars_ = {}
         below = np.zeros(len(self.shares))
         for group, share in self.shares.fillna(0).items():
-            self.bars_[str(group)] = self.ax_.bar(
-                self.shares.index, share, bottom=below, label=in_figure(str(group))
-            )
+            bars = self.ax_.bar(self.shares.index, share, bottom=below, label=in_figure(str(group)))
+            self.bars_[str(group)] = bars
             below = below + share.to_numpy()
         # Lines show the shares in all rows, for comparison with every cluster.
         for level in self.shares.loc["all"].cumsum()[:-1]:
@@ -260,12 +259,11 @@ def _axis_label(name: str) -> str:
 def _setting(model: Any) -> str:
     """The parameters that differ from their defaults, without `n_clusters` and `random_state`, as text."""
     defaults = type(model)().get_params()
-    changed: Mapping[str, Any] = {
-        name: value
+    return ", ".join(
+        f"{name}={value}"
         for name, value in model.get_params().items()
         if name not in ("n_clusters", "random_state") and not _same(value, defaults[name])
-    }
-    return ", ".join(f"{name}={value}" for name, value in changed.items())
+    )
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -42,10 +42,7 @@ class Sensitive:
             return np.array(["all rows"])
         if len(self.columns) == 1:
             return self.columns[0].values
-        values: list[Any] = [
-            [f"not {column.name}", column.name] if column.overlapping else column.values
-            for column in self.columns
-        ]
+        values = [[f"not {of.name}", of.name] if of.overlapping else of.values for of in self.columns]
         return np.array(combination_names(self.cells, values))
 
     @property
@@ -93,11 +90,8 @@ def read_sensitive(
             continue
         column, of_rows = _read_column(name, cells, n_samples, bins)
         if overlapping:
-            truth = np.array([False, True])
-            column, of_rows = (
-                SensitiveColumn(name, truth, overlapping=True),
-                np.asarray(cells, dtype=np.int32),
-            )
+            column = SensitiveColumn(name, np.array([False, True]), overlapping=True)
+            of_rows = np.asarray(cells, dtype=np.int32)
         columns.append(column)
         codes.append(of_rows)
     if not columns:

@@ -72,9 +72,8 @@ class Stored:
             found = np.array(None)
         if not found.size and 0 in shape:
             found = np.zeros([size or 0 for size in shape])
-        fits = found.ndim == len(shape) and all(
-            of in (size, None) for size, of in zip(found.shape, shape, strict=True)
-        )
+        fits = found.ndim == len(shape)
+        fits = fits and all(of in (size, None) for size, of in zip(found.shape, shape, strict=True))
         if found.dtype.kind not in "iuf" or not fits or (finite and not np.isfinite(found).all()):
             words = " x ".join("any" if size is None else str(size) for size in shape)
             raise StoredError(

@@ -165,7 +165,7 @@ def test_a_budget_says_which_tolerance_it_buys(people, capsys):
 
 @pytest.mark.parametrize("violation", [0.4, 0.0])
 def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
-    from fairclust.cli.results import _certificate_lines
+    from fairclust.methods.price.fair_assignment import certificate_text
 
     found = {
         "gap": 1e-5,
@@ -175,14 +175,14 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
         "spread": 0.004,
         "n_finished": 5,
     }
-    (line,) = _certificate_lines(found)
-    assert line.startswith("certificate: the cheapest labels for these centres, within 0.001%")
+    line = certificate_text(found)
+    assert line.startswith("the cheapest labels for these centres, within 0.001%")
     reason = "off the bounds by up to 0.4 rows in a cluster" if violation else "because of rounding errors"
     assert "below the bound 100.0 because" in line and reason in line
     assert line.endswith("other centres may be cheaper: 5 starts ended within 0.40% of each other")
-    (line,) = _certificate_lines(found | {"spread": 0.0, "n_finished": 1})
+    line = certificate_text(found | {"spread": 0.0, "n_finished": 1})
     assert line.endswith("other centres may be cheaper, and one start ran to its end")
-    (line,) = _certificate_lines({**found, "cost": 101.0})
+    line = certificate_text({**found, "cost": 101.0})
     assert "(cost 101.0, lower bound 100.0)" in line and "because" not in line
 
 

@@ -23,7 +23,9 @@ from fairclust import methods
 from fairclust.cli import progress
 from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import mean_deviation
-from fairclust.tables import load_model, make_preparation, understand
+from fairclust.tables import load_model
+from fairclust.tables.columns import understand
+from fairclust.tables.preparation import make_preparation
 
 N = 400
 

@@ -10,7 +10,7 @@ from fairclust.chunks.survey import survey
 from fairclust.group_encoding import encode_groups, natural_codes, one_spelling, resolve_target
 from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
 from fairclust.metrics import group_codes
-from fairclust.tables import cross, group_columns
+from fairclust.tables.preparation import cross, group_columns
 from fairclust.tables.values import factor
 
 

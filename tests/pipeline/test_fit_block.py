@@ -144,7 +144,7 @@ def test_edited_or_additional_metrics_are_scored_without_fitting(tmp_path, data,
     assert more[0]["metrics"]["delta"] >= 0
     # If fewer metrics are asked for, nothing is computed and all values are kept.
     assert run(tmp_path, data, block("ever new"), metrics=["sse"]) == more
-    monkeypatch.setattr("fairclust.pipeline.fit_block.score_labels", lambda *a, **k: {"sse": 1.0})
+    monkeypatch.setattr("fairclust.pipeline.columns.score_labels", lambda *a, **k: {"sse": 1.0})
     assert run(tmp_path, data, block("ever new"), metrics=["sse"]) == more
     again = run(tmp_path, data, block("ever new"), metrics=["sse"], scorer="s2")
     assert again[0]["metrics"] == {"sse": 1.0}

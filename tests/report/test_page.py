@@ -16,9 +16,9 @@ from frames import frame as table
 from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
 from fairclust.report.charts import full_fairness
+from fairclust.report.leaderboard import make_settings
 from fairclust.report.page_tables import answers_table, cheapest
 from fairclust.report.selection import best_starts
-from fairclust.report.settings import make_settings
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 

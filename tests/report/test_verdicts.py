@@ -6,8 +6,7 @@ import pytest
 from a_paper import reported, table
 from frames import cell, frame, starts
 
-from fairclust.report.agreement import compare_value
-from fairclust.report.rows import reason_text
+from fairclust.report.rows import compare_value, reason_text
 from fairclust.report.selection import Spread
 from fairclust.report.verdicts import (
     reported_lines,

@@ -14,7 +14,8 @@ import pytest
 from fairclust import methods
 from fairclust.cli import main
 from fairclust.stored import Stored
-from fairclust.tables import TableError, load_model, understand
+from fairclust.tables import TableError, load_model
+from fairclust.tables.columns import understand
 from fairclust.tables.preparation import make_preparation, read_preparation, stored_preparation
 
 N = 300

@@ -12,15 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from fairclust.tables import (
-    TableError,
-    cross,
-    find_ranges,
-    group_columns,
-    make_preparation,
-    read_table,
-    understand,
-)
+from fairclust.messages import UserError
+from fairclust.tables import TableError, cross, read_table
+from fairclust.tables.columns import understand
+from fairclust.tables.preparation import find_ranges, group_columns, make_preparation
 
 N = 200
 
@@ -316,7 +311,7 @@ def test_infinite_numbers_name_their_row(people):
 
 def test_groups_whose_names_would_coincide_are_refused():
     two = pd.DataFrame({"a": ["x & y", "x"], "b": ["z", "y & z"]})
-    with pytest.raises(TableError, match="two combinations of a and b have the name 'x & y & z'"):
+    with pytest.raises(UserError, match="two combinations of a and b have the name 'x & y & z'"):
         cross(two)
     missing = pd.DataFrame({"a": ["missing", None]})
     with pytest.raises(TableError, match="'a' has missing cells and the group 'missing'"):

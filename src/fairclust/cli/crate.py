@@ -23,10 +23,8 @@ from fairclust.pipeline.scores import read_table
 CRATE = "ro-crate-metadata.json"
 WORKFLOW = "workflow/Snakefile"
 _CONTEXT = ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"]
-_CRATE_1_1, _WORKFLOW_CRATE = (
-    "https://w3id.org/ro/crate/1.1",
-    "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
-)
+_CRATE_1_1 = "https://w3id.org/ro/crate/1.1"
+_WORKFLOW_CRATE = "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
 _PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
     "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
@@ -107,10 +105,8 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
     )
     results = [_add_file(graph, path, folder) for path in paths if path != folder / WORKFLOW]
     sources = _add_sources(graph, inputs)
-    digest = origin["config"]["digest"]
-    configuration = graph.add(
-        "#configuration", "PropertyValue", name="digest of the configuration", value=digest
-    )
+    digest = {"name": "digest of the configuration", "value": origin["config"]["digest"]}
+    configuration = graph.add("#configuration", "PropertyValue", **digest)
     stated = ", ".join(inputs.config.papers[name].short_name for name in inputs.config.run.papers)
     graph.add(
         "./",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.cluster import KMeans
 
 from fairclust.chunks import ChunkTable
@@ -73,9 +74,7 @@ class _RowsInMemory:
         self.X, self.notes, self.weights = raw.X, raw.notes, raw.weights
         self.groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
         self.columns = list(raw.groups.columns)
-        self.sizes = dict(
-            zip(*(of.tolist() for of in np.unique(raw.crossed, return_counts=True)), strict=True)
-        )
+        self.sizes = pd.Series(raw.crossed).value_counts().sort_index().to_dict()
         self.features = raw.preparation.features
         self.n_columns = raw.X.shape[1]
 
@@ -99,9 +98,8 @@ class _RowsInMemory:
 
     def write(self, model: Any) -> dict[str, str]:
         raw, safe = self._raw, self._args.spreadsheet_safe
-        table = labels_table(
-            raw.whole, raw.preparation.ids, raw.reasons, model.labels_, spreadsheet_safe=safe
-        )
+        ids = raw.preparation.ids
+        table = labels_table(raw.whole, ids, raw.reasons, model.labels_, spreadsheet_safe=safe)
         saved = TableModel(raw.preparation, model, isinstance(self.groups, dict))
         return write_fit(self._args, [table], saved, reasons=bool((raw.reasons != "").any()))
 

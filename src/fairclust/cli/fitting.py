@@ -7,6 +7,7 @@ import ast
 import inspect
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
@@ -55,13 +56,10 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
 
 def _value(text: str) -> Any:
     """A number, list, mapping or truth value in the notation of Python or YAML; everything else is text."""
-    plain = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in plain:
-        return plain[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+    words = {"true": "True", "false": "False", "none": "None", "null": "None"}
+    with suppress(ValueError, SyntaxError):
+        return ast.literal_eval(words.get(text.lower(), text))
+    return text
 
 
 def fit(

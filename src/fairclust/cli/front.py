@@ -16,8 +16,8 @@ from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import Grid, fit, fit_starts
 from fairclust.cli.progress import progress
-from fairclust.cli.results import aligned, count
-from fairclust.messages import UserError
+from fairclust.cli.results import aligned
+from fairclust.messages import UserError, count
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs
@@ -68,17 +68,9 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
     points = pd.DataFrame(rows)
     said = recommended(points) if over_k else []
-    said += [
-        f"k-means and every setting: the cheapest of {count(args.starts, 'start')}",
-        *cheaper(points),
-    ]
-    return [
-        *(f"note: {note}" for note in notes),
-        *_table(points, over_k),
-        "",
-        *said,
-        *_write(points, paths, over_k, said),
-    ]
+    said += [f"k-means and every setting: the cheapest of {count(args.starts, 'start')}", *cheaper(points)]
+    written = _write(points, paths, over_k, said)
+    return [*(f"note: {note}" for note in notes), *_table(points, over_k), "", *said, *written]
 
 
 def _measure(grid: Grid, model: Any) -> dict[str, float]:
@@ -117,9 +109,8 @@ def recommended(points: pd.DataFrame) -> list[str]:
     for method, of in points[points.method != "KMeans"].groupby("method", sort=False):
         of = of[of.silhouette.notna()]  # A single cluster has no silhouette, and is always stable.
         stable = of[of.stability >= _STABLE].sort_values("silhouette", ascending=False)
-        listed = ", ".join(
-            f"{k} ({s:.2f})" for k, s in zip(stable.n_clusters, stable.silhouette, strict=True)
-        )
+        pairs = zip(stable.n_clusters, stable.silhouette, strict=True)
+        listed = ", ".join(f"{k} ({silhouette:.2f})" for k, silhouette in pairs)
         if stable.empty:
             why = (
                 f"fits to two halves of the rows agree to an adjusted Rand index of {of.stability.max():.2f} at most, "
@@ -136,9 +127,8 @@ def recommended(points: pd.DataFrame) -> list[str]:
                 f"silhouette: {listed}"
             )
             continue
-        others = (
-            f"the silhouettes of all stable K are {listed}" if len(stable) > 1 else "no other K is stable"
-        )
+        several = f"the silhouettes of all stable K are {listed}"
+        others = several if len(stable) > 1 else "no other K is stable"
         lines.append(
             f"{method}: {best.n_clusters} clusters are recommended: under the bound, fits to two halves of the rows "
             f"agree to an adjusted Rand index of {best.stability:.2f}, and the silhouette is {best.silhouette:.2f} "
@@ -168,11 +158,9 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
     more = ["silhouette", *(["stability"] if over_k else []), "seconds"]
     rows = [["method", "K" if over_k else "setting", *(METRICS[m].label for m in _SHOWN), *more]]
     for of in points.to_dict("records"):
-        shown = [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
-        which = str(of["n_clusters"] if over_k else of["setting"])
-        rows.append(
-            [of["method"], which, *shown, *(f"{of[name]:.3f}" for name in more[:-1]), f"{of['seconds']:.1f}"]
-        )
+        shown = [of["method"], str(of["n_clusters"] if over_k else of["setting"])]
+        shown += [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
+        rows.append([*shown, *(f"{of[name]:.3f}" for name in more[:-1]), f"{of['seconds']:.1f}"])
     return aligned(rows, left=(0, 1))
 
 

@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> It
         )
     read = [*files, *([args.scheduler] if args.scheduler else [])]
     check_outputs({"--out": args.out, "--save": args.save, "--checkpoint": args.checkpoint}, read)
-    with _told_steps(), _engine(args) as engine:
+    with _told_steps(), closing(_engine(args)) as engine:
         found = prepare_chunks(
             args.table,
             lambda sample: decided(sample, args),
@@ -149,16 +149,11 @@ def _told_steps() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-@contextmanager
-def _engine(args: argparse.Namespace) -> Iterator[Engine]:
+def _engine(args: argparse.Namespace) -> Engine:
     """The threads or the Dask workers that read the chunks."""
-    engine: Engine = Threads()
-    if args.scheduler or args.workers:
-        # Imported only here, because Dask is not needed without a cluster.
-        from fairclust.chunks.cluster import Cluster
+    if not args.scheduler and not args.workers:
+        return Threads()
+    # Imported only here, because Dask is not needed without a cluster.
+    from fairclust.chunks.cluster import Cluster
 
-        engine = Cluster(args.scheduler or args.workers)
-    try:
-        yield engine
-    finally:
-        engine.close()
+    return Cluster(args.scheduler or args.workers)

@@ -37,11 +37,8 @@ def labels_table(
 
 
 def _quoted(value: Any) -> Any:
-    return (
-        f"'{value}"
-        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-        else value
-    )
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value
 
 
 def write_labels(path: Path, parts: Iterable[pd.DataFrame], *, reasons: bool) -> None:

@@ -259,10 +259,7 @@ def _setting(name: str, text: str) -> str:
 _COMMANDS = {
     "fit": ("cluster the rows of a table, print metrics, write labels", _add_fit),
     "predict": ("predict the clusters of new rows by a model that fit --save wrote", _add_predict),
-    "front": (
-        "draw the cost of fairness for the settings of several methods, or for several K",
-        _add_front,
-    ),
+    "front": ("draw the cost of fairness for the settings of several methods, or for several K", _add_front),
     "report": (
         "write a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
         _add_report,

@@ -113,10 +113,8 @@ def expected_seconds(cls: type, params: dict[str, Any], X: Any, groups: Any) -> 
     if len(X) * n_clusters < _LARGE or rows < _ROWS_PER_CLUSTER * n_clusters:
         return None
     sample = np.random.default_rng(0).choice(len(X), rows, replace=False)
-    if isinstance(groups, dict):
-        of_sample: Any = {name: column[sample] for name, column in groups.items()}
-    else:
-        of_sample = groups[sample]
+    several = isinstance(groups, dict)
+    of_sample = {name: of[sample] for name, of in groups.items()} if several else groups[sample]
     begin = perf_counter()
     try:
         cls(**params).fit(X[sample], sensitive_features=of_sample)

@@ -16,9 +16,9 @@ import pandas as pd
 import pyarrow as pa
 
 from fairclust.cli import CommandError
-from fairclust.cli.configuration import load
 from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.outputs import atomic_write, check_outputs, replace_folder
+from fairclust.pipeline.config import user_config
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.run_events import describe, job_seconds
 from fairclust.pipeline.scores import read_arrow, write_arrow
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> list[str]:
     CommandError if the run has not ended, its results are of another configuration, or the folder holds something
     else.
     """
-    inputs = RuleInputs(load(args.configfile))
+    inputs = RuleInputs(user_config(args.configfile))
     results, out = Path(inputs.results), args.out
     files = [path for path in _chosen(results) if path.is_file()]
     try:
@@ -157,9 +157,8 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
             block = _results_block(tables, out, origin, inputs)
         else:
             overview = overview_texts(load_overview(needed), inputs.names)
-            block = _overview_block(
-                overview, mark["datasets"].split(" / "), mark["methods"].split(" / "), page
-            )
+            datasets, methods = (mark[kind].split(" / ") for kind in ("datasets", "methods"))
+            block = _overview_block(overview, datasets, methods, page)
         return mark["begin"] + block + mark["end"]
 
     text, number = _MARKS.subn(shown, page.read_text(encoding="utf-8"))

@@ -13,15 +13,7 @@ import pandas as pd
 from fairclust.cli import CommandError
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import nearest, shortened
-from fairclust.tables import (
-    Decision,
-    Preparation,
-    cross,
-    decide,
-    left_out_rows,
-    numbers,
-    read_table,
-)
+from fairclust.tables import Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
 
 
 @dataclass(frozen=True)
@@ -77,7 +69,36 @@ def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
         values=possible(args.sensitive, args.categories),
         ids=possible(args.id),
     )
-    return _prepare(frame, args, means)
+    counts = None
+    counted = pd.Series(True, index=frame.index)
+    for name in _weight(frame, args):
+        counts = numbers(frame[name], args.thousands, frame.attrs["decimal"])
+        counted = (counts > 0) & np.isfinite(counts)
+        if not counted.any():
+            raise CommandError(
+                f"--weight: no cell of {shortened(repr(name))} is a positive number. Fix: name a column of numbers"
+            )
+    found = decided(frame[counted], args, means)
+    preparation = found.preparation
+    groups = preparation.groups(frame)
+    reasons = preparation.reasons(frame, groups)
+    reasons[(reasons == "") & ~counted] = f"no positive number in {args.weight}" if counts is not None else ""
+    keep = reasons == ""
+    notes = frame.attrs["notes"] + left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
+    kept, groups = frame[keep], groups[keep]
+    crossed = cross(groups).to_numpy(dtype=str)
+    if len(set(crossed)) < 2:
+        group = f"only the group {shortened(repr(str(crossed[0])))}" if len(crossed) else ""
+        only = group or "no row without missing values"
+        raise CommandError(f"{args.table} has {only}. Fix: name another column by --sensitive")
+    if counts is not None:
+        notes.append(
+            f"sizes, shares and costs count a row as often as {args.weight} says, relative to its mean"
+        )
+    weights = None if counts is None else (counts[keep] / counts[keep].mean()).to_numpy()
+    notes += [*found.notes, *frame.attrs["spellings"]]
+    X, ids = preparation.transform(kept), frame[preparation.ids]
+    return RawTable(kept, X, groups, crossed, preparation, notes, ids, reasons, weights)
 
 
 def possible(*options: list[str]) -> set[str]:
@@ -112,46 +133,6 @@ def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str
     )
 
 
-def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str]) -> RawTable:
-    counts = None
-    counted = pd.Series(True, index=frame.index)
-    for name in _weight(frame, args):
-        counts = numbers(frame[name], args.thousands, frame.attrs["decimal"])
-        counted = (counts > 0) & np.isfinite(counts)
-        if not counted.any():
-            raise CommandError(
-                f"--weight: no cell of {shortened(repr(name))} is a positive number. Fix: name a column of numbers"
-            )
-    found = decided(frame[counted], args, means)
-    preparation = found.preparation
-    groups = preparation.groups(frame)
-    reasons = preparation.reasons(frame, groups)
-    reasons[(reasons == "") & ~counted] = f"no positive number in {args.weight}" if counts is not None else ""
-    keep = reasons == ""
-    notes = frame.attrs["notes"] + left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
-    kept, groups = frame[keep], groups[keep]
-    crossed = cross(groups).to_numpy(dtype=str)
-    if len(set(crossed)) < 2:
-        group = f"only the group {shortened(repr(str(crossed[0])))}" if len(crossed) else ""
-        only = group or "no row without missing values"
-        raise CommandError(f"{args.table} has {only}. Fix: name another column by --sensitive")
-    if counts is not None:
-        notes.append(
-            f"sizes, shares and costs count a row as often as {args.weight} says, relative to its mean"
-        )
-    return RawTable(
-        kept,
-        preparation.transform(kept),
-        groups,
-        crossed,
-        preparation,
-        [*notes, *found.notes, *frame.attrs["spellings"]],
-        frame[preparation.ids],
-        reasons,
-        None if counts is None else (counts[keep] / counts[keep].mean()).to_numpy(),
-    )
-
-
 _LISTS = ("sensitive", "features", "exclude", "id", "categories")
 
 
@@ -180,8 +161,5 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
 
 def describe_scale(scale: str, *, unit: bool) -> str:
     """How the features are scaled, in words; `unit` if the method scales rows to unit length."""
-    parts = [
-        *(["standardised"] if scale != "none" else []),
-        *(["rows of unit length"] if scale == "l2" or unit else []),
-    ]
+    parts = ["standardised"] * (scale != "none") + ["rows of unit length"] * (scale == "l2" or unit)
     return ", ".join(parts) or "not scaled"

@@ -16,9 +16,8 @@ from fairclust.cli.fitting import Grid, fit
 from fairclust.cli.progress import progress
 from fairclust.cli.score import read_labels
 from fairclust.messages import UserError
-from fairclust.metrics import score_labels
 from fairclust.outputs import atomic_write, check_outputs
-from fairclust.pipeline.columns import of_columns
+from fairclust.pipeline.columns import record_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.provenance import provenance
 from fairclust.pipeline.scores import fits_frame
@@ -61,7 +60,8 @@ def run(args: argparse.Namespace) -> list[str]:
         "n_clusters": grid.numbers,
         "starts": args.starts,
     }
-    names = _names([*(cls.__name__ for cls in (methods.KMeans, *grid.classes)), *given])
+    order = list(dict.fromkeys([*(cls.__name__ for cls in (methods.KMeans, *grid.classes)), *given]))
+    names = Names(ours=[name for name in order if name.startswith("Price")], order=order)
     page = make_page(Results.of(frame, names), origin, {}, {})
     with atomic_write(args.out) as file:
         file.write(page.encode())
@@ -71,12 +71,6 @@ def run(args: argparse.Namespace) -> list[str]:
         f"{len(asked)} fits{words}",
         f"page: {args.out} (open it in a browser; it needs no network)",
     ]
-
-
-def _names(order: list[str]) -> Names:
-    order = list(dict.fromkeys(order))
-    ours = [name for name in order if name.startswith("Price")]
-    return Names(ours=ours, order=order)
 
 
 def _record(grid: Grid, seed: int, cls: type, params: dict[str, Any]) -> dict[str, Any]:
@@ -102,11 +96,6 @@ def _record(grid: Grid, seed: int, cls: type, params: dict[str, Any]) -> dict[st
 
 
 def _scores(grid: Grid, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:
-    found = grid.scored(labels, n_clusters)
-    return {
-        "n_clusters": n_clusters,
-        "status": "ok",
-        "metrics": score_labels(found, _MEASURED),
-        **({"by_column": of_columns(found)} if found.columns else {}),
-        "counts": dict(zip(np.unique(grid.raw.crossed).tolist(), found.table.tolist(), strict=True)),
-    }
+    groups = np.unique(grid.raw.crossed).tolist()
+    found = record_of(grid.scored(labels, n_clusters), _MEASURED, groups)
+    return {"n_clusters": n_clusters, "status": "ok", **found}

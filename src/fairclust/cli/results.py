@@ -10,10 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from fairclust.messages import shortened
+from fairclust.messages import count, shortened
 from fairclust.methods.price.fair_assignment import certificate_text
 from fairclust.metrics import balance, data_balance, delta
 from fairclust.metrics.table import METRICS
+from fairclust.report.render import MISSING, number
 
 # The metrics of a fit, each explained where it is printed.
 _METRICS = {
@@ -23,6 +24,7 @@ _METRICS = {
     "cluster lacks a group)",
     "delta": "largest difference between two groups in the part that a cluster has of them (mean over pairs)",
 }
+_PLAIN = str | int | float | bool | None | list | tuple | dict
 _PRINTED_GROUPS = 8
 _PRINTED_FEATURES = 20
 _PRINTED_NOTES = 5
@@ -85,7 +87,6 @@ class Rows(Protocol):
 
     def write(self, model: Any) -> dict[str, str]:
         """Write labels and model as the options ask; returns the name of each file with a hint."""
-        ...
 
 
 def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: float) -> dict[str, Any]:
@@ -106,7 +107,10 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
     best = {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0}
     return {
         "method": method,
-        "parameters": {name: _plain_value(value) for name, value in model.get_params().items()},
+        "parameters": {
+            name: value if isinstance(value, _PLAIN) else str(value)
+            for name, value in model.get_params().items()
+        },
         "rows": round(float(table.sum())),
         "features": rows.features,
         "scale": scaled,
@@ -143,19 +147,13 @@ def asked(model: Any, columns: list[str]) -> list[str]:
     if size_min == size_max == 1.0 and isinstance(size_min, float):
         lines.append("clusters of equal size")
     elif (size_min, size_max) != (None, None):
-        ends = [
-            f"{word} {_size(end)}"
-            for word, end in (("least", size_min), ("most", size_max))
-            if end is not None
-        ]
-        lines.append(f"sizes of clusters: at {' and at '.join(ends)}")
-    budgets = {
-        "max_cost_increase": "the cost without a bound and {:.1%} more",
-        "max_cost": "a cost of {:,.6g}",
-    }
-    for name, words in budgets.items():
-        if params.get(name) is not None:
-            return [*lines, f"the fairest clusters for {words.format(params[name])}"]
+        ends = {"least": size_min, "most": size_max}
+        words = [f"at {word} {_size(end)}" for word, end in ends.items() if end is not None]
+        lines.append(f"sizes of clusters: {' and '.join(words)}")
+    if (given := params.get("max_cost_increase")) is not None:
+        return [*lines, f"the fairest clusters for the cost without a bound and {given:.1%} more"]
+    if (given := params.get("max_cost")) is not None:
+        return [*lines, f"the fairest clusters for a cost of {given:,.6g}"]
     whole = "its share of all rows" if params.get("target") is None else "its target"
     # If other bounds are stated for some columns only, the default tolerance of 0 does not bound the others.
     named = any(isinstance(params.get(name), dict) for name in ("min_balance", "max_gap"))
@@ -239,10 +237,6 @@ def _number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _plain_value(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool | None | list | tuple | dict) else str(value)
-
-
 def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
     """The lines that the command prints. Unless `verbose`, only the first notes, which change the result most."""
     features, notes = result["features"], result["notes"]
@@ -290,25 +284,22 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
     sse = metrics[method]["sse"]
     plain = metrics["KMeans"]["sse"] if method != "KMeans" and "KMeans" in metrics else None
     if not plain:
-        lines.append(f"cost: SSE {_shown(sse, 1)}")
+        lines.append(f"cost: SSE {number(sse, 1)}")
     else:
         increase = sse / plain - 1
         starts = count(result["parameters"].get("n_init", 1), "start")
         local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
-        lines.append(f"cost: SSE {_shown(sse, 1)}, {_more(increase)} than k-means, also with {starts}{local}")
+        lines.append(f"cost: SSE {number(sse, 1)}, {_more(increase)} than k-means, also with {starts}{local}")
         lines += _budget_lines(result, found, round(increase, 3) + 0.0)
-        paid = {
-            g: of[method] / of["KMeans"] - 1 for g, of in costs.items() if g != "all rows" and of["KMeans"]
-        }
+        costs = {group: of for group, of in costs.items() if group != "all rows" and of["KMeans"]}
+        paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
         if paid:
             most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
-            also = (
-                f", and one of {shortened(least)} {_more(paid[least])}" if paid[most] != paid[least] else ""
-            )
-            lines.append(
-                f"who pays: compared with k-means, a row of {shortened(most)} costs {_more(paid[most])}{also}"
-            )
-    return lines + _certificate_lines(found)
+            pays = f"who pays: compared with k-means, a row of {shortened(most)} costs {_more(paid[most])}"
+            also = f", and one of {shortened(least)} {_more(paid[least])}"
+            lines.append(pays + also * (paid[most] != paid[least]))
+    # How much cheaper other labels, and other centres, may be.
+    return [*lines, f"certificate: {certificate_text(found)}"] if found else lines
 
 
 def _budget_lines(result: dict[str, Any], found: dict[str, float | None], increase: float) -> list[str]:
@@ -324,19 +315,14 @@ def _budget_lines(result: dict[str, Any], found: dict[str, float | None], increa
     return [f"{budget} met: tolerance {math.ceil(tolerance * 1e4) / 1e4:g} costs {increase:.1%}"]
 
 
-def _certificate_lines(found: dict[str, float | None]) -> list[str]:
-    """How much cheaper other labels, and other centres, may be."""
-    return [f"certificate: {certificate_text(found)}"] if found else []
-
-
 def _metric_lines(result: dict[str, Any]) -> list[str]:
     """The metrics; of several sensitive columns, a table of its own has the fairness by each."""
     metrics, best = result["metrics"], result["best_possible"]
     rows = [["", *metrics, "at best", ""]]
     for name, meaning in list(_METRICS.items())[: 1 if len(result["fairness"]) > 1 else None]:
         decimals = METRICS[name].decimals
-        shown = [_shown(of[name], decimals) for of in metrics.values()]
-        rows.append([METRICS[name].label, *shown, _shown(best.get(name), decimals), meaning])
+        shown = [number(of[name], decimals) for of in metrics.values()]
+        rows.append([METRICS[name].label, *shown, number(best.get(name), decimals), meaning])
     return aligned(rows, left=(0, len(rows[0]) - 1), width=120)
 
 
@@ -346,7 +332,7 @@ def _fairness_lines(result: dict[str, Any]) -> list[str]:
         return []
     rows = [["fairness by", "groups", "balance", "at best", "Delta"]]
     for name, of in result["fairness"].items():
-        values = [_shown(of[key], 4) for key in ("balance", "best_balance", "delta")]
+        values = [number(of[key], 4) for key in ("balance", "best_balance", "delta")]
         rows.append([name, str(of["groups"]), *values])
     meanings = [f"{name}: {_METRICS[name.lower()]}" for name in ("balance", "Delta")]
     return [*aligned(rows, left=(0,)), *meanings, ""]
@@ -368,16 +354,12 @@ def _cluster_lines(result: dict[str, Any]) -> list[str]:
     largest = sorted(sorted(groups, key=lambda name: -groups[name])[:_PRINTED_GROUPS])
     rest = len(groups) - len(largest)
     rows = [["cluster", "size", *largest, *([f"{rest} others"] if rest else [])]]
-    everything = {
-        "cluster": "all",
-        "size": n_rows,
-        "shares": {g: size / n_rows for g, size in groups.items()},
-    }
-    for cluster in [*result["clusters"], everything]:
+    shares_of_all = {group: size / n_rows for group, size in groups.items()}
+    for cluster in [*result["clusters"], {"cluster": "all", "size": n_rows, "shares": shares_of_all}]:
         shares = [cluster["shares"][name] for name in largest]
         if rest:
             shares.append(None if shares[0] is None else 1 - sum(shares))
-        shown = ["–" if share is None else f"{100 * share:.1f} %" for share in shares]
+        shown = [MISSING if share is None else f"{100 * share:.1f} %" for share in shares]
         rows.append([str(cluster["cluster"]), f"{cluster['size']:,}", *shown])
     return aligned(rows)
 
@@ -385,15 +367,6 @@ def _cluster_lines(result: dict[str, Any]) -> list[str]:
 def _more(change: float) -> str:
     # Rounded first, so that nothing is 0.0% less.
     return f"{abs(change):.1%} {'more' if round(change, 3) >= 0 else 'less'}"
-
-
-def _shown(value: float | None, decimals: int) -> str:
-    return "–" if value is None else f"{value:,.{decimals}f}"
-
-
-def count(number: int, what: str) -> str:
-    """A number and what is counted, in the singular or the plural."""
-    return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
 def aligned(rows: list[list[str]], left: tuple[int, ...] = (), width: int = 80) -> list[str]:

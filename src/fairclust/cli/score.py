@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from fairclust.cli import CommandError
-from fairclust.cli.configuration import load
 from fairclust.cli.results import aligned
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.fetch import get_data_home
@@ -23,9 +22,10 @@ from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
-from fairclust.pipeline.config import Config
+from fairclust.pipeline.config import Config, as_list, user_config
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.scores import load_scores
+from fairclust.report.render import number
 from fairclust.report.selection import best_starts, varied
 
 _COSTS = ("sse", "ncut")
@@ -38,7 +38,7 @@ _DIGITS = 9
 
 def run(args: argparse.Namespace) -> list[str]:
     """The scores of labels of a data set, and for each notion of fairness what the run has at the same cost."""
-    config = load(args.configfile)
+    config = user_config(args.configfile)
     data = _load_data(config, args.dataset, args.mirror)
     n_clusters = config.datasets[args.dataset].n_clusters if args.n_clusters is None else args.n_clusters
     labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> list[str]:
     names = Names(methods={name: spec.label or name for name, spec in config.methods.items()})
     return [
         f"{args.labels}: {len(labels):,} labels of {args.dataset}, K = {n_clusters}",
-        *(f"  {METRICS[name].label}: {_shown(name, value)}" for name, value in scores.items()),
+        *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
         *_beside(args.run, data.card, args.dataset, n_clusters, scores, names),
     ]
 
@@ -68,10 +68,7 @@ def _beside(
         raise CommandError(
             f"--run: there is no {file}. Fix: name the folder of a finished run's results by --run"
         )
-    try:
-        cells = load_scores(file)
-    except ValueError as error:
-        raise CommandError(str(error)) from None
+    cells = load_scores(file)
     cells = cells[(cells.dataset == dataset) & (cells.n_clusters == n_clusters)]
     # A method on a graph adds the graph's hash to that of the data.
     hashes = {str(one).partition("+")[0] for one in cells.data_hash.dropna()}
@@ -90,13 +87,8 @@ def _beside(
     titles = [names.method(str(method)) for method in points.method]
     shown = [", ".join(filter(None, pair)) for pair in zip(titles, settings, strict=True)]
     points = points.assign(_name=shown)
-    head = [
-        "",
-        "these labels",
-        "best at this cost or less",
-        f"lowest {METRICS[cost].label} at least as fair",
-        "",
-    ]
+    lowest = f"lowest {METRICS[cost].label} at least as fair"
+    head = ["", "these labels", "best at this cost or less", lowest, ""]
     rows = [
         _row(points, scores, cost, metric)
         for metric in _FAIRNESS
@@ -116,15 +108,11 @@ def _row(points: pd.DataFrame, scores: dict[str, float], cost: str, metric: str)
     cheapest = "none" if fair.empty else _named(points.loc[fair.cost.idxmin()], cost)
     beaten = known.loc[cheap.index.intersection(fair.index)].ne(mine).any(axis=None)
     words = "not on the front" if beaten else "on the front"
-    return [METRICS[metric].label, _shown(metric, scores[metric]), best, cheapest, words]
+    return [METRICS[metric].label, number(scores[metric], METRICS[metric].decimals), best, cheapest, words]
 
 
 def _named(point: pd.Series, metric: str) -> str:
-    return f"{_shown(metric, point[metric])} ({point['_name']})"
-
-
-def _shown(metric: str, value: float) -> str:
-    return f"{value:,.{METRICS[metric].decimals}f}"
+    return f"{number(point[metric], METRICS[metric].decimals)} ({point['_name']})"
 
 
 def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndarray:
@@ -225,6 +213,6 @@ def _load_data(config: Config, dataset: str, mirrors: Sequence[str]) -> Prepared
     paths = {}
     for name, spec in sources.items():
         # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
-        places: list[str | Path] = [*mirrors, *config.mirrors, results / "data" / "raw" / name]
+        places: list[str | Path] = [*mirrors, *as_list(config.mirror), results / "data" / "raw" / name]
         paths[name] = fetch_source(name, spec, get_data_home(), places)
     return prepare_dataset(dataset, config.datasets[dataset], paths, sources)

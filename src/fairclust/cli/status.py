@@ -15,13 +15,11 @@ from typing import Any
 import pandas as pd
 
 from fairclust.cli import CommandError
-from fairclust.cli.configuration import load
-from fairclust.cli.results import count
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.messages import duration
+from fairclust.messages import count, duration
 from fairclust.pipeline.blocks import Block, count_cells, plan_blocks, plan_jobs
-from fairclust.pipeline.config import Config, ConfigError
+from fairclust.pipeline.config import Config, ConfigError, user_config
 from fairclust.pipeline.progress import cell_states, earlier_records, keyed_cells, why_fitted
 from fairclust.pipeline.results_folder import cores_of_run, digest_file, foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
@@ -35,7 +33,7 @@ def run(args: argparse.Namespace) -> list[str]:
     There is a line for each data set and method that is not finished, and one for all; with `--explain` also one for
     each reason. With `--prune`, remove the unused cells instead. A CommandError has all problems of the configuration.
     """
-    config = load(args.configfile)
+    config = user_config(args.configfile)
     blocks = plan_blocks(config)
     described = [] if args.prune else _checked(config, blocks)
     lines, unused = _unused(config, prune=args.prune)
@@ -102,17 +100,14 @@ def _why_fitted(config: Config, blocks: Iterable[Block]) -> list[str]:
     for record in earlier_records(Path(config.results)):
         earlier[record["dataset"], record["method"]].append(record)
     for block in blocks:
-        at = (block.dataset, block.method)
-        for reason, number in why_fitted(config, block, earlier[at]).items():
-            found[*at, reason] += number
+        for reason, number in why_fitted(config, block, earlier[block.at[:2]]).items():
+            found[*block.at[:2], reason] += number
     return [f"{dataset}, {method}, {n} to fit: {why}" for (dataset, method, why), n in found.items()]
 
 
 def _progress(config: Config, blocks: Iterable[Block], cores: int) -> list[str]:
     """A line for each data set and method that is not finished, one for all cells, and the time left."""
-    states = [
-        (block.dataset, block.method, *state) for block in blocks for state in cell_states(config, block)
-    ]
+    states = [(*block.at[:2], *state) for block in blocks for state in cell_states(config, block)]
     cells = pd.DataFrame(states, columns=["dataset", "method", "state", "seconds"]).astype({"seconds": float})
     lines = [
         f"{dataset}, {method}: {_counted(own.state)}"
@@ -126,11 +121,9 @@ def _progress(config: Config, blocks: Iterable[Block], cores: int) -> list[str]:
         of_pair = cells.groupby(["dataset", "method"]).seconds.transform("mean")
         of_method = cells.groupby("method").seconds.transform("mean")
         expected = of_pair.fillna(of_method).fillna(cells.seconds.mean())
-        known = (
-            f"about {duration(expected[to_go].sum() / cores)}"
-            if cells.seconds.notna().any()
-            else "unknown, because no fit has ended yet"
-        )
+        known = "unknown, because no fit has ended yet"
+        if cells.seconds.notna().any():
+            known = f"about {duration(expected[to_go].sum() / cores)}"
         lines.append(f"time left on {count(cores, 'core')}: {known}")
     return lines
 
@@ -152,7 +145,12 @@ def _unused(config: Config, *, prune: bool) -> tuple[list[str], list[Path]]:
     old = [path for path in sorted(results.glob("fits/*/*.cells")) if path not in jobs]
     lines = [f"{path}: belongs to no job of the configuration" for path in old]
     keys = {key for block in blocks for key, _ in keyed_cells(config, block)}
-    if prune and not _are_of(results / "scores" / "scores.parquet", keys, jobs):
+    scores = results / "scores" / "scores.parquet"
+    if (
+        prune
+        and scores.is_file()
+        and not (keys.issuperset(read_table(scores).key.dropna()) and all(job.is_file() for job in jobs))
+    ):
         raise CommandError(
             f"the scores in {results} are those of another configuration or of earlier code. Fix: run the "
             "configuration, which takes the finished fits, and then prune"
@@ -163,13 +161,6 @@ def _unused(config: Config, *, prune: bool) -> tuple[list[str], list[Path]]:
     logs = (results / "logs/fit" / path.relative_to(results / "fits") for path in old)
     digests = [digest for log in logs if (digest := digest_file(log)).is_file()]
     return lines, [*old, *digests, *extra]
-
-
-def _are_of(scores: Path, keys: set[str], jobs: set[Path]) -> bool:
-    """Whether the scores, if there are any, are those of these cells, and all outputs of the jobs exist."""
-    return not scores.is_file() or (
-        keys.issuperset(read_table(scores).key.dropna()) and all(job.is_file() for job in jobs)
-    )
 
 
 def _remove(paths: list[Path]) -> None:

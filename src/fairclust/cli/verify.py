@@ -39,7 +39,9 @@ def run(args: argparse.Namespace) -> list[str]:
     problems += _failures(_check_data, folders)
     packs = sorted(results.glob("fits/*/*.cells"))
     records: dict[str, dict[str, Any]] = {}
-    problems += _failures(lambda path: records.update(_check_output(path)), packs)
+    problems += _failures(
+        lambda path: records.update((of["key"], of) for of in read_output(path) if of["key"]), packs
+    )
     stored = sorted(results.glob("cells/*/*.cell"))
     problems += _failures(_check_cell, stored)
     problems += _check_scores(results / "scores" / "scores.parquet", records)
@@ -78,12 +80,6 @@ def _check_data(folder: Path) -> None:
         load_graph(folder)
     else:
         load_prepared(folder)
-
-
-def _check_output(path: Path) -> dict[str, dict[str, Any]]:
-    """The records in the output of a fit job, by key."""
-    records = read_output(path)
-    return {record["key"]: record for record in records if record["key"] is not None}
 
 
 def _check_cell(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_uppercase
+
 import numpy as np
 
 from fairclust.datasets.generate import Generated
@@ -30,8 +32,5 @@ def make_group_blobs(
     other = rng.integers(1, n_groups, size=n_rows)
     shift = np.where(rng.random(n_rows) < majority, 0, other)
     groups = ((blob + shift) % n_groups).astype(np.int32)
-    if n_groups <= 26:
-        names = tuple(chr(ord("A") + j) for j in range(n_groups))
-    else:
-        names = tuple(f"group {j + 1}" for j in range(n_groups))
-    return Generated(X, groups, ("x", "y"), names)
+    names = ascii_uppercase[:n_groups] if n_groups <= 26 else [f"group {j + 1}" for j in range(n_groups)]
+    return Generated(X, groups, ("x", "y"), tuple(names))

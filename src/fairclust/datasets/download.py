@@ -100,12 +100,10 @@ def fetch_source(
 
 
 def _is_current(target: Path, spec: SourceSpec) -> bool:
-    if not target.is_file():
-        return False
     if spec.content_sha256 is None:
         # The user may have replaced an archive since its member was unpacked.
-        return spec.path is None or spec.member is None
-    return content_digest(target) == spec.content_sha256
+        return target.is_file() and (spec.path is None or spec.member is None)
+    return target.is_file() and content_digest(target) == spec.content_sha256
 
 
 def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:
@@ -114,10 +112,8 @@ def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> It
         yield stored
     if spec.file is not None:
         for mirror in mirrors:
-            if isinstance(mirror, str) and re.match(r"https?://", mirror):
-                yield f"{mirror.rstrip('/')}/{spec.file}"
-            else:
-                yield Path(mirror, spec.file)
+            is_url = re.match(r"https?://", str(mirror))
+            yield f"{str(mirror).rstrip('/')}/{spec.file}" if is_url else Path(mirror, spec.file)
         yield from spec.urls
 
 

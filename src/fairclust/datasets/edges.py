@@ -35,12 +35,10 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     place = f"file '{files[1].name}', column '{nodes.names[column]}'"
     groups, group_names = code_groups(sensitive, texts[column], np.ones(n_read, dtype=bool), place)
     sizes = np.bincount(groups, minlength=len(group_names))
-    large = sizes >= edges.min_group
-    dropped: list[dict[str, object]] = [
-        {"column": nodes.names[column], "value": group, "rows": int(size)}
-        for group, size in zip(group_names, sizes, strict=True)
-        if size < edges.min_group
-    ]
+    large, of_group = sizes >= edges.min_group, dict(zip(group_names, sizes.tolist(), strict=True))
+    small = {group: size for group, size in of_group.items() if size < edges.min_group}
+    own = nodes.names[column]
+    dropped = [{"column": own, "value": group, "rows": size} for group, size in small.items()]
     # -1 stands for nodes of dropped groups, -2 for nodes that are not listed.
     number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
     numbers = dict(zip(names.words, number, strict=True))
@@ -69,7 +67,7 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     W.data[:] = 1.0
     W.sort_indices()
     codes = (np.cumsum(large) - 1)[groups[large[groups]]].astype(np.int32)
-    kept_names = tuple(group for group, kept in zip(group_names, large, strict=True) if kept)
+    kept_names = tuple(group for group in group_names if group not in small)
     card = {"rows_read": n_read, "dropped": dropped + read.dropped}
     return Generated(np.empty((n_nodes, 0)), codes, (), kept_names, W, card=card)
 

@@ -127,21 +127,14 @@ def fetch_dataset(
 def _groups(data: PreparedDataset, spec: DatasetSpec) -> pd.Series | pd.DataFrame:
     """The sensitive column as a Series, or several as a DataFrame."""
     if data.columns:
-        return pd.DataFrame(
-            {
-                name: data.numbers.get(name, pd.Categorical.from_codes(codes, values))
-                for (name, codes), values in zip(
-                    data.columns.items(), data.card["sensitive"].values(), strict=True
-                )
-            }
-        )
+        sensitive = data.card["sensitive"]
+        coded = {of: pd.Categorical.from_codes(codes, sensitive[of]) for of, codes in data.columns.items()}
+        return pd.DataFrame({**coded, **data.numbers})
     for name, numbers in data.numbers.items():
         return pd.Series(numbers, name=name)
     column = next((column.column for column in spec.sensitive_columns), None)
-    return pd.Series(
-        pd.Categorical.from_codes(data.groups, list(data.group_names)),
-        name=column if isinstance(column, str) else "group",
-    )
+    groups = pd.Categorical.from_codes(data.groups, list(data.group_names))
+    return pd.Series(groups, name=column if isinstance(column, str) else "group")
 
 
 def _frame(data: PreparedDataset) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from fairclust.datasets.read import read_rows
 from fairclust.datasets.scaling import MEANING, minmax, standardize, unit_rows
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import PreparedDataset
-from fairclust.tables.text import TableError
+from fairclust.messages import UserError
 
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
@@ -38,7 +38,7 @@ def prepare_dataset(
         return _prepare(name, spec, paths, sources or {})
     except SourceCorrupt:
         raise
-    except (DatasetError, TableError) as error:
+    except (DatasetError, UserError) as error:
         raise DatasetError(f"data set '{name}': {error}") from error
 
 
@@ -81,11 +81,7 @@ def _prepare(
         "numbers": list(made.numbers),
     }
     card = {
-        "status": "ok",
-        "name": name,
-        "title": spec.title,
-        "shown": spec.shown,
-        "rows": rows,
+        **{"status": "ok", "name": name, "title": spec.title, "shown": spec.shown, "rows": rows},
         "columns": list(made.feature_names),
         **{key: values for key, values in values_of.items() if values},
         "groups": [
@@ -130,16 +126,9 @@ def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, 
             f"source '{source}': sha256 of '{path.name}' is {found}, expected {expected}. "
             "Fix: fetch the source again"
         )
-    return {
-        **card,
-        "check": "not verified" if expected is None else "verified",
-        "file": spec.file or spec.path,
-        "member": spec.member,
-        "urls": list(spec.urls),
-        "homepage": spec.homepage,
-        "licence": spec.licence or "not stated",
-        "note": spec.note,
-    }
+    card |= {"check": "not verified" if expected is None else "verified", "file": spec.file or spec.path}
+    card |= {"member": spec.member, "urls": list(spec.urls), "homepage": spec.homepage}
+    return {**card, "licence": spec.licence or "not stated", "note": spec.note}
 
 
 def _scale(raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -66,10 +66,7 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     groups, group_names = codes[0], values_of[0]
     if len(columns) > 1:
         groups, cells = cross_codes(codes, [len(of) for of in values_of])
-        try:
-            group_names = tuple(combination_names(cells, values_of))
-        except ValueError as error:
-            raise DatasetError(f"file '{files[0].name}': {error}") from None
+        group_names = tuple(combination_names(cells, values_of))
     return Generated(
         found.X,
         groups,
@@ -103,13 +100,11 @@ def _listed(spec: DatasetSpec, file: Path) -> _Columns:
     keys = [column.key for column in spec.sensitive_columns]
     others = [i for column, i in asked.items() if column not in keys]
     truth = [] if spec.truth is None else [asked[spec.truth]]
-    ordered, categorical = (
-        [table.position(column) for column in of] for of in (spec.ordered, spec.categorical)
-    )
+    ordered, categorical = (list(map(table.position, of)) for of in (spec.ordered, spec.categorical))
     if spec.features == "all":
         features = [i for i in range(len(table.names)) if i not in (*others, *ordered, *categorical)]
     else:
-        features = [table.position(column) for column in spec.features]
+        features = list(map(table.position, spec.features))
     listed = [*features, *ordered, *categorical, *truth]
     if {*others} & {*features, *ordered} or len({*listed}) < len(listed):
         raise DatasetError(
@@ -148,9 +143,8 @@ def _found(spec: DatasetSpec, file: Path) -> _Columns:
     names = list(frame.columns)
     asked = {column: names[position(column, names, file.name)] for column in [*_asked(spec), *spec.drop_rows]}
     texts = {column: _texts(frame[own]) for column, own in asked.items()}
-    keep, dropped = dropped_rows(
-        {str(column): (texts[column], values) for column, values in spec.drop_rows.items()}, len(frame)
-    )
+    drops = {str(column): (texts[column], values) for column, values in spec.drop_rows.items()}
+    keep, dropped = dropped_rows(drops, len(frame))
     scale = _SCALES.get(spec.scale, "none")
     sensitive = [asked[column] for column in inside]
     try:

@@ -38,14 +38,10 @@ def is_secure_url(url: str) -> bool:
     parts = urlsplit(url)
     if not parts.hostname:
         return False
-    if parts.scheme == "https":
-        return True
-    if parts.scheme != "http":
-        return False
-    if parts.hostname == "localhost":
+    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname == "localhost"):
         return True
     try:
-        return ipaddress.ip_address(parts.hostname).is_loopback
+        return parts.scheme == "http" and ipaddress.ip_address(parts.hostname).is_loopback
     except ValueError:
         return False
 
@@ -325,7 +321,10 @@ class DatasetSpec(Spec):
     """If given, the rows of the table are the edges of a graph."""
     components: Literal["error", "largest", "keep"] = "error"
     """Treatment of a graph in several pieces: an error, use of the largest piece, or use of all pieces."""
-    scale: Annotated[tuple[ScaleStep, ...], BeforeValidator(_scale_steps)] = ("standardize", "l2")
+    scale: Annotated[
+        tuple[ScaleStep, ...],
+        BeforeValidator(lambda value: SCALES.get(value, value) if isinstance(value, str) else value),
+    ] = ("standardize", "l2")
     """Steps in order, or 'none', 'standardize', 'minmax', 'l2' (standardised, then rows of unit length)."""
     n_clusters: Annotated[int, Field(ge=2)]
     """The K that is used unless a run says otherwise."""
@@ -356,22 +355,21 @@ class DatasetSpec(Spec):
 
     @model_validator(mode="after")
     def _table_or_generator(self) -> DatasetSpec:
+        columns = self.sensitive_columns
         if (self.source is None) == (self.generator is None):
             raise ValueError("a data set needs either 'source' or 'generator'")
-        if self.source is not None and not self.sensitive_columns:
+        if self.source is not None and not columns:
             raise ValueError("a data set with a source needs 'sensitive', the column of the groups")
-        several = len(self.sensitive_columns) > 1
-        if several and any(column.source is not None for column in self.sensitive_columns):
+        several = len(columns) > 1
+        if several and any(column.source is not None for column in columns):
             raise ValueError(
                 "several columns in 'sensitive' must be columns of the table: 'source' is for one alone. Fix: omit it"
             )
-        if several and len({str(column.column) for column in self.sensitive_columns}) < len(
-            self.sensitive_columns
-        ):
+        if several and len({str(column.column) for column in columns}) < len(columns):
             raise ValueError("'sensitive' lists a column twice. Fix: list it once")
         if self.source is None and self.missing != "error":
             raise ValueError("'missing' belongs to a table")
-        for column in self.sensitive_columns:
+        for column in columns:
             if column.key is not None and column.source is None:
                 raise ValueError("'sensitive.key' joins the groups of another file. Fix: name it as 'source'")
         if self.source is not None and self.params:
@@ -387,7 +385,7 @@ class DatasetSpec(Spec):
             foreign = {"features", "categorical", "ordered", "truth", "scale"} & self.model_fields_set
             if foreign:
                 raise ValueError(f"a graph has no {', '.join(sorted(foreign))}")
-            if len(self.sensitive_columns) != 1 or self.sensitive_columns[0].source is None:
+            if len(columns) != 1 or columns[0].source is None:
                 raise ValueError("a graph needs 'sensitive.source', the file with the groups of its nodes")
         elif self.generator is None and "components" in self.model_fields_set:
             raise ValueError("'components' belongs to a graph, which needs 'edges' or a generator")

@@ -94,7 +94,7 @@ class TableFile:
             fast = [
                 i
                 for i in numbers
-                if plain and i not in drops and i not in texts and as_number(rows.first[i]) is not None
+                if plain and i not in {*drops, *texts} and as_number(rows.first[i]) is not None
             ]
             types = dict.fromkeys([*numbers, *texts, *drops], str) | dict.fromkeys(fast, float)
             try:

@@ -27,13 +27,7 @@ class Cell:
 
     def key(self, *, data_hash: str, class_path: str, fingerprint: str, n_clusters: int) -> str:
         """Name of the cell in the store; everything that the result depends on goes into it."""
-        what = {
-            **vars(self),
-            "data": data_hash,
-            "class": class_path,
-            "source": fingerprint,
-            "k": n_clusters,
-        }
+        what = {"data": data_hash, "class": class_path, "source": fingerprint, "k": n_clusters, **vars(self)}
         return hashlib.sha256(canonical_json(what).encode()).hexdigest()[:24]
 
 
@@ -169,7 +163,6 @@ def plan_jobs(config: Config, blocks: Iterable[Block]) -> dict[str, list[Block]]
     A job has at most `jobs.minutes` of work, unless a single block takes longer. Blocks of one data set are packed
     first. Methods with other inputs or resources are packed apart.
     """
-
     kinds = {
         name: canonical_json([method.input, method.jobs.model_dump(exclude={"seconds_per_million"})])
         for name, method in config.methods.items()

@@ -94,11 +94,8 @@ def read_labels(path: Path) -> np.ndarray | None:
         found = _read_front(file)
         content = file.read()
     if found is None or _digest(content) != found[1]:
-        raise DamagedFile(
-            f"{path} is damaged: the cell does not match its digests"
-            if path.exists()
-            else f"{path} is missing"
-        )
+        why = "is damaged: the cell does not match its digests" if path.exists() else "is missing"
+        raise DamagedFile(f"{path} {why}")
     if not content:
         return None
     text, _, raw = zlib.decompress(content).partition(b"\n")

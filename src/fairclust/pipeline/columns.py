@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import Any
 
 from fairclust.metrics.registry import Direction
-from fairclust.metrics.table import METRICS, Scored
+from fairclust.metrics.table import METRICS, Scored, score_labels
 
 
 @dataclass(frozen=True)
@@ -28,28 +28,21 @@ computed from the labels."""
 TIMES = ("seconds", "seconds_std", "relative_seconds", "cpu_seconds")
 """Columns with run times of fits. They can be compared within one machine only."""
 
-COLUMNS: Mapping[str, Column] = MappingProxyType(
-    {
-        **{
-            name: Column(
-                metric.label,
-                metric.decimals,
-                metric.direction,
-                metric.needs != "table" and metric.direction == "lower",
-            )
-            for name, metric in METRICS.items()
-        },
-        "nll": Column("NLL", 3, "lower", is_cost=True),
-        "soft_delta": Column("Delta of responsibilities", 4, "lower"),
-        "min_distance": Column("Smallest distance of means", 4, "none"),
-        "accuracy": Column("Accuracy", 4, "higher"),
-        "objective": Column("Objective of the method", 4, "lower"),
-        "seconds": Column("Seconds", 1, "lower"),
-        "seconds_std": Column("Seconds, standard deviation", 1, "lower"),
-        "relative_seconds": Column("Relative time", 3, "lower"),
-        "cpu_seconds": Column("CPU seconds of a fit", 1, "lower"),
-    }
-)
+COLUMNS: Mapping[str, Column] = {
+    **{
+        name: Column(of.label, of.decimals, of.direction, of.needs != "table" and of.direction == "lower")
+        for name, of in METRICS.items()
+    },
+    "nll": Column("NLL", 3, "lower", is_cost=True),
+    "soft_delta": Column("Delta of responsibilities", 4, "lower"),
+    "min_distance": Column("Smallest distance of means", 4, "none"),
+    "accuracy": Column("Accuracy", 4, "higher"),
+    "objective": Column("Objective of the method", 4, "lower"),
+    "seconds": Column("Seconds", 1, "lower"),
+    "seconds_std": Column("Seconds, standard deviation", 1, "lower"),
+    "relative_seconds": Column("Relative time", 3, "lower"),
+    "cpu_seconds": Column("CPU seconds of a fit", 1, "lower"),
+}
 """Every column by name. A single cell has no `seconds_std` and no `relative_seconds`; the tables compute them."""
 
 BY_COLUMN = ("balance", "fairness_ratio", "fairness_error", "delta")
@@ -59,16 +52,25 @@ OF_NUMBERS = "mean_deviation"
 """The metric that is stored for each sensitive column of numbers besides."""
 
 
-def of_columns(scored: Scored) -> dict[str, dict[str, float | None]]:
-    """The metrics in `BY_COLUMN` for each of several sensitive columns; None where one is undefined.
+def record_of(
+    scored: Scored, metrics: Iterable[str], groups: Iterable[str], **options: Any
+) -> dict[str, Any]:
+    """What a record states of a clustering: metrics by name, and the rows of the `groups` in each cluster.
 
-    For a column of numbers that are cut into ranges, `mean_deviation` is computed as well.
+    If there are several sensitive columns, it has the metrics in `BY_COLUMN` for each of them, and `mean_deviation` for
+    columns of numbers that are cut into ranges. Metrics that are undefined are None. The options are of `score_labels`.
     """
-    found: dict[str, dict[str, float | None]] = {}
-    for name, table in scored.tables.items():
+    record: dict[str, Any] = {"metrics": _plain(score_labels(scored, metrics, **options))}
+    if scored.columns:
+        record["by_column"] = {}
+    for name, table in scored.tables.items() if scored.columns else ():
         values = {metric: float(METRICS[metric].function(table)) for metric in BY_COLUMN}
-        found[name] = {metric: None if math.isnan(value) else value for metric, value in values.items()}
         if name in scored.numbers:
             numbers = scored.numbers[name]
-            found[name][OF_NUMBERS] = METRICS[OF_NUMBERS].function(scored.labels, sensitive_features=numbers)
-    return found
+            values[OF_NUMBERS] = METRICS[OF_NUMBERS].function(scored.labels, sensitive_features=numbers)
+        record["by_column"][name] = _plain(values)
+    return {**record, "counts": dict(zip(groups, scored.table.tolist(), strict=True))}
+
+
+def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in values.items()}

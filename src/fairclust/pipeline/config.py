@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -189,10 +190,6 @@ class Config(Catalogue):
             )
         return path
 
-    @property
-    def mirrors(self) -> list[str]:
-        return as_list(self.mirror)
-
     @model_validator(mode="after")
     def _names_exist(self) -> Config:
         known: dict[str, Mapping[str, Any]] = {"datasets": self.datasets, "methods": self.methods}
@@ -252,10 +249,8 @@ def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]
     """Merge two mappings as Snakemake does: nested mappings are merged, all other values are replaced."""
     both = dict(base)
     for key, value in top.items():
-        here = both.get(key)
-        both[key] = (
-            laid_over(here, value) if isinstance(here, Mapping) and isinstance(value, Mapping) else value
-        )
+        nested = isinstance(both.get(key), Mapping) and isinstance(value, Mapping)
+        both[key] = laid_over(both[key], value) if nested else value
     return both
 
 
@@ -264,13 +259,10 @@ def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[
 
     A file that names `run.datasets` and no `run.papers` does not run the shipped papers, and the other way round.
     """
-    found = dict(merged)
-    mine, run = user.get("run"), found.get("run")
-    if isinstance(mine, Mapping) and isinstance(run, Mapping):
-        kinds = ("papers", "datasets")
-        if any(kind in mine for kind in kinds):
-            found["run"] = {k: v for k, v in run.items() if k not in kinds or k in mine}
-    return found
+    mine, run, kinds = user.get("run"), merged.get("run"), ("papers", "datasets")
+    if isinstance(mine, Mapping) and isinstance(run, Mapping) and any(kind in mine for kind in kinds):
+        return {**merged, "run": {k: v for k, v in run.items() if k not in kinds or k in mine}}
+    return dict(merged)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -345,9 +337,8 @@ def resolve(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
     files = list(dict.fromkeys([*shipped, *also]))
     sections, homes = read_catalogues(files)
     found = laid_over({name: entries for name, entries in sections.items() if entries}, raw)
-    mine = [
-        key.partition(".")[2] for key, home in homes.items() if key.startswith("papers.") and home in also
-    ]
+    places = (key.partition(".") for key, home in homes.items() if home in also)
+    mine = [name for section, _, name in places if section == "papers"]
     run = found.get("run")
     if mine and isinstance(run, dict):
         asked = run.get("papers") or []
@@ -357,10 +348,7 @@ def resolve(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
 
 
 def load_config(
-    raw: Mapping[str, Any],
-    *,
-    user: Mapping[str, Any] | None = None,
-    origin: str = "config/config.yaml",
+    raw: Mapping[str, Any], *, user: Mapping[str, Any] | None = None, origin: str = "config/config.yaml"
 ) -> Config:
     """Check a configuration that comes from Snakemake or from YAML, with all layers merged.
 
@@ -398,12 +386,22 @@ def load_config(
             home = homes.get(".".join(map(str, location[:2])))
             where = f" (see {home})" if home else ""
             lines += [f"{key}: {text}{where}" if key else text for text in texts]
-        unique = list(dict.fromkeys(lines))
-        raise ConfigError(
-            f"{origin} cannot be used:\n" + "\n".join(f"  - {line}" for line in unique)
-        ) from None
+        listed = "".join(f"\n  - {line}" for line in dict.fromkeys(lines))
+        raise ConfigError(f"{origin} cannot be used:{listed}") from None
     except RecursionError:
         raise ConfigError(f"{origin} cannot be used: a YAML alias in it contains itself") from None
+
+
+def user_config(configfiles: Iterable[Path]) -> Config:
+    """The configuration of a run in the working folder, with these files laid over the shipped one."""
+    shipped, user = Path("config/config.yaml"), dict[str, Any]()
+    if not shipped.is_file():
+        raise ConfigError(f"there is no {shipped}: run this in the folder that holds `config` and `workflow`")
+    sys.path.insert(0, str(Path.cwd()))  # for the user's classes in this folder
+    for path in configfiles:
+        user = laid_over(user, read_yaml(path))
+    origin = " with ".join(map(str, (shipped, *configfiles)))
+    return load_config(laid_over(read_yaml(shipped), user), user=user, origin=origin)
 
 
 def shipped_config(folder: Path) -> Config:

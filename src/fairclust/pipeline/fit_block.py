@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
 import sys
 import time
@@ -18,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from fairclust.datasets.store import PreparedDataset, load_graph, load_prepared, read_card
-from fairclust.metrics.table import score_labels
 from fairclust.pipeline.blocks import Block, Cell
 from fairclust.pipeline.cell_store import (
     DamagedFile,
@@ -29,7 +27,7 @@ from fairclust.pipeline.cell_store import (
     write_cell,
     write_output,
 )
-from fairclust.pipeline.columns import of_columns
+from fairclust.pipeline.columns import record_of
 from fairclust.pipeline.config import BESIDE_THE_FIT_MB, as_list
 from fairclust.pipeline.fingerprint import remember_code
 from fairclust.pipeline.fit_cell import fit_cell, takes_columns, warm_up
@@ -134,15 +132,9 @@ class BlockFits:
             record = self._known(key, identity)
             if record is None:
                 record, labels = self._fit_watched(key, cell)
-                record = {
-                    **identity,
-                    **record,
-                    "threads": self.threads,
-                    "cell_seconds": self.limits["cell_seconds"],
-                    "git_commit": git_commit(),
-                    "versions": package_versions(),
-                    "finished": time.time(),
-                }
+                record = {**identity, **record, "threads": self.threads, "finished": time.time()}
+                record |= {"cell_seconds": self.limits["cell_seconds"], "git_commit": git_commit()}
+                record["versions"] = package_versions()
                 write_cell(cell_path(self.results, key), record, labels)
                 n_fitted += 1
             records.append(record)
@@ -189,10 +181,8 @@ class BlockFits:
                 continue
             # A record from another run may state anything, so the identity of this block replaces its own.
             record = {**record, **identity}
-            is_new, scored = file != path, set(record.get("metrics", ()))
-            if labels is not None and not (
-                scored.issuperset(self.metrics) and record.get("scorer") == self.scorer
-            ):
+            is_new, lacking = file != path, set(self.metrics) - set(record.get("metrics", ()))
+            if labels is not None and (lacking or record.get("scorer") != self.scorer):
                 record, is_new = record | self._score(labels), True
             if is_new:
                 write_cell(path, record, labels)
@@ -213,12 +203,8 @@ class BlockFits:
         return record, labels
 
     @cached_property
-    def _prepared(self) -> PreparedDataset:
-        return load_prepared(self.data)
-
-    @cached_property
-    def _affinity(self) -> Any:
-        return None if self.graph is None else load_graph(self.graph)[0]
+    def _prepared(self) -> tuple[PreparedDataset, Any]:
+        return load_prepared(self.data), None if self.graph is None else load_graph(self.graph)[0]
 
     def _fit(self, cell: Cell) -> tuple[dict[str, Any], np.ndarray | None]:
         """Fit and score one cell: its record with the scores, and its labels or None.
@@ -226,9 +212,9 @@ class BlockFits:
         The script that watches is told when the fit begins and when it ends, because only the time between counts for
         the limit of time.
         """
-        data, k = self._prepared, self.block.n_clusters
-        X = data.X if self._affinity is None else self._affinity
-        points = None if self._affinity is None or not data.X.shape[1] else data.X
+        (data, W), k = self._prepared, self.block.n_clusters
+        X = data.X if W is None else W
+        points = None if W is None or not data.X.shape[1] else data.X
         means = cell.params.get("mean_tolerance") or ()
         groups = data.with_numbers(means) if takes_columns(self.class_path) else data.groups
         # The paths of the job are relative, so a method that changes the working folder must not keep it changed.
@@ -245,16 +231,10 @@ class BlockFits:
 
     def _score(self, labels: np.ndarray) -> dict[str, Any]:
         """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
-        begin, data = time.perf_counter(), self._prepared
-        scored = data.scored(labels, self.block.n_clusters, self._affinity)
-        found = score_labels(scored, self.metrics, dunn_max_rows=self.dunn_max_rows)
-        return {
-            "metrics": {name: None if math.isnan(value) else value for name, value in found.items()},
-            **({"by_column": of_columns(scored)} if data.columns else {}),
-            "counts": dict(zip(data.group_names, scored.table.tolist(), strict=True)),
-            "scorer": self.scorer,
-            "score_seconds": time.perf_counter() - begin,
-        }
+        begin, (data, W) = time.perf_counter(), self._prepared
+        scored = data.scored(labels, self.block.n_clusters, W)
+        record = record_of(scored, self.metrics, data.group_names, dunn_max_rows=self.dunn_max_rows)
+        return {**record, "scorer": self.scorer, "score_seconds": time.perf_counter() - begin}
 
 
 def places_of(path: Path, reuse: Iterable[Path]) -> Iterator[Path]:

@@ -27,19 +27,11 @@ def load_class(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _reset_peak_memory() -> None:
-    # Without /proc (macOS), the reported peak is that of the whole process so far.
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-
-
 def _peak_memory_mb() -> float:
-    try:
+    with contextlib.suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
-    except OSError:
-        pass
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -48,15 +40,12 @@ def _peak_memory_mb() -> float:
 
 def _scalars(model: Any) -> dict[str, Any]:
     """Single numbers that the fitted estimator exposes, such as n_iter_ and converged_."""
-    found = {}
-    for name, value in vars(model).items():
-        if (
-            name.endswith("_")
-            and not name.startswith("_")
-            and isinstance(value, int | float | np.number | np.bool_)
-        ):
-            found[name] = value.item() if isinstance(value, np.generic) else value
-    return found
+    kinds = int | float | np.number | np.bool_
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in vars(model).items()
+        if name.endswith("_") and not name.startswith("_") and isinstance(value, kinds)
+    }
 
 
 def _plain_history(history: Any) -> list[dict[str, Any]]:
@@ -98,10 +87,10 @@ def fit_cell(
     """
     from fairclust.base import Diverged, NotSupported
 
-    labels = None
-    status, reason = "ok", ""
-    extra: dict[str, Any] = {}
-    _reset_peak_memory()
+    labels, status, reason, extra = None, "ok", "", dict[str, Any]()
+    # Without /proc (macOS), the reported peak is that of the whole process so far.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
     # Some methods draw from the global generators although they have a random_state.
     np.random.seed(cell.random_state)  # noqa: NPY002
     random.seed(cell.random_state)
@@ -124,16 +113,9 @@ def fit_cell(
             status, reason, labels = "error", f"{type(error).__name__}: {error}", None
     end = end or (time.perf_counter(), time.process_time())
     messages = list(dict.fromkeys(_writable(str(w.message)) for w in caught))
-    record = {
-        "status": status,
-        "reason": _writable(reason),
-        "warnings": messages[:5],
-        "wall_seconds": end[0] - begin[0],
-        "cpu_seconds": end[1] - begin[1],
-        "peak_memory_mb": _peak_memory_mb(),
-        **extra,
-    }
-    return record, labels
+    record: dict[str, Any] = {"status": status, "reason": _writable(reason), "warnings": messages[:5]}
+    record |= {"wall_seconds": end[0] - begin[0], "cpu_seconds": end[1] - begin[1]}
+    return {**record, "peak_memory_mb": _peak_memory_mb(), **extra}, labels
 
 
 def _writable(text: str) -> str:

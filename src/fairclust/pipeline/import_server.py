@@ -50,9 +50,8 @@ def start() -> subprocess.Popen[bytes]:
         numbers = map(str, (listener.fileno(), os.getpid()))
         # With -P this folder is not searched for modules, so that its classes cannot hide those of a job's own folder.
         command = [sys.executable, "-P", "-m", "fairclust.pipeline.import_server", *numbers]
-        server = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[listener.fileno()]
-        )
+        fds = [listener.fileno()]
+        server = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=fds)
     os.environ[ADDRESS] = name
     return server
 

@@ -22,16 +22,10 @@ from pathlib import Path
 from typing import Any
 
 _FORCED = "FAIRCLUST_FORCED"
-_HINTS = {
-    **dict.fromkeys(
-        (errno.ENOSPC, errno.EDQUOT),
-        "\nThe disk is full. Finished fits are kept: make room, then run the same command again.",
-    ),
-    **dict.fromkeys(
-        (errno.EROFS, errno.EACCES, errno.EPERM),
-        "\nFix: make the folder of results writable, or set `results` to another one.",
-    ),
-}
+_FULL = "\nThe disk is full. Finished fits are kept: make room, then run the same command again."
+_READ_ONLY = "\nFix: make the folder of results writable, or set `results` to another one."
+_HINTS = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL)
+_HINTS |= dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _READ_ONLY)
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,10 @@ class Job:
     @classmethod
     def of(cls, snakemake: Any) -> Job:
         """The job of the object that Snakemake passes to scripts."""
-        named = {name: _paths(value) for name, value in snakemake.input.items()}
+        named = {
+            name: [str(path) for path in ([value] if isinstance(value, str | Path) else value)]
+            for name, value in snakemake.input.items()
+        }
         n_named = sum(len(paths) for paths in named.values())
         return cls(
             rule=snakemake.rule,
@@ -82,10 +79,6 @@ class Job:
             folder=str(Path.cwd()),
             config=dict(snakemake.config),
         )
-
-
-def _paths(value: Any) -> list[str]:
-    return [str(value)] if isinstance(value, str | Path) else [str(path) for path in value]
 
 
 def remember_forced(workflow: Any) -> None:

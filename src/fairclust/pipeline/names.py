@@ -25,15 +25,12 @@ class Names:
     )  # the colour and the mark that it states
 
     def dataset(self, name: str) -> str:
-        """Title of a data set."""
         return self.datasets.get(name, name)
 
     def method(self, name: str) -> str:
-        """Label of a method."""
         return self.methods.get(name, name)
 
     def family(self, name: str) -> str:
-        """Family of a method."""
         return self.families.get(name, "other")
 
     def is_ours(self, name: str) -> bool:

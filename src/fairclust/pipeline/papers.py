@@ -178,10 +178,8 @@ class ReasonSpec(Spec):
 
     def fits(self, dataset: str, method: str, metric: str) -> bool:
         """Whether the reason applies to a value."""
-        return all(
-            mine in (Any_, other)
-            for mine, other in ((self.dataset, dataset), (self.method, method), (self.metric, metric))
-        )
+        pairs = ((self.dataset, dataset), (self.method, method), (self.metric, metric))
+        return all(mine in (Any_, other) for mine, other in pairs)
 
 
 class TableSpec(Spec):
@@ -286,10 +284,10 @@ class PaperSpec(Spec):
     def named(self) -> Iterator[tuple[str, str, str]]:
         """Every name of a data set or method: (key, 'datasets' or 'methods', name)."""
         for number, experiment in enumerate(self.experiments):
-            key = f"experiments.{number}"
-            yield from ((f"{key}.datasets", "datasets", name) for name in experiment.datasets)
-            yield from ((f"{key}.methods", "methods", name) for name in experiment.methods)
-            yield from ((f"{key}.settings", "methods", name) for name in experiment.settings)
+            for part, kind in (("datasets", "datasets"), ("methods", "methods"), ("settings", "methods")):
+                yield from (
+                    (f"experiments.{number}.{part}", kind, name) for name in getattr(experiment, part)
+                )
         for name, table in self.tables.items():
             yield from ((f"tables.{name}.ours", "methods", method) for method in table.ours)
             for others in table.variants.values():
@@ -298,8 +296,8 @@ class PaperSpec(Spec):
                 yield from ((f"tables.{name}.stand_ins", "datasets", dataset) for dataset in own)
         for kind, specs in (("figures", self.figures), ("claims", self.claims)):
             for name, spec in specs.items():
-                yield from ((f"{kind}.{name}.datasets", "datasets", dataset) for dataset in spec.datasets)
-                yield from ((f"{kind}.{name}.methods", "methods", method) for method in spec.methods)
+                for part in ("datasets", "methods"):
+                    yield from ((f"{kind}.{name}.{part}", part, of) for of in getattr(spec, part))
 
 
 Papers = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], PaperSpec]

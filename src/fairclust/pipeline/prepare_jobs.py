@@ -7,6 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,9 @@ def check_downloads(job: Job) -> None:
     records = [read_record(Path(folder)) for folder in job.input.get("", [])]
     missing = [record["reason"] for record in records if record["status"] != "ok"]
     if missing:
-        count = (
-            f"{len(missing)} of {len(records)} sources could not be downloaded; the same command tries again"
-        )
-        raise DatasetError("\n".join([count, *missing]))
+        n_all = len(records)
+        counted = f"{len(missing)} of {n_all} sources could not be downloaded; the same command tries again"
+        raise DatasetError("\n".join([counted, *missing]))
 
 
 def prepare(job: Job) -> None:
@@ -108,15 +108,10 @@ def graph(job: Job) -> None:
 
 def read_record(folder: Path) -> dict[str, Any]:
     """The record of a source; DamagedFile if there is none, or it is damaged."""
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError):
         record = json.loads((folder / RECORD).read_text())
-        if (
-            record["status"] in ("ok", "unavailable")
-            and record["sha256" if record["status"] == "ok" else "reason"]
-        ):
+        if record[{"ok": "sha256", "unavailable": "reason"}[record["status"]]]:
             return record
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
     raise DamagedFile(f"'{folder / RECORD}' is damaged. Fix: delete the folder '{folder}' and run again")
 
 

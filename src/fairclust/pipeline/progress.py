@@ -35,11 +35,10 @@ def keyed_cells(config: Config, block: Block) -> list[tuple[str, Cell]]:
 def known_records(config: Config, block: Block) -> list[tuple[Cell, dict[str, Any] | None]]:
     """A block's cells, each with its stored record if there is one for the present source."""
     results, reuse = Path(config.results), list(map(Path, as_list(config.reuse)))
-    found = keyed_cells(config, block)
-    stored = [map(read_record, places_of(cell_path(results, key), reuse)) for key, _ in found]
-    known = [
-        (cell, next(filter(None, records), None)) for (_, cell), records in zip(found, stored, strict=True)
-    ]
+    known: list[tuple[Cell, dict[str, Any] | None]] = []
+    for key, cell in keyed_cells(config, block):
+        records = map(read_record, places_of(cell_path(results, key), reuse))
+        known.append((cell, next(filter(None, records), None)))
     return known or [(cell, None) for cell in block.cells()]
 
 

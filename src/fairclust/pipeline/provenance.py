@@ -24,10 +24,8 @@ def git_commit() -> str:
     here = str(Path(__file__).parent)
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ("git", "-C", here, *arguments), capture_output=True, text=True, timeout=20, check=True
-        )
-        return done.stdout.strip()
+        command = ("git", "-C", here, *arguments)
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=20).strip()
 
     try:
         git("ls-files", "--error-unmatch", __file__)  # the checkout could be another project's

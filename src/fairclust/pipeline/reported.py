@@ -46,10 +46,13 @@ PROGRAM_KEY = (*KEY, "program", "variant")
 _METRICS = [*COLUMNS, *OF_DATA]
 _UNKNOWN_METRIC = f"an unknown metric (known: {', '.join(_METRICS)})"
 
-_NEEDED = ("table", "dataset", "n_clusters", "method", "metric", "value")
 _OPTIONAL = ("n_rows", "n_groups", "lam", "decimals", "note")
-_TEXT = ("table", "dataset", "method", "metric", "note")
-_REAL = ("lam", "value")
+_KINDS = {
+    **dict.fromkeys(("table", "dataset"), "string"),
+    **dict.fromkeys(("n_rows", "n_groups", "n_clusters"), "Int64"),
+    **{"lam": "float64", "method": "string", "metric": "string", "value": "float64"},
+    **{"decimals": "Int64", "note": "string"},
+}
 _PROGRAM_TEXT = ("table", "dataset", "method", "metric", "program", "variant", "setting", "note")
 _PROGRAM_NUMBERS = ("n_clusters", "lam", "runs", "mean", "sd", "low", "high", "seconds")
 
@@ -66,11 +69,12 @@ def load_reported(path: str | Path) -> pd.DataFrame:
     ReportedError, with the lines, if the file breaks the format.
     """
     raw = _read(path)
-    lacking = [name for name in _NEEDED if name not in raw.columns]
-    foreign = [name for name in raw.columns if name not in (*_NEEDED, *_OPTIONAL)]
+    needed = [name for name in _KINDS if name not in _OPTIONAL]
+    lacking = [name for name in needed if name not in raw.columns]
+    foreign = [name for name in raw.columns if name not in _KINDS]
     if lacking or foreign:
         what = f"lacks the columns {lacking}" if lacking else f"has unknown columns {foreign}"
-        raise ReportedError(f"{path} {what}; known are {[*_NEEDED, *_OPTIONAL]}")
+        raise ReportedError(f"{path} {what}; known are {[*needed, *_OPTIONAL]}")
     for name in _OPTIONAL:
         if name not in raw:
             raw[name] = ""
@@ -80,13 +84,10 @@ def load_reported(path: str | Path) -> pd.DataFrame:
     ]
     frame = pd.DataFrame(index=raw.index)
     malformed: dict[str, pd.Series] = {}
-    for name in ("table", "dataset", "n_rows", "n_groups", "n_clusters", "lam", "method", "metric", "value",
-                 "decimals", "note"):  # fmt: skip
-        if name in _TEXT:
-            frame[name] = raw[name].astype("string")
-            continue
-        numbers = _numbers(raw[name], malformed, whole=name not in _REAL)
-        frame[name] = numbers if name in _REAL else numbers.astype("Int64")
+    for name, kind in _KINDS.items():
+        is_text = kind == "string"
+        cells = raw[name] if is_text else _numbers(raw[name], malformed, whole=kind == "Int64")
+        frame[name] = cells.astype(kind)
     absent = frame["value"].isna()
     rules = {
         "an empty name": (frame[["table", "dataset", "method", "metric"]] == "").any(axis=1),

@@ -16,6 +16,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import IO
 
@@ -122,13 +123,11 @@ def remove_damaged_metadata(folder: Path) -> list[str]:
 
 def _copy(path: Path) -> Path:
     """Copy a file beside itself, under a name that no copy of other content has."""
-    number = 1
-    while True:
-        copy = path.with_name(f"{path.name}.damaged{'' if number == 1 else f'-{number}'}")
-        if not copy.exists() or filecmp.cmp(path, copy, shallow=False):
-            shutil.copy2(path, copy)
-            return copy
-        number += 1
+    names = chain([f"{path.name}.damaged"], (f"{path.name}.damaged-{number}" for number in count(2)))
+    copies = map(path.with_name, names)
+    copy = next(copy for copy in copies if not copy.exists() or filecmp.cmp(path, copy, shallow=False))
+    shutil.copy2(path, copy)
+    return copy
 
 
 def mend_time_stamps(results: Path) -> Iterator[str]:
@@ -223,10 +222,9 @@ def forget_failures(results: str | Path) -> None:
 
 
 def _is_failure(card: Path) -> bool:
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError):
         return json.loads(card.read_text())["status"] != "ok"
-    except (OSError, ValueError, KeyError, TypeError):  # the job that reads a damaged card reports it
-        return False
+    return False  # the job that reads a damaged card reports it
 
 
 def _remove(folder: Path) -> None:

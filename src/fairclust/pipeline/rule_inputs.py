@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,15 +23,7 @@ from fairclust.datasets.digest import content_digest
 from fairclust.datasets.spec import SourceSpec
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.blocks import (
-    At,
-    Block,
-    block_params,
-    blocks_of,
-    minutes_of,
-    plan_blocks,
-    plan_jobs,
-)
+from fairclust.pipeline.blocks import At, Block, block_params, blocks_of, minutes_of, plan_blocks, plan_jobs
 from fairclust.pipeline.cell_store import count_errors
 from fairclust.pipeline.config import Config, ConfigError, MethodJobSpec, as_list
 from fairclust.pipeline.fingerprint import (
@@ -155,14 +148,10 @@ class RuleInputs:
         needs = {"tables": self._table, "figures": self._figure, "claims": self._claim}
         found = {}
         for paper, spec in self.specs.items():
-            of_paper = {
-                kind: {
-                    name: product
-                    for name, of in getattr(spec, kind).items()
-                    if (product := need(paper, of)).needs
-                }
-                for kind, need in needs.items()
-            }
+            of_paper: dict[str, dict[str, Product]] = {}
+            for kind, need in needs.items():
+                products = {name: need(paper, of) for name, of in getattr(spec, kind).items()}
+                of_paper[kind] = {name: product for name, product in products.items() if product.needs}
             if any(of_paper.values()):
                 found[paper] = of_paper
         return found
@@ -323,14 +312,12 @@ class RuleInputs:
         return self.report_digest("html", files=sorted(path for path in page.iterdir() if path.is_file()))
 
     def fit_digest(self, dataset: str, name: str) -> str:
-        asked = [
-            [block.stem, block_params(block), self.request(block)] for block in self.jobs[f"{dataset}/{name}"]
-        ]
+        blocks = self.jobs[f"{dataset}/{name}"]
+        asked = [[block.stem, block_params(block), self.request(block)] for block in blocks]
         limits, score = self.config.limits.model_dump(), self.config.score.dunn_max_rows
         code = code_fingerprint("fairclust.pipeline.fit_block:BlockFits")
-        return digest_of(
-            [asked, limits, score, required_versions(self.config), as_list(self.config.reuse), code]
-        )
+        reuse = as_list(self.config.reuse)
+        return digest_of([asked, limits, score, required_versions(self.config), reuse, code])
 
     def source_digest(self, source: str) -> str:
         return digest_of(self.source_spec(source).model_dump(mode="json"))
@@ -346,10 +333,7 @@ class RuleInputs:
             [
                 # As text, because keys that are numbers of columns cannot be sorted among names.
                 str(spec.model_dump(exclude_unset=True, exclude={"settings", "shown"})),
-                {
-                    name: source.model_dump(mode="json", exclude_unset=True)
-                    for name, source in sources.items()
-                },
+                {name: of.model_dump(mode="json", exclude_unset=True) for name, of in sources.items()},
                 [_fingerprint_or_reason(module) for module in code],
                 # Digests and not time stamps, because a file that replaces another one may be older.
                 {path: content_digest(path) if Path(path).is_file() else None for path in own},
@@ -358,16 +342,13 @@ class RuleInputs:
         )
 
     def graph_digest(self) -> str:
-        packages = ("numpy", "scipy", "scikit-learn", "numba", "pynndescent")
+        packages = map(installed_version, ("numpy", "scipy", "scikit-learn", "numba", "pynndescent"))
         code = code_fingerprint("fairclust.kernels.graph", "fairclust.datasets.store:save_graph")
-        return digest_of(
-            [self.config.graph.model_dump(), code, [installed_version(name) for name in packages]]
-        )
+        return digest_of([self.config.graph.model_dump(), code, list(packages)])
 
     def scores_digest(self) -> str:
-        return digest_of(
-            [self.configuration_digest(), code_fingerprint("fairclust.pipeline.scores:gather_scores")]
-        )
+        code = code_fingerprint("fairclust.pipeline.scores:gather_scores")
+        return digest_of([self.configuration_digest(), code])
 
     def settings(self) -> dict[str, Any]:
         """The configuration without the catalogue entries that the run does not use, in plain types."""
@@ -401,7 +382,7 @@ class RuleInputs:
         It is new if the last attempt failed more than an hour ago or with other mirrors, or if `at_once`. A user's
         archive is stated by its digest, because an archive that replaces it may have an older time stamp.
         """
-        new = {"mirrors": self.config.mirrors, "again": ""}
+        new = {"mirrors": as_list(self.config.mirror), "again": ""}
         archive = [content_digest(path) for path in self.own_archive(source)]
         own = {"own": archive} if archive else {}
         try:
@@ -446,15 +427,9 @@ class RuleInputs:
 
     def data_folders(self) -> list[str]:
         """Prepared data sets and graphs. They are targets, so that those that the user deletes are made again."""
-        prepared = [
-            folder
-            for name in self.jobs
-            for folders in self.data_of(*name.split("/")).values()
-            for folder in folders
-        ]
-        return list(
-            dict.fromkeys([*prepared, *(path for paper in self.shown for path in self.planes(paper))])
-        )
+        inputs = [folders for name in self.jobs for folders in self.data_of(*name.split("/")).values()]
+        planes = [self.planes(paper) for paper in self.shown]
+        return list(dict.fromkeys(chain(*inputs, *planes)))
 
     def products(self) -> list[str]:
         """Everything that is made from the cells."""
@@ -482,10 +457,8 @@ class RuleInputs:
 
     def source_folders(self, dataset: str) -> list[str]:
         """Folders of a data set's fetched sources."""
-        sources = self.config.sources_of(dataset)
-        return [
-            f"{self.results}/data/raw/{name}" for name, spec in sources.items() if not spec.reads_in_place
-        ]
+        fetched = [name for name, of in self.config.sources_of(dataset).items() if not of.reads_in_place]
+        return [f"{self.results}/data/raw/{name}" for name in fetched]
 
     def own_files(self, dataset: str) -> list[str]:
         """The existing files of the user that a data set reads in place."""

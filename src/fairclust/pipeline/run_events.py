@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fairclust.messages import brief, duration
+from fairclust.messages import brief, count, duration
 from fairclust.pipeline import import_server
 from fairclust.pipeline.blocks import estimated_minutes
 from fairclust.pipeline.job import Job, forced_since, remember_forced
@@ -102,11 +102,11 @@ class RunEvents:
         from fairclust.pipeline.progress import cell_states
 
         # In a module the rule has a prefix. Other rules may end with these letters, too.
+        fits, needed = self._inputs.place / "fits", dag.needrun_jobs(exclude_finished=False)
         jobs = [
             job
-            for job in dag.needrun_jobs(exclude_finished=False)
-            if job.rule.name.endswith("fit")
-            and Path(job.output[0]).is_relative_to(self._inputs.place / "fits")
+            for job in needed
+            if job.rule.name.endswith("fit") and Path(job.output[0]).is_relative_to(fits)
         ]
         config = self._inputs.config.model_copy(update={"results": str(self._inputs.place)})
         cells, minutes = 0, 0.0
@@ -119,10 +119,9 @@ class RunEvents:
                 minutes += estimated_minutes(config, *block.at, n_cells)
         if jobs:
             cores = self._workflow.resource_settings.cores or 1
-            time_left = f"{duration(60 * minutes / cores)} on {cores} core{'s' * (cores > 1)}"
             print(
-                f"{cells} cells to fit in {len(jobs)} jobs: roughly {time_left}, estimated from the numbers of rows in "
-                "the catalogue.",
+                f"{cells} cells to fit in {len(jobs)} jobs: roughly {duration(60 * minutes / cores)} on "
+                f"{count(cores, 'core')}, estimated from the numbers of rows in the catalogue.",
                 file=sys.stderr,
             )
 
@@ -210,8 +209,7 @@ def closing_words(inputs: RuleInputs, began: float) -> list[str]:
     if inputs.table_files():
         lines.append(f"tables:  {results}/tables/ (Markdown, CSV and LaTeX)")
     if n_figures := sum(len(of["figures"]) for of in inputs.shown.values()):
-        count = "one figure" if n_figures == 1 else f"{n_figures} figures"
-        lines.append(f"figures: {results}/figures/ ({count})")
+        lines.append(f"figures: {results}/figures/ ({count(n_figures, 'figure')})")
     if inputs.config.report.html:
         lines.append(f"report:  {results}/report/index.html (to share: {results}/report.zip)")
     return lines
@@ -232,9 +230,7 @@ def require_complete(summary: Path, problems: Sequence[str] = (), *, strict: boo
     if found["cells"] and not found["by_status"].get("ok"):
         why = "no cell is ok, so the results are empty"
     elif any(item["lost"] for item in found["missing"]):
-        why = (
-            "some fit jobs have failed. To try them again, run the same command again; finished fits are kept"
-        )
+        why = "some fit jobs have failed. Fix: run the same command again, which keeps finished fits"
     elif strict and found["missing"]:
         why = "strict: true, and not every cell is ok"
     elif problems:

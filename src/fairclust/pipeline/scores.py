@@ -37,28 +37,14 @@ SCORE_COLUMNS = [
     *("dataset", "method", "n_clusters", "lam", "seed", "status", "reason"),
     *("n_rows", "n_features", "n_groups"),
     *METRICS,
-    *(
-        "counts",
-        "by_column",
-        "objective",
-        "n_iter",
-        "converged",
-        "estimator",
-        "warnings",
-        "params",
-        "random_state",
-    ),
-    *("data_hash", "fingerprint", "key"),
+    *("counts", "by_column", "objective", "n_iter", "converged", "estimator", "warnings", "params"),
+    *("random_state", "data_hash", "fingerprint", "key"),
 ]
 _IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
 # The types of the columns that hold no texts. They do not depend on the values.
 _NUMBERS = {*METRICS, *RUN_COLUMNS, "lam", "objective", "n_iter"} - {"git_commit", "versions"}
 _COUNTS = ("n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state")
-_KINDS = {
-    **dict.fromkeys(_NUMBERS, "float64"),
-    **dict.fromkeys(_COUNTS, "Int64"),
-    "converged": "boolean",
-}
+_KINDS = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys(_COUNTS, "Int64") | {"converged": "boolean"}
 _ARROW = {"float64": pa.float64(), "Int64": pa.int64(), "boolean": pa.bool_()}
 
 
@@ -69,13 +55,11 @@ def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.Dat
     further keys of the histories.
     """
     place = {tuple(at): i for i, at in enumerate(needs)}
-    found = [(record, str(pack)) for pack in packs for record in read_output(Path(pack))]
-    found = [pair for pair in found if _at(pair[0]) in place]
-    found.sort(key=lambda pair: place[_at(pair[0])])
+    read = ((record, str(pack)) for pack in packs for record in read_output(Path(pack)))
+    found = sorted((pair for pair in read if _at(pair[0]) in place), key=lambda pair: place[_at(pair[0])])
     cells = fits_frame(record for record, _ in found).assign(pack=[pack for _, pack in found])
-    steps = pd.DataFrame(
-        [{"key": record["key"], **step} for record, _ in found for step in record.get("history", [])]
-    )
+    histories = ((record["key"], record.get("history", [])) for record, _ in found)
+    steps = pd.DataFrame([{"key": key, **step} for key, history in histories for step in history])
     more = [name for name in steps if name not in STEP_COLUMNS]
     return cells, steps.reindex(columns=[*STEP_COLUMNS, *more])
 
@@ -109,7 +93,7 @@ def load_scores(scores: Path) -> pd.DataFrame:
     """All cells of a run as `fits_frame` returns them, from ``scores.parquet`` and ``runs.parquet``."""
     frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
     if frame.key.fillna("").tolist() != runs.key.fillna("").tolist():
-        raise ValueError(f"{scores} and runs.parquet are of two runs. Fix: delete both and run again")
+        raise DamagedFile(f"{scores} and runs.parquet are of two runs. Fix: delete both and run again")
     return _with_more(_typed(pd.concat([frame, runs[RUN_COLUMNS]], axis=1)))
 
 

@@ -24,12 +24,7 @@ from fairclust.temporary import is_alive
 ADDRESS = "FAIRCLUST_IMPORT_SERVER"
 """The environment variable with the name of the server. A run that finds it set starts no server of its own."""
 
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _POLL_SECONDS = 0.25
 # Reading data and compiling happen before the clock of a cell starts, so they have their own limit.

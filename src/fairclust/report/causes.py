@@ -8,9 +8,19 @@ import pandas as pd
 
 from fairclust.pipeline.columns import TIMES
 from fairclust.pipeline.papers import TableSpec
-from fairclust.report.agreement import FAIRNESS_LIMIT, compare_cost, compare_value, same_values
 from fairclust.report.render import joined, metric_label, number
-from fairclust.report.rows import DIFFERING, MATCHED, ProgramRuns, Row, Value, fitting
+from fairclust.report.rows import (
+    DIFFERING,
+    FAIRNESS_LIMIT,
+    MATCHED,
+    ProgramRuns,
+    Row,
+    Value,
+    compare_cost,
+    compare_value,
+    fitting,
+    same_values,
+)
 from fairclust.report.selection import HAIR, NOT_RUN, Spread, at_level, cells_of, level_of
 
 REASON_UNKNOWN = "reason not known"
@@ -59,11 +69,8 @@ def stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None
 
 def _distance(row: Row, runs: ProgramRuns) -> tuple[int, float]:
     """How far runs are from the printed values; those that lack a value come last."""
-    shared = [value for value in row.reported if value.metric in runs.values]
-    apart = [
-        abs(runs.values[value.metric].mean - value.reported) / max(abs(value.reported), FAIRNESS_LIMIT)
-        for value in shared
-    ]
+    shared = {value.metric: value.reported for value in row.reported if value.metric in runs.values}
+    apart = [abs(runs.values[name].mean - of) / max(abs(of), FAIRNESS_LIMIT) for name, of in shared.items()]
     return len(row.reported) - len(shared), sum(apart)
 
 
@@ -74,10 +81,8 @@ def called(runs: ProgramRuns) -> str:
 
 def _differences(row: Row, runs: ProgramRuns) -> str:
     """The values of runs that are not the printed ones, as text."""
-    words = []
-    for value in row.values:
-        if value.metric not in differing(row, runs):
-            continue
+    words, off = [], differing(row, runs)
+    for value in (value for value in row.values if value.metric in off):
         found, digits = runs.values[value.metric], max(value.decimals, 0) + 1
         text = number(found.mean, digits)
         if found.n > 1:
@@ -174,18 +179,9 @@ def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tupl
         return "run", f"the variant {variants[0]} has the reported values", ""
     if reason is not None:
         return "conjecture", reason.reason, ""
-    if row.program is not None and lacking and _differs_from_program(row):
+    both = [value for value in row.values if value.ours.n and value.program.n and value.metric not in TIMES]
+    agree = [same_values(value.metric, value.decimals, value.ours, value.program) for value in both]
+    if row.program is not None and lacking and not all(agree):
         words = f"the paper's values are not those of its {called(row.program)}, and ours agree with neither"
         return "neither", words, ""
     return "unknown", REASON_UNKNOWN, ""
-
-
-def _differs_from_program(row: Row) -> bool:
-    """Whether ours differs from the shown runs of the published program in a value that both have."""
-    return any(
-        value.ours.n
-        and value.program.n
-        and value.metric not in TIMES
-        and not same_values(value.metric, value.decimals, value.ours, value.program)
-        for value in row.values
-    )

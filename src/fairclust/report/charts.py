@@ -17,9 +17,8 @@ from markupsafe import Markup, escape
 from fairclust.fronts import Front, front_of
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
-from fairclust.report.leaderboard import COSTS, FAIR_ENOUGH, FAIRNESS
-from fairclust.report.render import number
-from fairclust.report.settings import SHOWN
+from fairclust.report.leaderboard import COSTS, FAIR_ENOUGH, FAIRNESS, SHOWN
+from fairclust.report.render import MISSING, number
 
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
@@ -67,7 +66,7 @@ def tick_text(value: float) -> str:
 
 
 def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, title: str) -> dict[str, Any]:
-    """The fronts of one data set and K, for the template; `points` are its rows of `settings.make_settings`.
+    """The fronts of one data set and K, for the template; `points` are its rows of `leaderboard.make_settings`.
 
     ``marks`` are the settings, as in the first picture. In ``data``, ``pictures`` has a picture for every pair of
     metrics, by their positions in `SHOWN`, and one of all costs where settings lie beyond its edges. ``levels`` has the
@@ -92,6 +91,7 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
     marks = [_mark(i, point, place, methods, names) for i, (point, place) in
              enumerate(zip(points.to_dict("records"), places, strict=True))]  # fmt: skip
     on_front = [i for i, mark in enumerate(marks) if mark["level"] == "2"]
+    shown = [METRICS[name] for name in (costs[0], FAIRNESS[0])]
     return {
         "title": title,
         "size": _size(points),
@@ -99,13 +99,15 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         # Faint marks first, so that the front lies on top.
         "marks": sorted(marks, key=lambda mark: mark["level"]),
         "frame": Markup(first["frame"]),
-        "labels": [
-            f"{METRICS[name].label} ({METRICS[name].direction} is better)" for name in (costs[0], FAIRNESS[0])
-        ],
+        "labels": [f"{metric.label} ({metric.direction} is better)" for metric in shown],
         "note": first["note"],
         "keys": list(dict.fromkeys(marks[i]["method"] for i in on_front if marks[i]["x"])),
-        "head": [METRICS[costs[0]].label, METRICS[FAIRNESS[0]].label],
-        "rows": [_row(points.loc[i], costs[0], names) for i in on_front],
+        "head": [metric.label for metric in shown],
+        "rows": [
+            [names.method(of["method"]), of["setting"] or MISSING, str(of["seed"]),
+             *(number(float(of[name]), METRICS[name].decimals) for name in (costs[0], FAIRNESS[0]))]
+            for of in points.loc[on_front].to_dict("records")
+        ],
         "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "levels": levels},
     }  # fmt: skip
 
@@ -145,10 +147,8 @@ def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: boo
     of_method: dict[str, list[str]] = {}
     for i in order[own[order]]:
         of_method.setdefault(str(methods[i]), []).append(f"{px[i]:g},{py[i]:g}")
-    xs, ys = (
-        [(across(v), tick_text(v)) for v in ticks(x0, x1)],
-        [(up(v), tick_text(v)) for v in ticks(y0, y1)],
-    )
+    xs = [(across(v), tick_text(v)) for v in ticks(x0, x1)]
+    ys = [(up(v), tick_text(v)) for v in ticks(y0, y1)]
     grid = [f"M{at:g} {TOP}V{BOTTOM}" for at, _ in xs] + [f"M{LEFT} {at:g}H{RIGHT}" for at, _ in ys]
     words = [f'<text x="{at:g}" y="{BOTTOM + 15}" class="x">{text}</text>' for at, text in xs]
     words += [f'<text x="{LEFT - 6}" y="{at + 4:g}" class="y">{text}</text>' for at, text in ys]
@@ -157,9 +157,8 @@ def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: boo
         for name, path in of_method.items()
         if len(path) > 1
     ]
-    beyond = ", ".join(
-        f"{names.method(name)} ({n})" for name, n in Counter(map(str, methods[~inside])).items()
-    )
+    counted = Counter(map(str, methods[~inside]))
+    beyond = ", ".join(f"{names.method(name)} ({n})" for name, n in counted.items())
     return {
         "frame": f'{_stairs(on_front, front.higher)}<path class="axes" d="{"".join(grid)}"/>'
         f"{''.join(words)}{''.join(lines)}",
@@ -195,8 +194,3 @@ def _mark(
         "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
         "excess": next((f"{COSTS.index(c)},{e:.3g}" for c, e in bounds.items() if not math.isnan(e)), ""),
     }  # fmt: skip
-
-
-def _row(point: pd.Series, cost: str, names: Names) -> list[str]:
-    values = [number(float(point[name]), METRICS[name].decimals) for name in (cost, FAIRNESS[0])]
-    return [names.method(point.method), point.setting or "–", str(point.seed), *values]

@@ -23,10 +23,8 @@ from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,
     Choice,
-    Spread,
     at_level,
     choose_best,
-    match_on,
     reported_level,
     settings_table,
     within,
@@ -74,13 +72,11 @@ def compare(case: Case) -> Finding:
     """
     first, *rivals = case.claim.methods
     there = replace(case, dataset=str(case.claim.options.get("other_dataset", case.dataset)))
-    found = []
+    found: list[Finding] = []
     for rival in rivals:
         pair = _Pair(case, (first, rival), [case.whole_cells(first), there.whole_cells(rival)])
-        found += [
-            pair.at_equal(metric) if "equal" in case.claim.options else pair.at_best(metric)
-            for metric in case.metrics
-        ]
+        compared = pair.at_equal if "equal" in case.claim.options else pair.at_best
+        found += map(compared, case.metrics)
     is_of_times = any(metric in TIMES for metric in case.metrics)
     return together(found, case.program_times() if is_of_times else [])
 
@@ -95,11 +91,10 @@ def never_rises(case: Case) -> Finding:
         values = history.objective.to_numpy(dtype=float)
         rise = np.diff(values) / np.maximum(np.abs(values[:-1]), np.finfo(float).tiny)
         rises.append(float(rise.max()))
-    n_rises = sum(rise > tolerance for rise in rises)
-    if not n_rises:
-        return HOLDS, f"objective rises in none of {len(rises)} fits"
-    most = f"by at most {max(rises):.3g} of its value"
-    return FAILS, f"objective rises in {n_rises} of {len(rises)} fits, {most}"
+    if n_rises := sum(rise > tolerance for rise in rises):
+        most = f"by at most {max(rises):.3g} of its value"
+        return FAILS, f"objective rises in {n_rises} of {len(rises)} fits, {most}"
+    return HOLDS, f"objective rises in none of {len(rises)} fits"
 
 
 def settles(case: Case) -> Finding:
@@ -161,8 +156,8 @@ def faster(case: Case) -> Finding:
     ratio = seconds[1] / seconds[0] if seconds[0] else math.inf
     first, second = map(case.name, methods)
     times = f"{first} takes {seconds[0]:.3g} s, {second} {seconds[1]:.3g} s"
-    told = f"our implementations: {times}: ratio {ratio:.3g}, {factor:g} asked"
-    told = "; ".join([told, *case.program_times()])
+    ours = f"our implementations: {times}: ratio {ratio:.3g}, {factor:g} asked"
+    told = "; ".join([ours, *case.program_times()])
     if ratio >= factor:
         return HOLDS, told
     return (IN_PART, told) if ratio > 1 else (FAILS, f"{told}; the order reverses")
@@ -248,7 +243,7 @@ def trend(case: Case) -> Finding:
     return together(found)
 
 
-_OF_COMPARE = (*("agg", "factor", "direction", "other_dataset", "equal", "level_from", "table", "order"),)
+_OF_COMPARE = ("agg", "factor", "direction", "other_dataset", "equal", "level_from", "table", "order")
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
 CHECKS: Mapping[str, Check] = {
     "compare": Check(compare, _OF_COMPARE, 2),
@@ -327,13 +322,12 @@ class _Pair:
     def at_equal(self, metric: str) -> Finding:
         """The comparison where the methods are equal in the metric that the option `equal` names."""
         equal = str(self.case.claim.options["equal"])
-        match = match_on(equal, str(self.case.claim.options.get("order", metric)))
+        match = MatchSpec(fairness=equal, order=str(self.case.claim.options.get("order", metric)))
         names = list(map(self.case.name, self.methods))
         ranges = [_range(cells, equal) for cells in self.cells]
         decimals, what = COLUMNS[equal].decimals, metric_in_text(equal)
-        reach = ", ".join(
-            f"{name} {number(best, decimals)}" for name, (best, _) in zip(names, ranges, strict=True)
-        )
+        pairs = zip(names, ranges, strict=True)
+        reach = ", ".join(f"{name} {number(best, decimals)}" for name, (best, _) in pairs)
         verdicts, ratios, levels = [], [], self._levels(ranges, match)
         for level in levels:
             at = f"at {what} {number(level, decimals)} (best: {reach})"
@@ -413,16 +407,12 @@ class _Pair:
         else:
             verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
         words = [
-            f"{self.case.name(method)} {_text(one, metric, end)}"
+            f"{self.case.name(method)} {spread_text(one.mean, one.sd, COLUMNS[metric].decimals, end)}"
             for method, one, end in zip(self.methods, (first, second), best, strict=True)
         ]
         ratio = f"{first.mean / second.mean:.3f}" if second.mean else "undefined"
         values = f"{metric_label(metric)} of {words[0]}, of {words[1]}"
         return verdict, f"{values}: ratio {ratio}, {self._asked(metric)}"
-
-
-def _text(found: Spread, metric: str, best: float = math.nan) -> str:
-    return spread_text(found.mean, found.sd, COLUMNS[metric].decimals, best)
 
 
 def _alike(value: float, other: float, metric: str) -> bool:
@@ -504,7 +494,8 @@ def _reach(case: Case) -> tuple[list[bool], list[bool], str]:
         starts.append(bool(within(cells[metric].dropna(), level, metric).any()))
         single = "" if means[-1] or not starts[-1] else ", single starts reach it"
         setting = f" at {choice.setting}" if choice.setting else ""
-        words.append(f"{name} {_text(found, metric)}{setting}{single}")
+        text = spread_text(found.mean, found.sd, COLUMNS[metric].decimals)
+        words.append(f"{name} {text}{setting}{single}")
     best = f"best {metric_in_text(metric)} over the settings, against {level:g}"
     return means, starts, f"{best}: {'; '.join(words)}"
 
@@ -515,9 +506,8 @@ def _of_booleans(ok: list[bool]) -> str:
 
 def together(found: Iterable[Finding], more: Iterable[str] = ()) -> Finding:
     """Several findings as one, with more words."""
-    found = list(found)
-    words = [words for _, words in found]
-    return joined(verdict for verdict, _ in found), "; ".join([*words, *more])
+    verdicts, words = zip(*found, strict=True)
+    return joined(verdicts), "; ".join([*words, *more])
 
 
 def joined(verdicts: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairclust.messages import count
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, joined
@@ -56,12 +57,12 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         where, verdict = claim.where or MISSING, whole.verdict
         shown.append({"claim": claim.text, "where": where, "verdict": verdict, "numbers": whole.numbers})
     data = pd.concat(parts)[CLAIM_COLUMNS]
-    words = [f"{count} {verdict}" for verdict, count in count_claims(data).items()]
+    words = [f"{n} {verdict}" for verdict, n in count_claims(data).items()]
     made = Table(
         f"{material.title}: claims, tested by this run",
         shown,
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
-        lead=[f"{len(claims)} claim{'s' * (len(claims) > 1)}: {', '.join(words)}."],
+        lead=[f"{count(len(claims), 'claim')}: {', '.join(words)}."],
     )
     made.write(stem, data)
 

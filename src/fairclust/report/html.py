@@ -24,7 +24,14 @@ from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart
-from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, make_leaderboard
+from fairclust.report.leaderboard import (
+    COSTS,
+    FAIRNESS,
+    LEADERBOARD_RULE,
+    SHOWN,
+    make_leaderboard,
+    make_settings,
+)
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
     answers_table,
@@ -44,8 +51,9 @@ from fairclust.report.page_tables import (
 from fairclust.report.redaction import redact_config, redact_csv, redacted
 from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
-from fairclust.report.settings import SHOWN, make_settings
 from fairclust.report.table import Verdict
+
+_ORIGIN = ("git_commit", "python", "platform", "cpu_count")
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class Results:
     """What a run has found, as data frames."""
 
     scores: pd.DataFrame  # from `pipeline.scores.load_scores`
-    settings: pd.DataFrame  # from `settings.make_settings`
+    settings: pd.DataFrame  # from `leaderboard.make_settings`
     leaderboard: pd.DataFrame  # from `leaderboard.make_leaderboard`
     names: Names
 
@@ -88,13 +96,16 @@ def make_page(
         fronts.setdefault(chart["dataset"], []).append(chart)
     # In the order of the page, which is that of its data.
     charts = [chart for of in fronts.values() for chart in of]
-    data = {
-        "methods": marks,
-        "metrics": [_metric(name) for name in SHOWN],
-        "charts": [chart.pop("data") for chart in charts],
-    }
-    page = _environment().get_template("index.html.j2")
-    return page.render(
+    metrics = [
+        {"label": metric.label, "higher": metric.direction == "higher", "decimals": metric.decimals}
+        for metric in map(METRICS.__getitem__, SHOWN)
+    ]
+    data = {"methods": marks, "metrics": metrics, "charts": [chart.pop("data") for chart in charts]}
+    options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=FunctionLoader(_text), autoescape=True, **options)
+    environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
+    config = redact_config(provenance.get("config", {}))
+    return environment.get_template("index.html.j2").render(
         css=Markup(_text("style.css")),  # files of this package
         js=Markup(_text("page.js")),
         # Packed, because as text the pictures are three times as large as the rest of the page.
@@ -127,14 +138,10 @@ def make_page(
         missing=missing_table(scores, names),
         lacking=list(missing_lines(scores, names)),
         about=datasets_table(scores, names),
-        origin={
-            key: provenance.get(key, "unknown") for key in ("git_commit", "python", "platform", "cpu_count")
-        },
+        origin={key: provenance.get(key, "unknown") for key in _ORIGIN},
         versions=provenance.get("versions", {}),
         mixture=scores.versions.value_counts().to_dict() if scores.versions.nunique() > 1 else {},
-        config=yaml.safe_dump(
-            redact_config(provenance.get("config", {})), sort_keys=False, allow_unicode=True
-        ),
+        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
     )
 
 
@@ -170,23 +177,6 @@ def write_page(
 
 def _text(name: str) -> str:
     return resources.files("fairclust.report").joinpath("page", name).read_text(encoding="utf-8")
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_text),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
-    return environment
-
-
-def _metric(name: str) -> dict[str, Any]:
-    metric = METRICS[name]
-    return {"label": metric.label, "higher": metric.direction == "higher", "decimals": metric.decimals}
 
 
 def _choices(points: pd.DataFrame, metrics: Iterable[str]) -> list[dict[str, Any]]:

@@ -118,7 +118,6 @@ def board(job: Job) -> None:
     """Write the settings and the leaderboard of the run, the overview, and the scoreboard with all verdicts."""
     from fairclust.report.html import Results
     from fairclust.report.scoreboard import make_scoreboard
-    from fairclust.report.settings import write_settings
     from fairclust.report.tables import make_overview
 
     inputs = inputs_of(job)
@@ -126,7 +125,8 @@ def board(job: Job) -> None:
     scores = load_scores(Path(job.input["scores"][0]))
     results = Results.of(scores, names)
     leaderboard, settings = map(Path, job.output[-2:])
-    write_settings(settings, results.settings)
+    with atomic_write(settings) as file:
+        results.settings.to_parquet(file, index=False)
     with atomic_write(leaderboard) as file:
         results.leaderboard.to_csv(file, index=False)
     stems = {Path(path).stem: Path(path).with_suffix("") for path in job.output[:-2]}

@@ -1,24 +1,34 @@
-"""The leaderboard, which compares methods on equal terms by the areas that their fronts dominate.
+"""The settings of a run, and the leaderboard, which compares methods on equal terms by the areas that fronts dominate.
 
 Three rules make the comparison fair. Every method with random starts gets the same number of them on an instance. The
 score of a method is the mean over single starts; its standard deviation and the score of the best starts are shown
 too. Two methods are compared only on instances where both were run.
+
+The job `board` writes both frames. The fronts, the answers and the tables of the page are views of the settings.
 """
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
-from fairclust.report.selection import INSTANCE, best_starts
+from fairclust.report.redaction import redact_config
+from fairclust.report.render import plain
+from fairclust.report.selection import INSTANCE, SETTING, best_starts, settings_table, varied_params
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
+SHOWN = (*COSTS, *FAIRNESS)
+_CERTIFIED = ("sse", "kmedians_cost")
+"""Costs that some fits bound from below."""
 # A method counts as fully fair if its fairness covers this share of the range from the fairness of the cheapest
 # clustering to the best fairness.
 FAIR_ENOUGH = 0.95
@@ -152,9 +162,8 @@ def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
 
     entry_of_start = cells.groupby("start").entry.first()
     single = pd.Series(areas(cells, "start", len(entry_of_start))).groupby(entry_of_start)
-    found = entries.assign(
-        score=single.mean(), sd=single.std(ddof=1), best=areas(points, "entry", len(entries))
-    )
+    best = areas(points, "entry", len(entries))
+    found = entries.assign(score=single.mean(), sd=single.std(ddof=1), best=best)
     # A method whose results lack this cost is left out. A method without any result has failed and is kept.
     has_cost = cells[cost].notna().groupby(cells.entry).any()
     counts = np.isfinite(box[0])[entries.instance.to_numpy(int)]
@@ -181,18 +190,10 @@ def _ranked(found: pd.DataFrame) -> pd.DataFrame:
         shares = np.where(games > 0, points / games, np.nan)
     wins = np.nansum(shares, axis=1) / np.maximum((games > 0).sum(axis=1), 1)
     by = found.groupby("method", sort=False)
-    methods = pd.DataFrame(
-        {
-            "wins": pd.Series(wins, index=values.index),
-            "score": by.score.mean(),
-            "sd": by.sd.mean(),
-            "best": by.best.mean(),
-            "starts": by.starts.agg(_span),
-            "instances": by.size(),
-            "failed": by.failed.sum(),
-            "seconds": by.seconds.sum(),
-        }
-    ).assign(_ranked=pd.Series(ranked, index=values.index))
+    methods = pd.DataFrame({"wins": wins, "_ranked": ranked}, index=values.index).join(
+        by[["score", "sd", "best"]].mean().join(by.starts.agg(_span))
+    )
+    methods = methods.assign(instances=by.size(), failed=by.failed.sum(), seconds=by.seconds.sum())
     methods = methods.sort_values(["_ranked", "wins", "score"], ascending=False, kind="stable")
     place = methods.wins.round(9).where(methods.pop("_ranked")).rank(ascending=False, method="min")
     methods.insert(0, "rank", place.astype("Int64"))
@@ -230,3 +231,46 @@ def load_leaderboard(path: Path) -> pd.DataFrame:
     """Read the CSV of a `make_leaderboard`."""
     counts = dict.fromkeys(("n_clusters", "rank", "settings", "instances"), "Int64")
     return pd.read_csv(path, dtype=dict.fromkeys(_TEXTS, str) | counts, na_values={"starts": []})
+
+
+def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
+    """The best start of every setting, in the columns of the scores, and these further columns.
+
+    ``setting``: lambda and what differs among the settings of the method. ``X mean`` and ``X sd`` of every cost and
+    fairness metric: over the starts, whose number is ``starts``. ``all_seconds``: of all starts. ``excess_X``: by which
+    share a cost exceeds that of the cheapest labels for the fitted centres at most, where the fit has certified it.
+    """
+    points = best_starts(scores)
+    of = points.set_index(SETTING).index
+    table = settings_table(scores, SHOWN, with_sd=True).reindex(of)
+    more = {f"{name} mean": table[name].to_numpy(float) for name in SHOWN}
+    more |= {f"{name} sd": table[f"{name} sd"].to_numpy(float) for name in SHOWN}
+    for cost in _CERTIFIED:
+        pairs = zip(points.estimator, points[cost], strict=True)
+        more[f"excess_{cost}"] = np.array([_excess(text, value) for text, value in pairs], float)
+    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(of).to_numpy(float)
+    return points.assign(setting=_words(points), starts=table.starts.to_numpy(), all_seconds=seconds, **more)
+
+
+def _excess(estimator: object, value: float) -> float:
+    """The share by which the cost of a fit exceeds its bound; NaN without a bound, or for another cost."""
+    stated = json.loads(estimator) if isinstance(estimator, str) else {}
+    cost, bound = stated.get("cost_"), stated.get("lower_bound_")
+    # The scorer measures the cost to the means of the clusters, and a fit to the centres that it had last.
+    if not cost or not bound or not abs(value - cost) <= 1e-3 * cost:
+        return math.nan
+    return max(0.0, cost / bound - 1)
+
+
+def _words(points: pd.DataFrame) -> pd.Series:
+    text = pd.Series("", index=points.index)
+    for _, of in points.groupby(["dataset", "n_clusters", "method"], sort=False):
+        varied = varied_params(of.params)
+        text.loc[of.index] = [_setting_text(json.loads(params), varied[params]) for params in of.params]
+    return text
+
+
+def _setting_text(params: Mapping[str, Any], varied: Mapping[str, Any]) -> str:
+    lam = [f"λ = {plain(params['lam'])}"] if "lam" in params else []
+    others = [f"{name} = {plain(redact_config(varied[name]))}" for name in sorted(set(varied) - {"lam"})]
+    return ", ".join([*lam, *others])

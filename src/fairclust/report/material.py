@@ -126,14 +126,13 @@ class Case:
             for method in methods:
                 rows = self._rows(self.material.reported, dataset, method)
                 values = rows.value[rows.metric == "seconds"].dropna()
+                name = self.name(method)
                 if len(values):
-                    told.append(f"{self.name(method)} {_seconds(values)} s as the paper reports")
+                    told.append(f"{name} {_seconds(values)} s as the paper reports")
                 if not self.material.programs.empty:
                     runs = self._rows(self.material.programs.dropna(subset="seconds"), dataset, method)
                     for program, seconds in runs.groupby("program", sort=False).seconds:
-                        told.append(
-                            f"{self.name(method)} {_seconds(seconds)} s by the published program {program}"
-                        )
+                        told.append(f"{name} {_seconds(seconds)} s by the published program {program}")
             words += [f"on {self.material.names.dataset(dataset)}: {', '.join(told)}"] if told else []
         return words
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairclust.messages import count
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
@@ -89,11 +90,11 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
     records = []
     for value in values.itertuples():
         decimals = _decimals(value)
-        starts = f"{value.seeds} start" + ("s" if value.seeds != 1 else "")
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
             setting = f"{setting} ({lam(value.lam)})".strip()
         evidence = f"Evidence: {value.evidence}" if value.evidence else ""
+        shown = filter(None, [value.kind, count(value.seeds, "start"), setting])
         records.append(
             {
                 "Data set": names.dataset(value.dataset),
@@ -105,7 +106,7 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
                 "This value": AGREES.get(value.agrees, value.agrees),
                 "Verdict of the row": Verdict(value.verdict),
                 "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
-                "Setting (paper's λ)": ", ".join(filter(None, [value.kind, starts, setting])),
+                "Setting (paper's λ)": ", ".join(shown),
                 "Cause": CAUSES.get(value.cause, MISSING),
                 "Reason": joined(value.direction, value.reason, evidence, value.note),
             }
@@ -143,10 +144,8 @@ def _others(values: pd.DataFrame, names: Names) -> Table | None:
 
 def claims_table(path: Path | None, short_name: str, names: Names) -> Table | None:
     """The paper's claims with their verdicts; None if there are none."""
-    if path is None:
-        return None
-    found = load_claims(path)
-    if found.empty:
+    found = load_claims(path) if path else None
+    if found is None or found.empty:
         return None
     records = [
         {

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.messages import count
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS
 from fairclust.pipeline.names import Names
 from fairclust.report.charts import full_fairness, tick_text, whole
-from fairclust.report.leaderboard import COSTS, FAIRNESS
+from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
 from fairclust.report.render import MISSING, number, percent, spread_text
 from fairclust.report.selection import INSTANCE, first_line, within
-from fairclust.report.settings import SHOWN
 from fairclust.report.table import Table
 
 MAX_SETTINGS = 600
@@ -45,8 +45,7 @@ def glossary(audited: Iterable[str] = ()) -> Table:
     nll, meaning = COLUMNS["nll"], "Mean negative log-likelihood of the rows under a mixture."
     rows.append((nll.label, meaning, f"{nll.direction} is better", ""))
     head = ("Metric", "Meaning", "Range", "Source")
-    records = [dict(zip(head, row, strict=True)) for row in rows]
-    return Table("What the metrics mean", records, words=head)
+    return Table("What the metrics mean", [dict(zip(head, row, strict=True)) for row in rows], words=head)
 
 
 def answers_table(settings: pd.DataFrame, names: Names) -> Table:
@@ -76,11 +75,8 @@ def answers_table(settings: pd.DataFrame, names: Names) -> Table:
                 "Above its certified bound": MISSING if math.isnan(excess) else f"{100 * excess:.3f} %",
             }
         )
-    title, words = (
-        "The cheapest method at almost full fairness",
-        ("Data set", "Cheapest", "Setting", "Runner-up"),
-    )
-    return Table(title, records, words=words, filters=["Data set"])
+    words = ("Data set", "Cheapest", "Setting", "Runner-up")
+    return Table("The cheapest method at almost full fairness", records, words=words, filters=["Data set"])
 
 
 def cheapest(points: pd.DataFrame, cost: str, fairness: str, level: float) -> pd.DataFrame:
@@ -97,9 +93,8 @@ def leaderboards(leaderboard: pd.DataFrame, names: Names) -> list[dict[str, Any]
         on_instances = board[board.dataset.notna()]
         pairs = zip(100 * on_instances.score, 100 * on_instances.sd, strict=True)
         shown = on_instances.assign(text=[spread_text(score, sd, 1) for score, sd in pairs])
-        instances = shown.set_index(["method", *INSTANCE]).text.unstack(
-            INSTANCE, sort=False, fill_value=MISSING
-        )
+        texts = shown.set_index(["method", *INSTANCE]).text
+        instances = texts.unstack(INSTANCE, sort=False, fill_value=MISSING)
         instances.columns = [instance_title(names, *at) for at in instances]
         records = [
             {
@@ -118,8 +113,7 @@ def leaderboards(leaderboard: pd.DataFrame, names: Names) -> list[dict[str, Any]
             }
             for row in board[board.dataset.isna()].to_dict("records")
         ]
-        plural = "instance" if instances.shape[1] == 1 else "instances"
-        title = f"{METRICS[cost].label} against {METRICS[fairness].label}: {instances.shape[1]} {plural}"
+        title = f"{METRICS[cost].label} against {METRICS[fairness].label}: {count(instances.shape[1], 'instance')}"
         table = Table(title, records, words=("Method", *_BY_METHOD), filters=_BY_METHOD)
         found.append({"cost": SHOWN.index(cost), "fairness": SHOWN.index(fairness), "table": table})
     return found
@@ -178,12 +172,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     some_numbers = any(OF_NUMBERS in of for *_, by_column in found for of in by_column.values())
     shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
     records = [
-        {
-            **_place(names, *at),
-            "Setting": setting,
-            "Sensitive column": column,
-            **_values(of, shown),
-        }
+        {**_place(names, *at), "Setting": setting, "Sensitive column": column, **_values(of, shown)}
         for *at, setting, by_column in found
         for column, of in by_column.items()
     ]
@@ -215,11 +204,8 @@ def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
 
 def audited_metrics(points: pd.DataFrame) -> list[str]:
     """Names of the audit's metrics for which at least one fit has a value."""
-    return [
-        name
-        for name, metric in METRICS.items()
-        if metric.audit and name in points and points[name].notna().any()
-    ]
+    asked = [name for name, metric in METRICS.items() if metric.audit and name in points]
+    return [name for name in asked if points[name].notna().any()]
 
 
 def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
@@ -309,8 +295,8 @@ def missing_lines(scores: pd.DataFrame, names: Names) -> Iterator[str]:
     """A sentence for each status and data set with cells without a result."""
     bad = scores[scores.status != "ok"]
     for (status, dataset), of in bad.groupby(["status", "dataset"], sort=False):
-        cells = "1 cell" if len(of) == 1 else f"{len(of):,} cells"
-        yield f"{names.dataset(str(dataset))}: {cells} {status}, {first_line(of.reason.iloc[0])}"
+        reason = first_line(of.reason.iloc[0])
+        yield f"{names.dataset(str(dataset))}: {count(len(of), 'cell')} {status}, {reason}"
 
 
 def list_methods(methods: Iterable[str], names: Names) -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 from fairclust.pipeline.columns import COLUMNS
 
 MISSING = "–"
+_TERMS = {"clustering": "Clustering term", "fairness": "Fairness term"}
 _LATEX = {
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
@@ -76,8 +77,8 @@ def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -
 
 
 def metric_label(name: str) -> str:
-    """The heading of a metric, or of a count of a data set."""
-    return COLUMNS[name].label if name in COLUMNS else name.replace("_", " ")
+    """The heading of a metric, of a term of an objective, or of a count of a data set."""
+    return COLUMNS[name].label if name in COLUMNS else _TERMS.get(name, name.replace("_", " "))
 
 
 def metric_in_text(name: str) -> str:

@@ -9,11 +9,10 @@ from typing import Any
 import pandas as pd
 
 from fairclust.pipeline.names import Names
-from fairclust.report.agreement import is_near
 from fairclust.report.checks import FAILS, HOLDS, joined
 from fairclust.report.claims import count_claims, load_claims
 from fairclust.report.render import MISSING, lam, metric_label
-from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, reasons_of
+from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, is_near, reasons_of
 from fairclust.report.table import Table
 from fairclust.report.tables import value_text, verdict_text
 from fairclust.report.verdicts import ROW_KEY, decimals_of, load_verdicts
@@ -56,9 +55,8 @@ def _of_value(value: Any) -> str:
     if not value.agrees or value.verdict == "not judged":
         return "not judged"
     if value.kind == MATCHED:
-        return (
-            "on the front" if value.agrees == "yes" and value.verdict != "less fair" else str(value.verdict)
-        )
+        is_on = value.agrees == "yes" and value.verdict != "less fair"
+        return "on the front" if is_on else str(value.verdict)
     if value.agrees in ("yes", "start"):
         return "reproduced" if value.agrees == "yes" else "reached by a start"
     if value.verdict == "as the published program" or value.agrees == "no":
@@ -101,11 +99,9 @@ def table_verdicts(board: pd.DataFrame) -> pd.DataFrame:
         compared = rows[~rows.verdict.isin((*_OF_PAPER, "not judged"))]
         agree = compared.verdict.isin(_AGREEING)
         verdict = joined([HOLDS if one else FAILS for one in agree])
-        words = (
-            f"{agree.sum()} of {len(compared)} compared rows agree"
-            if len(compared)
-            else "no row was compared"
-        )
+        words = "no row was compared"
+        if len(compared):
+            words = f"{agree.sum()} of {len(compared)} compared rows agree"
         others = [f"{counts[name]} {name}" for name in VERDICTS if name in counts and name not in _AGREEING]
         found.append((paper, table, verdict, "; ".join([words, *others])))
     return pd.DataFrame(found, columns=["paper", "table", "verdict", "words"])
@@ -132,7 +128,10 @@ def make_scoreboard(
             "comparison": row.kind or MISSING,
             "setting": row.setting or MISSING,
             "starts": row.seeds or MISSING,
-            "values: ours (reported)": "; ".join(map(_value_words, values.itertuples())),
+            "values: ours (reported)": "; ".join(
+                f"{metric_label(value.metric)} {value_text(value)} {AGREES.get(value.agrees, value.agrees)}".rstrip()
+                for value in values.itertuples()
+            ),
             "verdict": verdict_text(row),
             "cause": CAUSES.get(row.cause, MISSING),
             "reason": row.reason,
@@ -158,12 +157,6 @@ def make_scoreboard(
     ]
     title = "Every row of the papers' tables, with the values of this run"
     Table(title, shown, notes=notes, lead=lead).write(stem, board)
-
-
-def _value_words(value: Any) -> str:
-    """One value of a row as one line of text."""
-    agrees = AGREES.get(value.agrees, value.agrees)
-    return f"{metric_label(value.metric)} {value_text(value)}" + (f" {agrees}" if agrees else "")
 
 
 def _summary(title: str, counts: pd.DataFrame) -> list[str]:

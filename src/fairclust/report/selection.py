@@ -28,11 +28,6 @@ LEVEL_SHARE = 0.02
 """A clustering is as fair as a paper's if its fairness is worse by no more than this share of the reported one."""
 
 
-def match_on(fairness: str, order: str = "lam") -> MatchSpec:
-    """A `MatchSpec` for comparisons that belong to no paper's table."""
-    return MatchSpec(fairness=fairness, order=order, table="")
-
-
 @dataclass(frozen=True)
 class Spread:
     """A metric over the starts (seeds) of one setting."""
@@ -202,11 +197,10 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
         return _setting(cells, enough)
     share = min(1.0, max(0.0, (level - ends[0]) / (ends[1] - ends[0])))
     between = near.copy()
-    for name in between.select_dtypes("number").columns:
-        if name not in ("n_clusters", "n_rows", "n_groups", "n_features"):
-            between[name] = far[name].astype(float) + share * (
-                near[name].astype(float) - far[name].astype(float)
-            )
+    sizes = ("n_clusters", "n_rows", "n_groups", "n_features")
+    for name in between.select_dtypes("number").columns.difference(sizes, sort=False):
+        low, high = far[name].astype(float), near[name].astype(float)
+        between[name] = low + share * (high - low)
     texts = cells.params.unique()
     words = f"between {varied(beside, texts)} and {varied(enough, texts)}"
     between = between.assign(lam=math.nan, params="").reset_index()
@@ -219,8 +213,7 @@ def _setting(cells: pd.DataFrame, params: str, note: str = "") -> Choice:
     ok = starts[starts.status == "ok"]
     if len(ok) < len(starts):
         lost = starts[starts.status != "ok"].status.iloc[0]
-        words = f"{len(ok)} of {len(starts)} starts ended well, others: {lost}"
-        note = joined(note, words)
+        note = joined(note, f"{len(ok)} of {len(starts)} starts ended well, others: {lost}")
     return Choice(ok, note, len(starts), varied(params, cells.params.unique()))
 
 
@@ -232,9 +225,8 @@ def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
     means = settings_table(cells, [metric], ["params"])
     if means.empty or means[metric].isna().all():
         return choose(cells)
-    return _setting(
-        cells, _first(means[metric], "lower" if COLUMNS[metric].direction == "lower" else "higher")
-    )
+    direction = "lower" if COLUMNS[metric].direction == "lower" else "higher"
+    return _setting(cells, _first(means[metric], direction))
 
 
 def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -> Choice:
@@ -244,13 +236,12 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     it is the one with the lowest mean objective, with a note.
     """
     wanted = {name: canonical_json(value) for name, value in params.items()}
-    texts = list(cells.params.unique())
-    fitting = set()
-    for text in texts:
+
+    def fits(text: str) -> bool:
         own = json.loads(text)
-        if all(name in own and canonical_json(own[name]) == value for name, value in wanted.items()):
-            fitting.add(text)
-    found = cells[cells.params.isin(fitting)]
+        return all(name in own and canonical_json(own[name]) == value for name, value in wanted.items())
+
+    found = cells[cells.params.isin(list(filter(fits, cells.params.unique())))]
     asked = dict(params)
     if not math.isnan(lam):
         found, asked = found[found.lam == lam], {"lam": lam, **asked}

@@ -14,11 +14,11 @@ import pandas as pd
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import TableSpec
+from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.report.material import Material
 from fairclust.report.render import MISSING, lam, metric_label, number, percent, spread_text, table_name
 from fairclust.report.rows import VERDICTS, reasons_of
-from fairclust.report.selection import Spread, choose, describe, match_on
+from fairclust.report.selection import Spread, choose, describe
 from fairclust.report.table import Table
 from fairclust.report.verdicts import decimals_of, reported_lines, table_rows, verdict_frame
 
@@ -63,7 +63,7 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
 
     One row per data set, K and method. For a method that does not reach the level, the fairest setting is shown.
     """
-    match = match_on("fairness_error")
+    match = MatchSpec(fairness="fairness_error")
     data, notes = [], [f"{describe(match).partition(' The level')[0]} The level is {level:g}."]
     for (dataset, k), of_dataset in scores.groupby(["dataset", "n_clusters"], sort=False):
         for method in names.in_order(of_dataset.method):
@@ -150,19 +150,11 @@ def _texts(lines: list[Any], labels: Iterable[str], names: Names) -> dict[str, o
 def _numbers(lines: list[Any]) -> dict[str, object]:
     """A row of a paper's table for the CSV."""
     first = lines[0]
-    found: dict[str, object] = {
-        "dataset": first.dataset,
-        "n_clusters": None if pd.isna(first.n_clusters) else first.n_clusters,
-        "method": first.method,
-        "role": first.role,
-        "stands in for": first.original,
-        "lam reported": first.lam,
-        "kind": first.kind if first.role == "paper" else "",
-        "setting": first.setting,
-        "lam": first.lam_used,
-        "starts": first.starts,
-        "starts asked": first.starts_asked,
-    }
+    k = None if pd.isna(first.n_clusters) else first.n_clusters
+    found: dict[str, object] = {"dataset": first.dataset, "n_clusters": k, "method": first.method}
+    found |= {"role": first.role, "stands in for": first.original, "lam reported": first.lam}
+    found |= {"kind": first.kind if first.role == "paper" else "", "setting": first.setting}
+    found |= {"lam": first.lam_used, "starts": first.starts, "starts asked": first.starts_asked}
     for value in filter(attrgetter("metric"), lines):
         name, best = value.metric, Spread(low=value.low, high=value.high).best(value.metric)
         found |= {f"{name} reported": value.reported, f"{name} mean": value.mean, f"{name} sd": value.sd}
@@ -187,19 +179,16 @@ def _starts(n_ok: int, n_all: int) -> str:
 
 
 def _labelled(method: str, names: Names, role: str = "") -> str:
-    if role == "variant":
-        return f"{names.method(method)} (variant)"
-    return (
-        f"{names.method(method)} (ours)" if role == "ours" or names.is_ours(method) else names.method(method)
-    )
+    if role != "variant" and names.is_ours(method):
+        role = "ours"
+    return names.method(method) + (f" ({role})" if role in ("ours", "variant") else "")
 
 
 def _notes(lines: list[Any], spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
     """The note on a row below its table, with the reasons, if it has one."""
     first = lines[0]
-    words = [
-        text.rstrip(".") for text in dict.fromkeys([*reasons_of(map(_REASON, lines)), first.row_note]) if text
-    ]
+    texts = dict.fromkeys([*reasons_of(map(_REASON, lines)), first.row_note])
+    words = [text.rstrip(".") for text in texts if text]
     words += [f"Program: {first.program_words}"] if first.program_words else []
     if first.role == "stand-in":
         words += _of_the_original(first, spec, reported, names)
@@ -214,7 +203,5 @@ def _of_the_original(first: Any, spec: TableSpec, reported: pd.DataFrame, names:
     at = reported[(reported.table == spec.number) & (reported.dataset == first.original)]
     at = at[(at.method == first.method) & at.value.notna()]
     at = at[(at.lam == first.lam) | at.lam.isna()] if not math.isnan(first.lam) else at
-    values = [
-        f"{metric_label(str(v.metric))} {number(float(v.value), int(v.decimals))}" for v in at.itertuples()
-    ]
+    values = [f"{metric_label(v.metric)} {number(v.value, v.decimals)}" for v in at.itertuples()]
     return [f"The paper reports for {names.dataset(first.original)}: {', '.join(values)}"] if values else []

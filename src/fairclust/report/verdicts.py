@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
-from fairclust.report.agreement import compare_cost, compare_value, is_fairness, is_near
 from fairclust.report.causes import explain, runs_beside, stand_beside_program
 from fairclust.report.render import joined, metric_label
 from fairclust.report.rows import (
@@ -26,8 +26,12 @@ from fairclust.report.rows import (
     NO_VALUE,
     Row,
     Value,
+    compare_cost,
+    compare_value,
     fitting,
     is_cost,
+    is_fairness,
+    is_near,
     is_worse,
 )
 from fairclust.report.selection import (
@@ -107,12 +111,8 @@ def reported_lines(frame: pd.DataFrame) -> pd.DataFrame:
 def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
     """Read and join files of `reported_lines`, the scoreboard's CSV included. Missing texts are empty strings."""
     empty = {name: [""] for name in VERDICT_COLUMNS if name not in _TEXT}
-    frames = [
-        pd.read_csv(path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, na_values=empty)[
-            VERDICT_COLUMNS
-        ]
-        for path in paths
-    ]
+    kinds: dict[str, Any] = {"dtype": dict.fromkeys(_TEXT, str), "keep_default_na": False, "na_values": empty}
+    frames = [pd.read_csv(path, **kinds)[VERDICT_COLUMNS] for path in paths]
     joint = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
     numbers = [name for name in VERDICT_COLUMNS if name not in (*_TEXT, *_COUNTS)]
     return joint.astype({**dict.fromkeys(_COUNTS, "Int64"), **dict.fromkeys(numbers, float)})
@@ -251,11 +251,8 @@ class _Part:
         if level is None:
             return None
         at = self.reported[(self.reported.table == number) & (self.reported.dataset == self.dataset)]
-        at = at[
-            (at.method == method)
-            & (at.metric == match.order)
-            & (at.n_clusters == k if k is not None else True)
-        ]
+        at = at[(at.method == method) & (at.metric == match.order)]
+        at = at if k is None else at[(at.n_clusters == k).fillna(False)]
         cost = float(at.value.iloc[0]) if len(at) else math.nan
         choice = at_level(cells, level.value, match, cost)
         found = choice.spread(match.order).mean
@@ -311,9 +308,8 @@ class _Part:
             lacking = [v.metric for v in published if not v.ours.n and not unjudged[v.metric]]
             if lacking:
                 row.say(f"no value for {', '.join(map(metric_label, lacking))}")
-            row.verdict = (
-                _matched_verdict(row) if row.kind == MATCHED else _printed_verdict(row, bool(lacking))
-            )
+            matched = row.kind == MATCHED
+            row.verdict = _matched_verdict(row) if matched else _printed_verdict(row, bool(lacking))
             stand_beside_program(row, spec, self.cells)
             row.direction = _direction(row) if row.verdict == "another optimum" else ""
 
@@ -371,22 +367,14 @@ def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> 
 
 def _printed_verdict(row: Row, lacking: bool) -> str:
     """The verdict of a row whose setting is published, beside the paper alone."""
-    judged = row.judged
-    if not judged and not lacking:
-        return "not judged"
     if lacking:
         return "not reproduced"
-    found = {value.agrees for value in judged}
-    if found == {"yes"}:
-        return "reproduced"
+    found = {value.agrees for value in row.judged}
     if found <= {"yes", "start"}:
-        return "reached by a start"
-    near = all(
-        value.agrees in ("yes", "start")
-        or (value.agrees != "no" and is_near(value.metric, value.reported, value.decimals, value.ours.mean))
-        for value in judged
-    )
-    return "another optimum" if near else "not reproduced"
+        return "not judged" if not found else "reproduced" if found == {"yes"} else "reached by a start"
+    off = [value for value in row.judged if value.agrees not in ("yes", "start")]
+    near = [is_near(value.metric, value.reported, value.decimals, value.ours.mean) for value in off]
+    return "another optimum" if all(near) and "no" not in found else "not reproduced"
 
 
 def _matched_verdict(row: Row) -> str:
@@ -407,9 +395,7 @@ def _matched_verdict(row: Row) -> str:
 def _direction(row: Row) -> str:
     """How the values that differ do so."""
     words = []
-    for value in row.values:
-        if value.agrees not in ("lower", "higher"):
-            continue
+    for value in (value for value in row.values if value.agrees in ("lower", "higher")):
         worse = is_worse(value)
         if is_cost(value):
             words.append("dearer" if worse else "cheaper")

@@ -5,6 +5,7 @@ A sample of the rows decides the preparation, and every pass prepares the rows t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,8 @@ from fairclust.chunks import ChunkError, ChunkTable
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, opened, row_groups
 from fairclust.group_encoding import Values, factored
-from fairclust.tables.groups import cross
-from fairclust.tables.preparation import Decision, Preparation
-from fairclust.tables.reading import clean, column_names, table_files
+from fairclust.tables.preparation import Decision, Preparation, cross
+from fairclust.tables.reading import check_same_columns, clean, column_names, table_files
 from fairclust.tables.text import TableError
 
 # The preparation is decided on about so many rows.
@@ -73,9 +73,8 @@ class PreparedChunk:
         frame, groups, reasons = self.source.usable(self.preparation, self.preparation.features)
         keep = reasons == ""
         if not keep.any():
-            return np.empty((0, len(self.preparation.pipeline.get_feature_names_out()))), Values(
-                np.empty(0, str)
-            )
+            n_features = len(self.preparation.pipeline.get_feature_names_out())
+            return np.empty((0, n_features)), Values(np.empty(0, str))
         # `as_numbers` refuses numbers that are infinite.
         with sklearn.config_context(assume_finite=True):
             X = self.preparation.transform(frame[keep])
@@ -135,23 +134,17 @@ def prepare_chunks(
     decision = decided(sample)
     preparation = decision.preparation
     _check_types(chunks, {*preparation.sensitive, *preparation.features})
-    kept: list[Any] = []
-    sizes: dict[str, int] = {}
-    reasons: dict[str, int] = {}
-    combinations = []
+    kept, combinations, sizes, reasons = [], [], Counter[str](), Counter[str]()
     for own, of_groups, of_reasons in engine.run(_counted, chunks, preparation):  # type: ignore[arg-type]
         kept.append(sum(of_groups.values()))
         combinations.append(own)
-        for total, part in ((sizes, of_groups), (reasons, of_reasons)):
-            for name, count in part.items():
-                total[name] = total.get(name, 0) + count
+        sizes.update(of_groups)
+        reasons.update(of_reasons)
     prepared = [PreparedChunk(chunk, preparation, n) for chunk, n in zip(chunks, kept, strict=True)]
-    notes = spellings
-    if share < 1:
-        notes = [
-            f"roles of columns, usual values and scales are those of {len(sample):,} rows drawn from {n_rows:,}",
-            *spellings,
-        ]
+    drawn = (
+        f"roles of columns, usual values and scales are those of {len(sample):,} rows drawn from {n_rows:,}"
+    )
+    notes = [drawn, *spellings] if share < 1 else spellings
     groups = pd.concat(combinations)
     return ChunkedTable(
         ChunkTable(prepared, (), engine, False, None, checkpoint, None),  # type: ignore[arg-type]
@@ -171,10 +164,8 @@ def _chunks(path: str | Path, values: frozenset[str]) -> list[FrameChunk]:
         schema = metadata.schema.to_arrow_schema()
         written = tuple(name for name in schema.names if not name.startswith(_INDEX))
         names = tuple(column_names(written, file))
-        if chunks and (odd := sorted({*names} ^ {*chunks[0].names})):
-            first = chunks[0].rows.file.path
-            owner, other = (file, first) if odd[0] in names else (first, file)
-            raise TableError(f"{owner} has the column {odd[0]!r}, but {other} does not have it")
+        if chunks:
+            check_same_columns(names, file, chunks[0].names, Path(chunks[0].rows.file.path))
         for rows in row_groups(state, metadata, written, "", CHUNK_ROWS):
             chunks.append(FrameChunk(rows, begin, names, values))
             begin += rows.n_rows

@@ -54,9 +54,8 @@ def understand(
     a comma. TableError if one of `features` cannot be a feature, or no column is left.
     """
     named = [name for name in frame.columns if not features or name in features]
-    columns = [
-        _column(frame[name], name, name in features, name in categories, thousands, decimal) for name in named
-    ]
+    signs = (thousands, decimal)
+    columns = [_column(frame[name], name, name in features, name in categories, *signs) for name in named]
     unusable = [c for c in columns if not c.is_feature and c.name in features and "constant" not in c.note]
     if unusable:
         raise TableError(f"{unusable[0].name!r} cannot be a feature: {unusable[0].note}")
@@ -102,20 +101,16 @@ def _text_column(text: pd.Series, name: str, asked: bool, thousands: str | None,
         return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
     if numeric.mean() > 0.5 and distinct > MAX_CATEGORIES:
         strange = text[~numeric]
-        return Column(
-            name,
-            "left out",
+        why = (
             f"{len(strange):,} cells are not numbers, the first is {shortened(repr(strange.iloc[0]))} in data row "
-            f"{int(strange.index[0]) + 1}; correct them, or see --thousands and --decimal",
+            f"{int(strange.index[0]) + 1}; correct them, or see --thousands and --decimal"
         )
+        return Column(name, "left out", why)
+    many = f"{distinct:,} different values in {len(text):,} rows{signs}"
     if distinct > _NEARLY_ALL * len(text):
-        return Column(
-            name, "identifier", f"an identifier: {distinct:,} different values in {len(text):,} rows{signs}"
-        )
+        return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
-        return Column(
-            name, "left out", f"free text: {distinct:,} different values in {len(text):,} rows{signs}"
-        )
+        return Column(name, "left out", f"free text: {many}")
     return Column(name, "category", (_rare(text) + signs).removeprefix("; "))
 
 

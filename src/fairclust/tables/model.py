@@ -15,8 +15,7 @@ from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.outputs import atomic_write
 from fairclust.stored import Stored, StoredError
-from fairclust.tables.groups import cross
-from fairclust.tables.preparation import MISSING, Preparation, read_preparation, stored_preparation
+from fairclust.tables.preparation import MISSING, Preparation, cross, read_preparation, stored_preparation
 from fairclust.tables.reading import read_table
 from fairclust.tables.text import TableError
 
@@ -50,9 +49,8 @@ class TableModel:
         absent = [name for name in self.preparation.features if name not in frame.columns]
         if absent:
             raise TableError(f"the table has no column {absent[0]!r}, which the model was fitted to")
-        return self.preparation.reasons(
-            frame, None if self._lacks_groups(frame) else self.preparation.groups(frame)
-        )
+        groups = None if self._lacks_groups(frame) else self.preparation.groups(frame)
+        return self.preparation.reasons(frame, groups)
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """The cluster of every row. No row may have a reason to be left out.
@@ -62,9 +60,8 @@ class TableModel:
         """
         X = self.preparation.transform(frame)
         if not self._lacks_groups(frame):
-            found = self.preparation.for_method(
-                frame, self.preparation.groups(frame), by_column=self.by_column
-            )
+            groups = self.preparation.groups(frame)
+            found = self.preparation.for_method(frame, groups, by_column=self.by_column)
             return self.estimator.predict(X, sensitive_features=found)
         try:
             return self.estimator.predict(X)

@@ -44,9 +44,8 @@ def of_columns(
     """
     features = [column.name for column in columns if column.is_feature]
     others = [column for column in columns if not column.is_feature]
-    protected = [
-        name for name in features if any(_PROTECTED.fullmatch(word.lower()) for word in _WORD.findall(name))
-    ]
+    words = {name: [word.lower() for word in _WORD.findall(name)] for name in features}
+    protected = [name for name, of in words.items() if any(map(_PROTECTED.fullmatch, of))]
     weights = [column.name for column in columns if column.role == "number" and _WEIGHTS.search(column.name)]
     notes = [
         f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(name)}"
@@ -68,20 +67,15 @@ def of_columns(
     if others:
         notes.append("left out: " + "; ".join(f"{column.name} ({column.note})" for column in others))
     notes += [f"{column.name}: {column.note}" for column in columns if column.is_feature and column.note]
-    known = {*protected, *weights}
-    codes = [
-        c.name for c in columns if c.role == "number" and c.name not in known and _may_be_codes(frame[c.name])
-    ]
+    plain = [column.name for column in columns if column.role == "number"]
+    codes = [name for name in plain if name not in (*protected, *weights) and _may_be_codes(frame[name])]
     if codes:
         notes.append(
             f"{_listed(codes)}: few different whole numbers, taken as numbers; if they are codes, --categories "
             + " ".join(map(shortened, codes[:_SHOWN]))
         )
-    rest = {name: count for name, count in lacking.items() if name in features}
-    if rest:
-        counts = ", ".join(f"{name} {count:,}" for name, count in rest.items())
-        notes.append(f"missing cells, {_TREATED[missing]}: {counts}")
-    return notes
+    rest = [f"{name} {count:,}" for name, count in lacking.items() if name in features]
+    return [*notes, f"missing cells, {_TREATED[missing]}: {', '.join(rest)}"] if rest else notes
 
 
 def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
@@ -100,9 +94,8 @@ def _alike(groups: pd.Series) -> list[str]:
     counts = groups.value_counts()
     ways: dict[str, list[str]] = {}
     for name, count in sorted(counts.items()):
-        ways.setdefault("".join(str(name).split()).casefold(), []).append(
-            f"{shortened(repr(name))} ({count:,} rows)"
-        )
+        alike = ways.setdefault("".join(str(name).split()).casefold(), [])
+        alike.append(f"{shortened(repr(name))} ({count:,} rows)")
     return [
         f"{' and '.join(of)} differ only by case or blanks, and count as {len(of)} groups; write one of them in the "
         "table if they are one"
@@ -113,14 +106,10 @@ def _alike(groups: pd.Series) -> list[str]:
 
 def _may_be_codes(cells: pd.Series) -> bool:
     """Whether a column holds few whole numbers, more than two and other than truth values."""
-    if not _is_number(cells):
+    if not pd.api.types.is_numeric_dtype(cells) or pd.api.types.is_bool_dtype(cells):
         return False
     found = cells.dropna().unique()
     return 2 < len(found) <= _FEW_VALUES and not (found % 1).any()
-
-
-def _is_number(cells: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ every column in a data frame, which may be a sample of the rows, and returns the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,16 +17,16 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
-from fairclust.group_encoding import SensitiveColumn
+from fairclust.group_encoding import SensitiveColumn, combination_names, cross_codes, cut_column, is_measured
 from fairclust.messages import shortened
 from fairclust.stored import Stored
 from fairclust.tables import notes
 from fairclust.tables.columns import FEW_ROWS, MAX_CATEGORIES, Column, numbers, understand
-from fairclust.tables.groups import cross, find_ranges, group_columns
 from fairclust.tables.text import TableError
 from fairclust.tables.values import as_text, factor
 
 MISSING = ("impute", "drop", "group")
+_MISSING_GROUP = "missing"
 # A column whose mean is bounded is shown in this many ranges unless another number is asked for.
 _SHOWN_RANGES = 4
 # The square of a larger number could be infinite.
@@ -84,12 +84,8 @@ class Preparation:
                 raise TableError(
                     f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there"
                 )
-        return {
-            name: frame[name].to_numpy(dtype=float)
-            if name in self.means
-            else groups[name].to_numpy(dtype=str)
-            for name in groups
-        }
+        numbers = {name: frame[name].to_numpy(dtype=float) for name in self.means}
+        return {name: groups[name].to_numpy(dtype=str) for name in groups} | numbers
 
     def reasons(self, frame: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Series:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
@@ -166,9 +162,8 @@ def decide(
             )
     kept = frame[preparation.reasons(frame, groups) == ""]
     if kept.empty:
-        raise TableError(
-            f"no row has a value in {' and '.join(preparation.needed)}. Fix: fill in these cells"
-        )
+        needed = " and ".join(preparation.needed)
+        raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
     pipeline.fit(kept)
     lacking = frame[[*preparation.features, *sensitive]].isna().sum()
     found = {name: int(count) for name, count in lacking.items() if count}
@@ -295,3 +290,86 @@ def read_preparation(stored: Stored, missing: str) -> Pipeline:
     if numbers and scaler is not None:
         scaler.mean_, scaler.scale_ = (stored.array(key, len(scaler.mean_)) for key in ("means", "scales"))
     return pipeline
+
+
+def group_columns(
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    *,
+    missing_is_group: bool = False,
+    ranges: Mapping[str, SensitiveColumn] | None = None,
+) -> pd.DataFrame:
+    """The sensitive columns as text, with numbers as `value_text` writes them.
+
+    The groups of columns in `ranges`, from `find_ranges`, are ranges of numbers. Missing values stay missing, or are
+    the group "missing". TableError if the table lacks a column, or that group exists beside missing cells.
+    """
+    absent = [name for name in columns if name not in frame.columns]
+    if absent:
+        raise TableError(f"the table has no sensitive column {absent[0]!r}")
+    found = {}
+    for name in columns:
+        cells = _in_ranges(frame[name], ranges[name]) if ranges and name in ranges else frame[name]
+        found[name] = as_text(cells)
+        if missing_is_group:
+            lacks = found[name].isna()
+            if lacks.any() and (found[name] == _MISSING_GROUP).any():
+                raise TableError(
+                    f"{name!r} has missing cells and the group {_MISSING_GROUP!r}. Fix: rename the group, or leave out "
+                    "the option --missing group"
+                )
+            found[name][lacks] = _MISSING_GROUP
+    return pd.DataFrame(found, index=frame.index, dtype=object)
+
+
+def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -> dict[str, SensitiveColumn]:
+    """Cut the columns that hold many different numbers into `bins` ranges with about as many rows each.
+
+    Otherwise each number would be a group. Columns with few different numbers, and codes that are counted from 0 or 1,
+    are not cut. UserError if a column has to be cut and `bins` is None or less than 2.
+    """
+    found = {}
+    for name in columns:
+        if not pd.api.types.is_numeric_dtype(frame[name]) or pd.api.types.is_bool_dtype(frame[name]):
+            continue
+        numbers = frame[name].dropna().to_numpy(dtype=float)
+        if np.isinf(numbers).any():
+            row = frame[name].abs().idxmax() + 1
+            raise TableError(f"{name!r} has an infinite number in data row {row:,}. Fix: correct it")
+        if not is_measured(numbers):
+            continue
+        if bins is None:
+            raise TableError(
+                f"{name!r} holds {len(np.unique(numbers)):,} different numbers, and each would be a group. Fix: "
+                "--bins 4, for example, makes four ranges of them; if they identify the rows, name another column"
+            )
+        found[name] = cut_column(name, numbers, bins)
+    return found
+
+
+def cross(groups: pd.DataFrame) -> pd.Series:
+    """One group for each combination of the columns' values. If one value is missing, the group is missing too.
+
+    UserError if two combinations have one name, because a value contains the sign between values.
+    """
+    complete = groups.notna().all(axis=1)
+    codes, values = zip(*(factor(groups.loc[complete, name]) for name in groups), strict=True)
+    crossed, cells = cross_codes(codes, [len(of) for of in values])
+    names = combination_names(cells, values, f" of {' and '.join(groups.columns)}")
+    found = pd.Series(np.nan, index=groups.index, dtype=object)
+    found[complete] = np.array(names, dtype=object)[crossed]
+    return found
+
+
+def _in_ranges(cells: pd.Series, column: SensitiveColumn) -> pd.Series:
+    """The range of each number as text; missing if the number is missing."""
+    try:
+        numbers = pd.to_numeric(cells)
+    except (ValueError, TypeError):
+        raise TableError(
+            f"{column.name!r} has cells that are not numbers, but the model was fitted to numbers. Fix: correct them"
+        ) from None
+    there = numbers.notna()
+    found = pd.Series(None, index=cells.index, dtype=object)
+    found[there] = column.values[column.encode(numbers[there].to_numpy(), int(there.sum()))]
+    return found

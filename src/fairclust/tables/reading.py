@@ -38,15 +38,11 @@ def read_table(
     """
     if decimal is not None and len(decimal) != 1:
         raise TableError(f"--decimal: {shortened(repr(decimal))} is not one character")
-    form = Format(
-        _delimiter(delimiter),
-        decimal,
-        usual_decimal,
-        encoding,
-        names={*values, *ids},
-        all_names=header,
-        advice=advice,
-    )
+    sign = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
+    if sign is not None and (len(sign) != 1 or sign in '"\r\n' or not sign.isascii()):
+        raise TableError(f"--delimiter: {shortened(repr(sign))} is not one ASCII character between cells")
+    form = Format(sign, decimal, usual_decimal, encoding, advice=advice)
+    form = form._replace(names={*values, *ids}, all_names=header)
     files = table_files(path)
     notes: list[str] = []
     frames: list[pd.DataFrame] = []
@@ -54,26 +50,17 @@ def read_table(
         frame, form, more = _read_file(file, form)
         if frame.empty:
             raise TableError(f"{file} has a header and no rows")
-        if frames and (odd := [*frame.columns.symmetric_difference(frames[0].columns)]):
-            owner, other = (file, files[0]) if odd[0] in frame else (files[0], file)
-            raise TableError(
-                f"{owner} has the column {shortened(repr(odd[0]))}, but {other} does not have it"
-            )
         frames.append(frame)
+        check_same_columns(frame.columns, file, frames[0].columns, files[0])
         notes += more
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    decimal, typed = form.decimal or ".", files[0].suffix.lower() in _READERS
     try:
-        spellings = clean(
-            frame, values=values, texts=texts, ids=ids, typed=is_typed(files[0]), decimal=form.decimal or "."
-        )
+        spellings = clean(frame, values=values, texts=texts, ids=ids, typed=typed, decimal=decimal)
     except TableError as error:
         raise TableError(f"{path}: {error}") from None
-    frame.attrs.update(
-        delimiter=form.delimiter,
-        decimal=form.decimal or ".",
-        notes=list(dict.fromkeys(notes)),
-        spellings=spellings,
-    )
+    notes = list(dict.fromkeys(notes))
+    frame.attrs.update(delimiter=form.delimiter, decimal=decimal, notes=notes, spellings=spellings)
     return frame
 
 
@@ -91,11 +78,6 @@ def table_files(path: str | Path) -> list[Path]:
     except ChunkError as error:
         hint = f". For other files, name a pattern such as '{path}/*.csv'" if path.is_dir() else ""
         raise TableError(f"{error}{hint}") from None
-
-
-def is_typed(path: Path) -> bool:
-    """Whether the columns of a file have types, as those of Parquet, and not of text."""
-    return path.suffix.lower() in _READERS
 
 
 def clean(
@@ -125,17 +107,6 @@ def clean(
         frame.isetitem(i, read)
         notes += more
     return notes
-
-
-def _delimiter(given: str | None) -> str | None:
-    if given is None:
-        return None
-    delimiter = _DELIMITERS.get(given, given)
-    if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
-        raise TableError(
-            f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells"
-        )
-    return delimiter
 
 
 def _read_file(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str]]:
@@ -181,6 +152,13 @@ def column_names(header: Iterable[str], path: Path) -> list[str]:
             )
         places[name] = place
     return list(places)
+
+
+def check_same_columns(names: Collection[str], file: Path, of_first: Collection[str], first: Path) -> None:
+    """TableError if two files of a table have different columns."""
+    for odd in sorted({*names} ^ {*of_first}):
+        owner, other = (file, first) if odd in names else (first, file)
+        raise TableError(f"{owner} has the column {shortened(repr(odd))}, but {other} does not have it")
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
 import pandas as pd
@@ -36,14 +35,12 @@ _COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//"), 1000
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
 # What messages say about the options of the command.
-OPTIONS = MappingProxyType(
-    {
-        "delimiter": "is {!r} the right --delimiter?",
-        "encoding": "try --encoding {}",
-        "header": "Write the names of the columns above it",
-        "decimal": "say which one by --decimal , or --decimal .",
-    }
-)
+OPTIONS = {
+    "delimiter": "is {!r} the right --delimiter?",
+    "encoding": "try --encoding {}",
+    "header": "Write the names of the columns above it",
+    "decimal": "say which one by --decimal , or --decimal .",
+}
 # The decimal point and the columns of codes of a file are found in so many rows.
 _ROWS_AHEAD = 2000
 _NEARLY_ALL = 0.95
@@ -57,9 +54,8 @@ class TableError(UserError):
 class Format(NamedTuple):
     """How text is cut into rows and cells, and what messages say about these options."""
 
-    delimiter: str | None = (
-        None  # by default, the one of `, ; tab |` that occurs most often in the first line
-    )
+    # By default, the one of `, ; tab |` that occurs most often in the first line.
+    delimiter: str | None = None
     # By default, what the first cells with a comma or a point show. Commas are never decimal points between commas.
     decimal: str | None = None
     usual_decimal: str = ""  # what the cells are taken for if they show neither; by default, that is an error
@@ -82,9 +78,8 @@ class Rows:
     def __init__(self, text: Iterable[str], shown: str, form: Format) -> None:
         self._shown, self._form, self._number = shown, form, 0
         self._lines = self._numbered(text)
-        line = next(
-            (line for line in itertools.islice(self._lines, form.skip_lines, None) if line.strip()), None
-        )
+        lines = itertools.islice(self._lines, form.skip_lines, None)
+        line = next(filter(str.strip, lines), None)
         if line is None:
             raise TableError(f"{shown} is empty")
         self._top = line.strip()
@@ -100,16 +95,14 @@ class Rows:
             self._lines = chain([line], self._lines)
         self.first: list[str] = []
         self._rows = self._checked()
-        ahead = list(itertools.islice(self._rows, 1))
+        # If the file begins with comments, the first row after them tells that they are no rows.
+        ahead = []
+        for row in itertools.islice(self._rows, _MOST_COMMENTS):
+            ahead.append(row)
+            if not row[1].startswith(_COMMENT_SIGNS):
+                break
         if not ahead:
             raise TableError(f"{shown} has a header and no rows")
-        # If the file begins with comments, the first row after them tells that they are no rows.
-        while (
-            ahead[-1][1].startswith(_COMMENT_SIGNS)
-            and len(ahead) < _MOST_COMMENTS
-            and (row := next(self._rows, None))
-        ):
-            ahead.append(row)
         self._rows = chain(ahead, self._rows)
         self.decimal = form.decimal or "."
         self.notes: list[str] = []  # on how the text is read
@@ -128,11 +121,6 @@ class Rows:
 
     def __iter__(self) -> Iterator[str]:
         return (row for _, row in self._rows)
-
-    def cells(self) -> Iterator[tuple[int, list[str]]]:
-        """For every row, the number of its first line and its cells; to find what is wrong with a cell."""
-        for number, row in self._rows:
-            yield number, self._cells(row)
 
     def frame(
         self, dtypes: Mapping[int, type], missing: Mapping[int, list[str]], *, all_columns: bool
@@ -171,10 +159,10 @@ class Rows:
 
     def _is_expected(self) -> bool:
         """Whether the first line has the names that the caller expects."""
-        names = {one_spelling(cell) for cell in self.header}
-        return _has_name(self.header, self._form.names) or (
-            bool(self._form.all_names) and names.issuperset(self._form.all_names)
-        )
+        names, form = {one_spelling(cell) for cell in self.header}, self._form
+        # A single name that is a number does not tell a header from data.
+        has_one = any(as_number(name) is None for name in names.intersection(form.names))
+        return has_one or (bool(form.all_names) and names.issuperset(form.all_names))
 
     def _find_decimal(self) -> None:
         """Set the decimal point to what the first rows show, with a note if it is a comma.
@@ -244,10 +232,8 @@ class Rows:
                 cells = self._cells(line)
                 self.first, n_cells = self.first or cells, len(cells)
                 if quote in line:
-                    row = (
-                        self.delimiter.join(quote + cell.replace(quote, 2 * quote) + quote for cell in cells)
-                        + "\n"
-                    )
+                    quoted = (quote + cell.replace(quote, 2 * quote) + quote for cell in cells)
+                    row = self.delimiter.join(quoted) + "\n"
                 if cells is self.first and self.header and n_cells - len(self.header) not in (0, 1):
                     raise self.differ()
             if n_cells != len(self.first):
@@ -359,22 +345,11 @@ def _decimal_signs(cells: list[str]) -> dict[str, str]:
         numbers = [cell for cell in filled if number_pattern(other, sign).fullmatch(cell)]
         if len(numbers) > _NEARLY_ALL * len(filled):
             # No number begins with a zero before the thousands.
-            found[sign] = next(
-                (
-                    cell
-                    for cell in numbers
-                    if sign in cell
-                    and (cell.lstrip("+-").startswith("0") or not number_pattern(sign, other).fullmatch(cell))
-                ),
-                "",
-            )
+            is_other = number_pattern(sign, other).fullmatch
+            showing = (cell for cell in numbers if cell.lstrip("+-").startswith("0") or not is_other(cell))
+            found[sign] = next((cell for cell in showing if sign in cell), "")
     shows = {sign: cell for sign, cell in found.items() if cell}
     return shows or ({"": signed[0]} if signed and len(found) == 2 else {})
-
-
-def _has_name(row: list[str], names: Collection[str]) -> bool:
-    """Tell whether a row has one of these names. A name that is a number does not tell a header from data."""
-    return any(one_spelling(cell) in names and as_number(cell) is None for cell in row)
 
 
 def _other_encoding(path: Path, advice: str) -> str:

@@ -49,9 +49,8 @@ def read_values(
             lacking[plain] = lacking.get(plain, 0) + int(count)
         else:
             values[code] = plain
-    notes = [
-        f"{cells.name}: {rows:,} cells {text!r} count as missing" for text, rows in lacking.items() if text
-    ]
+    lacking.pop("", None)
+    notes = [f"{cells.name}: {rows:,} cells {text!r} count as missing" for text, rows in lacking.items()]
     there = np.flatnonzero(pd.notna(values[:-1]))
     numbers = [_number(value, decimal) for value in values[there]] if untyped else [None]
     if None not in numbers:
@@ -59,10 +58,8 @@ def read_values(
     elif any(isinstance(value, str) for value in values[there]):
         values[there] = [value_text(value) for value in values[there]]
     told = describe_merged(found[there], values[there], counts[there])
-    return (
-        pd.Series(values[codes], cells.index, name=cells.name).infer_objects(),
-        notes + [f"{cells.name}: {text}" for text in told],
-    )
+    notes += [f"{cells.name}: {text}" for text in told]
+    return pd.Series(values[codes], cells.index, name=cells.name).infer_objects(), notes
 
 
 def factor(cells: pd.Series) -> Values:
@@ -93,6 +90,5 @@ def _number(text: object, decimal: str) -> int | float | None:
 def as_text(cells: pd.Series) -> pd.Series:
     """The cells of a column as texts, see `value_text`; a missing cell is NaN."""
     values = factor(cells)
-    return pd.Series(
-        np.array([*values.words, np.nan], dtype=object)[values.entries], cells.index, name=cells.name
-    )
+    found = np.array([*values.words, np.nan], dtype=object)[values.entries]
+    return pd.Series(found, cells.index, name=cells.name)

@@ -24,7 +24,7 @@ PLOTS = {
     "bands": Plot(
         draw_bands, (3.0, 2.5), ("x", "y"), ks="first", methods=True, metrics=(), row_per_dataset=True
     ),
-    "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True, wide=True),
+    "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True),
     "cost_by_k": Plot(draw_cost_by_k, (3.5, 2.7), ("y",), ks="joined", methods=True, metrics=()),
     "metric_by_k": Plot(draw_metric_by_k, (3.5, 2.7), ("y",), ks="joined", metrics=()),
     "by_size": Plot(draw_metric_by_size, (3.5, 2.7), ("y",), metrics=(), joined=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,9 @@ from fairclust.looks import COLOURS, MARKS
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure
-from fairclust.report.figures.drawing import SOFT, FigureData, Panel, Sheet, at_lam, column_label
+from fairclust.report.figures.drawing import SOFT, FigureData, Panel, Sheet, at_lam
 from fairclust.report.redaction import redact_text
+from fairclust.report.render import metric_label
 from fairclust.report.selection import Choice, choose, reported_level
 
 # More points than this are drawn as a bitmap in a PDF, because single shapes would take megabytes.
@@ -61,7 +63,7 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
         return
     _draw_points(axes, data, labels)
     values = [
-        f"{column_label(name)} {choice.cell[name]:,.{COLUMNS[name].decimals}f}"
+        f"{metric_label(name)} {choice.cell[name]:,.{COLUMNS[name].decimals}f}"
         for name in material.spec.y or ("fairness_ratio", "sse")
         if name in choice.cell and pd.notna(choice.cell[name])
     ]
@@ -73,18 +75,11 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
 
 
 def _draw_points(axes: Axes, data: PreparedDataset, labels: np.ndarray) -> None:
+    style: dict[str, Any] = {"s": 10, "alpha": 0.7, "linewidths": 0, "rasterized": len(labels) > _MAX_SHAPES}
     for group in range(len(data.group_names)):
         of = data.groups == group
-        axes.scatter(
-            data.X[of, 0],
-            data.X[of, 1],
-            c=[COLOURS[label % len(COLOURS)] for label in labels[of]],
-            marker=MARKS[group % len(MARKS)],
-            s=10,
-            alpha=0.7,
-            linewidths=0,
-            rasterized=len(labels) > _MAX_SHAPES,
-        )
+        colours = [COLOURS[label % len(COLOURS)] for label in labels[of]]
+        axes.scatter(data.X[of, 0], data.X[of, 1], c=colours, marker=MARKS[group % len(MARKS)], **style)
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_aspect("equal", adjustable="datalim")

@@ -22,9 +22,9 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.plot import in_figure
 from fairclust.report.material import Material
+from fairclust.report.render import metric_label
 from fairclust.report.selection import first_line
 
-STEP_LABELS = {"objective": "Objective", "clustering": "Clustering term", "fairness": "Fairness term"}
 SOFT = "0.35"
 
 matplotlib.rcParams.update(
@@ -47,15 +47,10 @@ _LETTER, _LINE = 0.068, 0.17
 _MOST_IN_ROW = 4
 
 
-def column_label(name: str) -> str:
-    """A column's name for readers."""
-    return COLUMNS[name].label if name in COLUMNS else STEP_LABELS.get(name, name)
-
-
 def axis_label(name: str) -> str:
     """A column's name for an axis, and which values are better, escaped for matplotlib."""
     direction = COLUMNS[name].direction if name in COLUMNS else "none"
-    return in_figure(column_label(name) + (f" ({direction} is better)" if direction != "none" else ""))
+    return in_figure(metric_label(name) + (f" ({direction} is better)" if direction != "none" else ""))
 
 
 def say_starts(what: str, numbers: set[int]) -> str:
@@ -72,14 +67,12 @@ class Sheet:
     """A figure of panels of equal size, with one legend and notes below them.
 
     Sizes are in inches and known before anything is drawn, so no layout engine is needed. A layout engine would draw
-    every figure twice. `size` is that of the axes of one panel; with `wide`, panels have a second vertical axis on
-    their right.
+    every figure twice. `size` is that of the axes of one panel.
     """
 
     title: str
     n_columns: int
     size: tuple[float, float] = (3.5, 2.6)
-    wide: bool = False
     figure: Figure = field(default_factory=Figure)
     # The first panel of each group of panels that share their axes. Their limit is set after the last has its points.
     shared: dict[Any, Axes] = field(default_factory=dict)
@@ -116,7 +109,8 @@ class Sheet:
         """Give the panels, the legend and the notes their places."""
         count = max(1, len(self.panels))
         n_columns = min(self.n_columns, count)
-        right = _LEFT if self.wide else _RIGHT
+        has_twins = len(self.figure.axes) > len(self.panels)  # with a second vertical axis on their right
+        right = _LEFT if has_twins else _RIGHT
         cell = (_LEFT + self.size[0] + right, _TOP + self.size[1] + _BOTTOM)
         # The title and the notes need some width even if there is a single panel.
         width = max(cell[0] * n_columns, 5.2)
@@ -148,15 +142,8 @@ class Sheet:
             )  # fmt: skip
         if notes:
             y = (_LINE * len(notes) + 0.05) / height
-            self.figure.text(
-                0.15 / width,
-                y,
-                in_figure("\n".join(notes)),
-                fontsize=8,
-                color=SOFT,
-                va="top",
-                linespacing=1.3,
-            )
+            style: dict[str, Any] = {"fontsize": 8, "color": SOFT, "va": "top", "linespacing": 1.3}
+            self.figure.text(0.15 / width, y, in_figure("\n".join(notes)), **style)
         return self.figure
 
     def save(self, stem: Path, formats: Sequence[str]) -> None:
@@ -197,7 +184,6 @@ class Plot:
     least_methods: int = 0  # panels with fewer methods are drawn only if all are like this
     per_row: int = 3  # panels in a row; with several metrics, a row has all of them
     row_per_dataset: bool = False
-    wide: bool = False  # whether panels have a second vertical axis on their right
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +206,7 @@ class FigureData(Material):
         if plot.row_per_dataset and len(ys) == 1:
             most = max(Counter(panel.dataset for panel in panels).values())
             n_columns = min(_MOST_IN_ROW, most)
-        sheet = Sheet(self.spec.title, n_columns, plot.size, plot.wide)
+        sheet = Sheet(self.spec.title, n_columns, plot.size)
         for panel in panels:
             plot.draw(self, sheet, sheet.add(panel.title), panel)
         return sheet
@@ -268,14 +254,12 @@ def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
     """Why cells have nothing to show of the columns `names`."""
     if cells.empty:
         return "no cell was run"
-    bad = cells[cells.status != "ok"]
-    if len(bad) == len(cells):
-        first = bad.iloc[0]
+    ok, first = cells[cells.status == "ok"], cells.iloc[0]
+    if ok.empty:
         return f"{first.status}: {first_line(first.reason)}"
-    ok = cells[cells.status == "ok"]
     absent = [name for name in names if name not in ok or ok[name].isna().all()]
     if absent:
-        return f"no cell has a value of {', '.join(column_label(name) for name in absent)}"
+        return f"no cell has a value of {', '.join(metric_label(name) for name in absent)}"
     return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
 
 
@@ -306,17 +290,13 @@ def at_lam(cells: pd.DataFrame, limit: float | None) -> pd.DataFrame:
     return cells[cells.lam == below.max()]
 
 
-def mean_and_spread(cells: pd.DataFrame, by: str, name: str) -> pd.DataFrame:
-    """Mean and standard deviation over the starts, for every value of `by` in ascending order."""
+def draw_band(axes: Axes, cells: pd.DataFrame, by: str, name: str, colour: str, mark: str) -> Any:
+    """A line of the means over the starts, with a band of one standard deviation, over `by`; returns the line."""
     grouped = cells.groupby(by)[name]
-    return pd.DataFrame({"mean": grouped.mean(), "sd": grouped.std(ddof=1).fillna(0.0)})
-
-
-def draw_band(axes: Axes, line: pd.DataFrame, colour: str, mark: str) -> Any:
-    """A line of means with a band of one standard deviation; returns the line."""
-    x, low, high = line.index.to_numpy(float), line["mean"] - line.sd, line["mean"] + line.sd
-    axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
-    return axes.plot(x, line["mean"], color=colour, marker=mark, markersize=4, linewidth=1.2)[0]
+    mean, sd = grouped.mean(), grouped.std(ddof=1).fillna(0.0)
+    x = mean.index.to_numpy(float)
+    axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.18, linewidth=0)
+    return axes.plot(x, mean, color=colour, marker=mark, markersize=4, linewidth=1.2)[0]
 
 
 def few_ticks(axes: Axes, *, whole_x: bool = False) -> None:

@@ -77,9 +77,8 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         if len(others):
             sheet.note("faint: settings that another setting of the same method beats in both metrics")
         axes.plot(others.x, others.y, linestyle="", alpha=0.2, **style)
-        axes.errorbar(
-            front.x, front.y, front.y_sd, front.x_sd, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.45
-        )
+        bars: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.8, "alpha": 0.45}
+        axes.errorbar(front.x, front.y, front.y_sd, front.x_sd, **bars)
         joined = ":" if is_cost and len(front) > 1 else ""
         line = axes.plot(front.x, front.y, linestyle=joined, linewidth=1, **style)[0]
         sheet.legend.setdefault(name, line)
@@ -132,9 +131,8 @@ def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     )  # fmt: skip
     front = points[points.own]
     axes.plot(front.x, front.y, color=colour, marker=mark, markersize=5)
-    axes.fill_between(
-        front.x, front.y - front.y_sd, front.y + front.y_sd, color=colour, alpha=0.18, linewidth=0
-    )
+    low, high = front.y - front.y_sd, front.y + front.y_sd
+    axes.fill_between(front.x, low, high, color=colour, alpha=0.18, linewidth=0)
     for point in points.itertuples():
         axes.annotate(
             in_figure(names[str(point.params)]), (point.x, point.y), textcoords="offset points", xytext=(4, 3),
@@ -154,7 +152,5 @@ def _short_names(cells: pd.DataFrame) -> dict[str, str]:
     # what a fit records.
     shared = sorted(set.intersection(*map(set, found.values())) - {"lam"})
     lams = cells.groupby("params").lam.first()
-    return {
-        text: ", ".join([f"{lams[text]:g}", *(str(of[name]) for name in shared)])
-        for text, of in found.items()
-    }
+    shown = {text: [str(of[name]) for name in shared] for text, of in found.items()}
+    return {text: ", ".join([f"{lams[text]:g}", *values]) for text, values in shown.items()}

@@ -16,15 +16,14 @@ from fairclust.report.figures.drawing import (
     Sheet,
     at_lam,
     axis_label,
-    column_label,
     draw_band,
     few_ticks,
     finite,
-    mean_and_spread,
     note_starts,
     usable,
     why_empty,
 )
+from fairclust.report.render import metric_label
 from fairclust.report.selection import choose
 
 _LOGARITHMIC = ("seconds", "cpu_seconds")
@@ -53,14 +52,14 @@ def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
         _draw_on(twin, finite(ok, right), right, 1)
         twin.set_ylim(bottom=0)
         if len(finite(ok, right)) < len(ok):
-            sheet.note(f"{column_label(right)} is infinite where a group is missing from a cluster")
+            sheet.note(f"{metric_label(right)} is infinite where a group is missing from a cluster")
     note_starts(sheet, panel.cells, ok)
 
 
 def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
     """Draw a line against lambda. The axis gets the colour of the line."""
-    draw_band(axes, mean_and_spread(cells, "lam", metric), COLOURS[number], MARKS[number])
-    axes.set_ylabel(in_figure(column_label(metric)), color=COLOURS[number])
+    draw_band(axes, cells, "lam", metric, COLOURS[number], MARKS[number])
+    axes.set_ylabel(in_figure(metric_label(metric)), color=COLOURS[number])
     axes.tick_params(axis="y", colors=COLOURS[number])
 
 
@@ -75,8 +74,7 @@ def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
     ks = ok.groupby("lam").n_clusters.transform("nunique")
     ok = ok[ks == ks.max()]
     for number, (lam, at) in enumerate(ok.groupby("lam")):
-        means = mean_and_spread(at, "n_clusters", panel.y)
-        line = draw_band(axes, means, *in_matplotlib(numbered_look(number)))
+        line = draw_band(axes, at, "n_clusters", panel.y, *in_matplotlib(numbered_look(number)))
         sheet.legend.setdefault(f"λ = {lam:g}", line)
     axes.set_xlabel("K")
     axes.set_ylabel(axis_label(panel.y))
@@ -105,8 +103,7 @@ def _draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel, x:
     cells, y = panel.cells, panel.y
     drawn = []
     for method, of in _one_setting_each(material, sheet, finite(cells, x, y)):
-        colour, mark = material.look(method)
-        line = draw_band(axes, mean_and_spread(of, x, y), colour, mark)
+        line = draw_band(axes, of, x, y, *material.look(method))
         lams = of.lam.dropna().unique()
         name = material.names.method(method) + (f", λ = {lams[0]:g}" if len(lams) == 1 else "")
         sheet.legend.setdefault(name, line)
@@ -147,7 +144,7 @@ def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     ok = choose(at_lam(cells[cells.status == "ok"], material.spec.lam)).cells
     steps = material.steps[material.steps.key.isin(ok.key)]
     if ok.empty or y not in steps or steps[y].isna().all():
-        reason = f"the method records no {column_label(y)} at its steps" if len(ok) else why_empty(cells)
+        reason = f"the method records no {metric_label(y)} at its steps" if len(ok) else why_empty(cells)
         sheet.say(axes, reason)
         return
     colour, mark = material.look(str(ok.method.iloc[0]))
@@ -157,6 +154,6 @@ def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         axes.plot(line.step, line[y].astype(float), color=colour, alpha=0.55, linewidth=1, **style)
     lam = ok.lam.iloc[0]
     axes.set_xlabel("step" + (f", λ = {lam:g}" if pd.notna(lam) else ""))
-    axes.set_ylabel(in_figure(column_label(y)))
+    axes.set_ylabel(in_figure(metric_label(y)))
     few_ticks(axes, whole_x=True)
     sheet.note("each line is one start")
