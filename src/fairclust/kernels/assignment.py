@@ -108,10 +108,10 @@ def _distances(lo, hi, points, centers, norms, root, layout, a, row_min, total, 
     for t in range(lo, hi):
         n = padded(layout.count[t])
         low = row_min[t]
+        low[:n] = np.inf
         if norms is not None:
             np.dot(centers, points[t], a[t])
-            for i in range(n):
-                own[i] = zero
+            own[:n] = zero
             for f in range(n_features):
                 x = points[t, f]
                 for i in range(n):
@@ -127,12 +127,8 @@ def _distances(lo, hi, points, centers, norms, root, layout, a, row_min, total, 
                 if root:
                     for i in range(n):
                         row[i] = np.sqrt(row[i])
-            if k == 0:
-                for i in range(n):
-                    low[i] = row[i]
-            else:
-                for i in range(n):
-                    low[i] = smaller(low[i], row[i])
+            for i in range(n):
+                low[i] = smaller(low[i], row[i])
         for k in range(n_clusters):
             row = a[t, k]
             for i in range(n):
@@ -268,16 +264,14 @@ def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no
     """
     n_clusters = len(z)
     zero, one, least = z.dtype.type(0), z.dtype.type(1), z.dtype.type(_DECIDED)
-    for i in range(width):
-        decided[i] = zero
+    decided[:width] = zero
     for k in range(n_clusters):
         row = z[k]
         for i in range(width):
             decided[i] += one if row[i] > top[i] - least else zero
     for i in range(width):
         decided[i] = one if decided[i] == one else zero
-    for i in range(n, width):
-        decided[i] = zero
+    decided[n:width] = zero
     n_decided, logsum = zero, 0.0
     for i in range(width):
         n_decided += decided[i]
@@ -303,12 +297,10 @@ def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no
         for i in range(m):
             row[i] = row[which[i]]
             other[i] = costs[which[i]]
-        for i in range(m, padded(m)):
-            row[i] = other[i] = zero
+        row[m : padded(m)] = other[m : padded(m)] = zero
     for i in range(m):
         top[i] = top[which[i]]
-    for i in range(m, padded(m)):
-        top[i] = zero
+    top[m : padded(m)] = zero
     return m, np.float64(potential), logsum
 
 
@@ -340,18 +332,14 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
             bundle += 1
         n, width = layout.count[t], padded(layout.count[t])
         g = layout.group[t]
+        top[:width] = -np.inf
         for k in range(n_clusters):
             row = a[t, k]
             z = s[k]
             off = offset[g, k]
-            if k == 0:
-                for i in range(width):
-                    z[i] = -(scale * row[i]) - off
-                    top[i] = z[i]
-            else:
-                for i in range(width):
-                    z[i] = -(scale * row[i]) - off
-                    top[i] = larger(top[i], z[i])
+            for i in range(width):
+                z[i] = -(scale * row[i]) - off
+                top[i] = larger(top[i], z[i])
         costs = a[t]
         paid = lse = 0.0
         if curved and weight is None:
@@ -359,9 +347,8 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
             m, paid, lse = _settle(s, costs, top, n, width, total, which, settled, rest)
             if m < n:
                 costs, n, width = rest, m, padded(m)
-        for i in range(width):
-            total[i] = zero
-            weighted[i] = zero
+        total[:width] = zero
+        weighted[:width] = zero
         for k in range(n_clusters):
             row = costs[k]
             z = s[k]
@@ -385,8 +372,7 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
                 lse += np.float64(weight[t, i]) * (np.float64(top[i]) + np.log(np.float64(total[i])))
         for i in range(width):
             total[i] = (one if weight is None else weight[t, i]) / total[i]
-        for i in range(n, width):
-            total[i] = zero
+        total[n:width] = zero
         sa = zero
         for i in range(width):
             sa += weighted[i] * total[i]
@@ -419,6 +405,19 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
                 products[bundle, k, k] += settled[k]
 
 
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, forceinline=True)
+def _take_cheaper(k, row, scale, off, n, best, arg):  # type: ignore[no-untyped-def]
+    """Put cluster k into `arg` for the points of a tile for which it is the first or costs less than those before."""
+    real, number, none = best.dtype.type, np.int32(k), np.int32(0)
+    if k == 0:
+        best[:n] = np.inf
+        arg[:n] = 0
+    for i in range(n):
+        v = row[i] if scale is None else scale * real(row[i]) + off
+        arg[i] = larger_int(arg[i], where_less(v, best[i], number, none))
+        best[i] = smaller(best[i], v)
+
+
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def _argmin(  # type: ignore[no-untyped-def]
     lo, hi, a, points, centers, scale, offset, layout, labels, mass, potential, least, sums
@@ -430,31 +429,18 @@ def _argmin(  # type: ignore[no-untyped-def]
     sums of minima, for `least=None`.
     """
     n_clusters = mass.shape[1]
-    real = offset.dtype.type
     squares = np.empty(TILE, offset.dtype)
     best = np.empty(TILE, offset.dtype)
     arg = np.empty(TILE, np.int32)
-    none = np.int32(0)
     for t in range(lo, hi):
         n = padded(layout.count[t])
         g = layout.group[t]
         for k in range(n_clusters):
             if a is not None:
-                row = a[t, k]
+                _take_cheaper(k, a[t, k], scale, offset[g, k], n, best, arg)
             if points is not None:
-                row = squares
-                _squares(points[t], centers[k], n, row)
-            off = offset[g, k]
-            number = np.int32(k)
-            if k == 0:
-                for i in range(n):
-                    best[i] = scale * real(row[i]) + off
-                    arg[i] = none
-            else:
-                for i in range(n):
-                    v = scale * real(row[i]) + off
-                    arg[i] = larger_int(arg[i], where_less(v, best[i], number, none))
-                    best[i] = smaller(best[i], v)
+                _squares(points[t], centers[k], n, squares)
+                _take_cheaper(k, squares, None, None, n, best, arg)
         mass[t] = 0.0
         if sums is not None:
             sums[t] = 0.0
@@ -463,8 +449,10 @@ def _argmin(  # type: ignore[no-untyped-def]
             k = arg[i]
             labels[layout.order[layout.start[t] + i]] = k
             mass[t, k] += 1.0
-            paid += np.float64(best[i] if a is None else a[t, k, i])
+            if a is not None:
+                paid += np.float64(a[t, k, i])
             if points is not None:
+                paid += best[i]
                 for f in range(points.shape[1]):
                     sums[t, k, f] += points[t, f, i]
             if least is not None:
@@ -891,13 +879,14 @@ def nearest_centers(
     n_clusters, n_features = centers.shape
     labels = np.empty(len(layout.order), np.int32)
     sizes, cost = np.empty((layout.n_tiles, n_clusters)), np.empty(layout.n_tiles)
-    one, nothing = centers.dtype.type(1), np.zeros((n_groups, n_clusters), centers.dtype)
+    nothing = np.zeros((n_groups, n_clusters), centers.dtype)
     most = max(_LEAST_TILES, _PRODUCT_BYTES // (8 * centers.size))
     sums, of_tiles = np.zeros(centers.shape), np.empty((min(most, layout.n_tiles), n_clusters, n_features))
     for tiles in blocks(layout.n_tiles, most):
         part = layout.part(tiles)
-        given, out = (None, packed[tiles], centers, one, nothing), (labels, sizes[tiles], cost[tiles], None, of_tiles)
-        run_over_tiles(_argmin, part.n_tiles, part.n_tiles * n_clusters * TILE, *given, part, *out)
+        given, entries = (None, packed[tiles], centers, None, nothing, part), part.n_tiles * n_clusters * TILE
+        out = labels, sizes[tiles], cost[tiles], None, of_tiles
+        run_over_tiles(_argmin, part.n_tiles, entries, *given, *out)
         sums += of_tiles[: part.n_tiles].sum(axis=0)
     return labels, sum_by_group(sizes, layout, n_groups), sums, float(cost.sum())
 
