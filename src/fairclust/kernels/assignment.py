@@ -830,18 +830,13 @@ class Potentials:
         given, out = (self.a, None, None, scale, offset), (labels, mass, potential, least, None)
         run_over_tiles(_argmin, layout.n_tiles, self.entries, *given, layout, *out)
         if self.weights is not None:
-            return labels, *self._weighed(labels, self.weights[layout.order])
+            own, weights = labels[layout.order], self.weights[layout.order]
+            cell = layout.group[self._tile] * self.n_clusters + own
+            counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
+            paid = self.a[self._tile, own, self._slot].astype(np.float64)
+            return labels, counts.reshape(self.n_groups, -1), float(paid @ weights) + self.row_min_sum
         counts = sum_by_group(mass, layout, self.n_groups)
         return labels, counts, float(potential.sum()) + self.row_min_sum
-
-    def _weighed(self, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """The sum of weights by group and cluster, and the weighted sum of the labels' potentials."""
-        layout = self.layout
-        own = labels[layout.order]
-        cell = layout.group[self._tile] * self.n_clusters + own
-        counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
-        paid = self.a[self._tile, own, self._slot].astype(np.float64)
-        return counts.reshape(self.n_groups, self.n_clusters), float(paid @ weights) + self.row_min_sum
 
 
 def of_groups(
