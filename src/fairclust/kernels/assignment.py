@@ -96,99 +96,48 @@ def _sum(values, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _squared_distances(lo, hi, points, centers, root, layout, a, row_min, total):  # type: ignore[no-untyped-def]
-    n_clusters = len(centers)
-    for t in range(lo, hi):
-        n = padded(layout.count[t])
-        low = row_min[t]
-        for k in range(n_clusters):
-            row = a[t, k]
-            _squares(points[t], centers[k], n, row)
-            if root:
-                for i in range(n):
-                    row[i] = np.sqrt(row[i])
-            if k == 0:
-                for i in range(n):
-                    low[i] = row[i]
-            else:
-                for i in range(n):
-                    low[i] = smaller(low[i], row[i])
-        for k in range(n_clusters):
-            row = a[t, k]
-            for i in range(n):
-                row[i] -= low[i]
-        total[t] = _sum(low, layout.count[t])
+def _distances(lo, hi, points, centers, norms, root, layout, a, row_min, total, squares):  # type: ignore[no-untyped-def]
+    """(Squared) distances minus the least of each point, the least ones, and their sum over each tile.
 
-
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _squared_by_products(lo, hi, points, centers, norms, layout, a, row_min, total, squares):  # type: ignore[no-untyped-def]
-    """As `_squared_distances` by ``|x|^2 - 2 c'x + |c|^2``; `squares` gets the sum of ``|x|^2`` over each tile."""
+    With `norms`, the ``|c|^2``, they are computed as ``|x|^2 - 2 c'x + |c|^2``, and `squares` gets the sums of
+    ``|x|^2``. Numba compiles one version with and one without `norms`.
+    """
     n_clusters, n_features = centers.shape
     zero, two = a.dtype.type(0), a.dtype.type(2)
     own = np.empty(TILE, a.dtype)
     for t in range(lo, hi):
         n = padded(layout.count[t])
         low = row_min[t]
-        np.dot(centers, points[t], a[t])
-        for i in range(n):
-            own[i] = zero
-        for f in range(n_features):
-            x = points[t, f]
-            for i in range(n):
-                own[i] += x[i] * x[i]
+        low[:n] = np.inf
+        if norms is not None:
+            np.dot(centers, points[t], a[t])
+            own[:n] = zero
+            for f in range(n_features):
+                x = points[t, f]
+                for i in range(n):
+                    own[i] += x[i] * x[i]
         for k in range(n_clusters):
             row = a[t, k]
-            norm = norms[k]
-            for i in range(n):
-                row[i] = norm - two * row[i]
-            if k == 0:
+            if norms is not None:
+                norm = norms[k]
                 for i in range(n):
-                    low[i] = row[i]
+                    row[i] = norm - two * row[i]
             else:
-                for i in range(n):
-                    low[i] = smaller(low[i], row[i])
+                _squares(points[t], centers[k], n, row)
+                if root:
+                    for i in range(n):
+                        row[i] = np.sqrt(row[i])
+            for i in range(n):
+                low[i] = smaller(low[i], row[i])
         for k in range(n_clusters):
             row = a[t, k]
             for i in range(n):
                 row[i] -= low[i]
-        for i in range(n):
-            low[i] = larger(low[i] + own[i], zero)
+        if norms is not None:
+            for i in range(n):
+                low[i] = larger(low[i] + own[i], zero)
+            squares[t] = _sum(own, layout.count[t])
         total[t] = _sum(low, layout.count[t])
-        squares[t] = _sum(own, layout.count[t])
-
-
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _nearest(lo, hi, points, centers, layout, labels, sizes, sums, cost):  # type: ignore[no-untyped-def]
-    """Labels of the nearest centres, with the sizes, sums and costs of each tile, in one pass and without a table."""
-    n_clusters, n_features = centers.shape
-    row = np.empty(TILE, points.dtype)
-    best = np.empty(TILE, points.dtype)
-    arg = np.empty(TILE, np.int32)
-    none = np.int32(0)
-    for t in range(lo, hi):
-        n = padded(layout.count[t])
-        for k in range(n_clusters):
-            _squares(points[t], centers[k], n, row)
-            narrow = np.int32(k)
-            if k == 0:
-                for i in range(n):
-                    best[i] = row[i]
-                    arg[i] = 0
-            else:
-                for i in range(n):
-                    arg[i] = larger_int(arg[i], where_less(row[i], best[i], narrow, none))
-                    best[i] = smaller(best[i], row[i])
-        sizes[t] = 0.0
-        sums[t] = 0.0
-        paid = 0.0
-        for i in range(layout.count[t]):
-            k = arg[i]
-            labels[layout.order[layout.start[t] + i]] = k
-            sizes[t, k] += 1.0
-            paid += best[i]
-            for f in range(n_features):
-                sums[t, k, f] += points[t, f, i]
-        cost[t] = paid
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -315,16 +264,14 @@ def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no
     """
     n_clusters = len(z)
     zero, one, least = z.dtype.type(0), z.dtype.type(1), z.dtype.type(_DECIDED)
-    for i in range(width):
-        decided[i] = zero
+    decided[:width] = zero
     for k in range(n_clusters):
         row = z[k]
         for i in range(width):
             decided[i] += one if row[i] > top[i] - least else zero
     for i in range(width):
         decided[i] = one if decided[i] == one else zero
-    for i in range(n, width):
-        decided[i] = zero
+    decided[n:width] = zero
     n_decided, logsum = zero, 0.0
     for i in range(width):
         n_decided += decided[i]
@@ -350,12 +297,10 @@ def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no
         for i in range(m):
             row[i] = row[which[i]]
             other[i] = costs[which[i]]
-        for i in range(m, padded(m)):
-            row[i] = other[i] = zero
+        row[m : padded(m)] = other[m : padded(m)] = zero
     for i in range(m):
         top[i] = top[which[i]]
-    for i in range(m, padded(m)):
-        top[i] = zero
+    top[m : padded(m)] = zero
     return m, np.float64(potential), logsum
 
 
@@ -387,18 +332,14 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
             bundle += 1
         n, width = layout.count[t], padded(layout.count[t])
         g = layout.group[t]
+        top[:width] = -np.inf
         for k in range(n_clusters):
             row = a[t, k]
             z = s[k]
             off = offset[g, k]
-            if k == 0:
-                for i in range(width):
-                    z[i] = -(scale * row[i]) - off
-                    top[i] = z[i]
-            else:
-                for i in range(width):
-                    z[i] = -(scale * row[i]) - off
-                    top[i] = larger(top[i], z[i])
+            for i in range(width):
+                z[i] = -(scale * row[i]) - off
+                top[i] = larger(top[i], z[i])
         costs = a[t]
         paid = lse = 0.0
         if curved and weight is None:
@@ -406,9 +347,8 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
             m, paid, lse = _settle(s, costs, top, n, width, total, which, settled, rest)
             if m < n:
                 costs, n, width = rest, m, padded(m)
-        for i in range(width):
-            total[i] = zero
-            weighted[i] = zero
+        total[:width] = zero
+        weighted[:width] = zero
         for k in range(n_clusters):
             row = costs[k]
             z = s[k]
@@ -432,8 +372,7 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
                 lse += np.float64(weight[t, i]) * (np.float64(top[i]) + np.log(np.float64(total[i])))
         for i in range(width):
             total[i] = (one if weight is None else weight[t, i]) / total[i]
-        for i in range(n, width):
-            total[i] = zero
+        total[n:width] = zero
         sa = zero
         for i in range(width):
             sa += weighted[i] * total[i]
@@ -466,40 +405,56 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
                 products[bundle, k, k] += settled[k]
 
 
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, forceinline=True)
+def _take_cheaper(k, row, scale, off, n, best, arg):  # type: ignore[no-untyped-def]
+    """Put cluster k into `arg` for the points of a tile for which it is the first or costs less than those before."""
+    real, number, none = best.dtype.type, np.int32(k), np.int32(0)
+    if k == 0:
+        best[:n] = np.inf
+        arg[:n] = 0
+    for i in range(n):
+        v = row[i] if scale is None else scale * real(row[i]) + off
+        arg[i] = larger_int(arg[i], where_less(v, best[i], number, none))
+        best[i] = smaller(best[i], v)
+
+
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _argmin(lo, hi, a, scale, offset, layout, labels, mass, potential, least):  # type: ignore[no-untyped-def]
+def _argmin(  # type: ignore[no-untyped-def]
+    lo, hi, a, points, centers, scale, offset, layout, labels, mass, potential, least, sums
+):
     """Labels, counts and costs of every tile in the precision of `scale` and `offset`, and the sum of the minima.
 
-    Numba compiles one version for each precision, and one without the sums of minima, for `least=None`.
+    If `a` is None, the potentials are the squared distances of `points` to `centers`, and `sums` gets the sums of the
+    points of each cluster. Numba compiles a version for each precision, with and without `a`, and with and without the
+    sums of minima, for `least=None`.
     """
-    n_clusters = a.shape[1]
-    real = offset.dtype.type
+    n_clusters = mass.shape[1]
+    squares = np.empty(TILE, offset.dtype)
     best = np.empty(TILE, offset.dtype)
     arg = np.empty(TILE, np.int32)
-    none = np.int32(0)
     for t in range(lo, hi):
         n = padded(layout.count[t])
         g = layout.group[t]
         for k in range(n_clusters):
-            row = a[t, k]
-            off = offset[g, k]
-            number = np.int32(k)
-            if k == 0:
-                for i in range(n):
-                    best[i] = scale * real(row[i]) + off
-                    arg[i] = none
-            else:
-                for i in range(n):
-                    v = scale * real(row[i]) + off
-                    arg[i] = larger_int(arg[i], where_less(v, best[i], number, none))
-                    best[i] = smaller(best[i], v)
+            if a is not None:
+                _take_cheaper(k, a[t, k], scale, offset[g, k], n, best, arg)
+            if points is not None:
+                _squares(points[t], centers[k], n, squares)
+                _take_cheaper(k, squares, None, None, n, best, arg)
         mass[t] = 0.0
+        if sums is not None:
+            sums[t] = 0.0
         paid = reduced = 0.0
         for i in range(layout.count[t]):
             k = arg[i]
             labels[layout.order[layout.start[t] + i]] = k
             mass[t, k] += 1.0
-            paid += np.float64(a[t, k, i])
+            if a is not None:
+                paid += np.float64(a[t, k, i])
+            if points is not None:
+                paid += best[i]
+                for f in range(points.shape[1]):
+                    sums[t, k, f] += points[t, f, i]
             if least is not None:
                 reduced += np.float64(best[i])
         potential[t] = paid
@@ -682,17 +637,15 @@ class Potentials:
         n_tiles = self.layout.n_tiles
         total, squares = np.empty(n_tiles), np.empty(n_tiles)
         centers = np.ascontiguousarray(centers, self.a.dtype)
-        place = self.layout, self.a, self.row_min, total
+        out = not squared, self.layout, self.a, self.row_min, total, squares
         accurate = False
         if squared and by_products(*centers.shape):
             norms = (centers**2).sum(axis=1)
             with _libraries().limit(limits=1, user_api="blas"):
-                run_over_tiles(
-                    _squared_by_products, n_tiles, self.entries, points, centers, norms, *place, squares
-                )
+                run_over_tiles(_distances, n_tiles, self.entries, points, centers, norms, *out)
             accurate = bool(squares.sum() <= _MOST_SQUARES * total.sum())
         if not accurate:
-            run_over_tiles(_squared_distances, n_tiles, self.entries, points, centers, not squared, *place)
+            run_over_tiles(_distances, n_tiles, self.entries, points, centers, None, *out)
         self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
@@ -874,21 +827,16 @@ class Potentials:
         labels = np.empty(len(layout.order), np.int32)
         mass = np.empty((layout.n_tiles, self.n_clusters))
         potential = np.empty(layout.n_tiles)
-        out = labels, mass, potential, least
-        run_over_tiles(_argmin, layout.n_tiles, self.entries, self.a, scale, offset, layout, *out)
+        given, out = (self.a, None, None, scale, offset), (labels, mass, potential, least, None)
+        run_over_tiles(_argmin, layout.n_tiles, self.entries, *given, layout, *out)
         if self.weights is not None:
-            return labels, *self._weighed(labels, self.weights[layout.order])
+            own, weights = labels[layout.order], self.weights[layout.order]
+            cell = layout.group[self._tile] * self.n_clusters + own
+            counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
+            paid = self.a[self._tile, own, self._slot].astype(np.float64)
+            return labels, counts.reshape(self.n_groups, -1), float(paid @ weights) + self.row_min_sum
         counts = sum_by_group(mass, layout, self.n_groups)
         return labels, counts, float(potential.sum()) + self.row_min_sum
-
-    def _weighed(self, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """The sum of weights by group and cluster, and the weighted sum of the labels' potentials."""
-        layout = self.layout
-        own = labels[layout.order]
-        cell = layout.group[self._tile] * self.n_clusters + own
-        counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
-        paid = self.a[self._tile, own, self._slot].astype(np.float64)
-        return counts.reshape(self.n_groups, self.n_clusters), float(paid @ weights) + self.row_min_sum
 
 
 def of_groups(
@@ -926,12 +874,14 @@ def nearest_centers(
     n_clusters, n_features = centers.shape
     labels = np.empty(len(layout.order), np.int32)
     sizes, cost = np.empty((layout.n_tiles, n_clusters)), np.empty(layout.n_tiles)
+    nothing = np.zeros((n_groups, n_clusters), centers.dtype)
     most = max(_LEAST_TILES, _PRODUCT_BYTES // (8 * centers.size))
     sums, of_tiles = np.zeros(centers.shape), np.empty((min(most, layout.n_tiles), n_clusters, n_features))
     for tiles in blocks(layout.n_tiles, most):
         part = layout.part(tiles)
-        out, entries = (labels, sizes[tiles], of_tiles, cost[tiles]), part.n_tiles * n_clusters * TILE
-        run_over_tiles(_nearest, part.n_tiles, entries, packed[tiles], centers, part, *out)
+        given, entries = (None, packed[tiles], centers, None, nothing, part), part.n_tiles * n_clusters * TILE
+        out = labels, sizes[tiles], cost[tiles], None, of_tiles
+        run_over_tiles(_argmin, part.n_tiles, entries, *given, *out)
         sums += of_tiles[: part.n_tiles].sum(axis=0)
     return labels, sum_by_group(sizes, layout, n_groups), sums, float(cost.sum())
 

@@ -28,28 +28,6 @@ def lower_triangle(rows, by_pair, row, cluster, damping):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True)
-def sparse_rows(blocks):  # type: ignore[no-untyped-def]
-    """The entries of blocks, shape (n_groups, K, K), that are not zero: values, columns, and the first of each row."""
-    n_groups, n_clusters = blocks.shape[:2]
-    first = np.zeros(n_groups * n_clusters + 1, np.int64)
-    for j in range(n_groups):
-        for k in range(n_clusters):
-            n = 0
-            for value in blocks[j, k]:
-                n += value != 0
-            first[j * n_clusters + k + 1] = first[j * n_clusters + k] + n
-    values, columns = np.empty(first[-1]), np.empty(first[-1], np.int32)
-    at = 0
-    for j in range(n_groups):
-        for k in range(n_clusters):
-            for other in range(n_clusters):
-                if blocks[j, k, other] != 0:
-                    values[at], columns[at] = blocks[j, k, other], other
-                    at += 1
-    return values, columns, first
-
-
-@njit(cache=True, nogil=True)
 def multiply(values, columns, first, rows, damping, v, out):  # type: ignore[no-untyped-def]
     """The product of ``rows @ blocks @ rows' + damping`` with v, both of shape (n_rows, n_clusters)."""
     n_rows, n_groups = rows.shape

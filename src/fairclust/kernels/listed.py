@@ -40,15 +40,6 @@ _MOVED = 0.1
 _ENTERED = 8
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _square(x, c):  # type: ignore[no-untyped-def]
-    total = x.dtype.type(0)
-    for f in range(len(x)):
-        apart = x[f] - c[f]
-        total += apart * apart
-    return total
-
-
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _cheapest(lo, hi, rows, turned, shifted, n_clusters, layout, known, clusters, values, short):  # type: ignore[no-untyped-def]
     """The clusters with the least ``shifted[group, k] - rows @ turned[:, k]`` of each row, the least first.
@@ -115,7 +106,11 @@ def _squares_of_listed(lo, hi, rows, centers, layout, clusters, values, least, t
             row, value = rows[p], values[p]
             low = rows.dtype.type(np.inf)
             for r in range(n_listed):
-                value[r] = _square(row, centers[clusters[p, r]])
+                square, center = rows.dtype.type(0), centers[clusters[p, r]]
+                for f in range(len(row)):
+                    apart = row[f] - center[f]
+                    square += apart * apart
+                value[r] = square
                 low = min(low, value[r])
             for r in range(n_listed):
                 value[r] -= low
@@ -277,16 +272,13 @@ class ListedPoints(Potentials):
         rows = _shifted(X, layout, shift, dtype)
         return cls(X, layout, n_groups, n_clusters, rows, shift, _LISTED)
 
-    def with_clusters(self, n_clusters: int) -> ListedPoints:
+    def with_clusters(self, n_clusters: int, n_listed: int = _LISTED) -> ListedPoints:
         """The same points for another number of clusters, with lists of their own."""
-        return self._with(n_clusters, _LISTED)
+        return ListedPoints(self.X, self.layout, self.n_groups, n_clusters, self._rows, self.shift, n_listed)
 
     def for_plain_steps(self) -> ListedPoints:
         """The same points with lists of one cluster."""
-        return self._with(self.n_clusters, 1)
-
-    def _with(self, n_clusters: int, n_listed: int) -> ListedPoints:
-        return ListedPoints(self.X, self.layout, self.n_groups, n_clusters, self._rows, self.shift, n_listed)
+        return self.with_clusters(self.n_clusters, 1)
 
     @property
     def row_min_sum(self) -> float:  # type: ignore[override]

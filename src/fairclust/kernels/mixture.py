@@ -147,6 +147,7 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
     points, codes = rows.points[t], rows.codes[t]
     n_clusters, n_features = density.roots.shape
     n_columns = codes.shape[0]
+    top[:] = -np.inf
     for k in range(n_clusters):
         row = z[k]
         shift = density.const[k]
@@ -186,13 +187,8 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
             code = codes[c]
             for i in range(TILE):
                 row[i] += table[code[i]]
-        if k == 0:
-            for i in range(TILE):
-                top[i] = row[i]
-        else:
-            # Python's max would become a masked store, which is slow on many processors.
-            for i in range(TILE):
-                top[i] = larger(top[i], row[i])
+        for i in range(TILE):
+            top[i] = larger(top[i], row[i])
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -351,18 +347,6 @@ def _by_row(lo, hi, rows, layout, density, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _joined(tables, members, out):  # type: ignore[no-untyped-def]
-    """Log probabilities of joint categories, which are the sums of the log probabilities of their members."""
-    for k in range(tables.shape[0]):
-        table = tables[k]
-        for s in range(members.shape[0]):
-            acc = table[members[s, 0]]
-            for m in range(1, members.shape[1]):
-                acc += table[members[s, m]]
-            out[k, s] = acc
-
-
-@njit(cache=True, nogil=True)
 def _parted(joint, members, out):  # type: ignore[no-untyped-def]
     """Add the sums of joint categories to each of their members."""
     for s in range(members.shape[0]):
@@ -479,8 +463,9 @@ class MixtureTiles:
             dtype, (const, means, precisions, tables) = self.points.dtype, components
             # Adding zeros gives `roots` the shape of the means, also if all components share one precision.
             roots = np.sqrt(0.5 * precisions) + 0.0 * means
-            joint = np.empty((len(tables), len(self.members)), dtype)
-            _joined(np.ascontiguousarray(tables, dtype), self.members, joint)
+            tables = tables.astype(dtype)
+            # The log probability of a joint category is the sum of those of its members.
+            joint = sum(np.take(tables, column, axis=1) for column in self.members.T)
             parts = [part.astype(dtype) for part in (const, means, roots, roots * means)]
             self._last = components, _Density._make([*parts, joint])
         return self._last[1]

@@ -179,11 +179,13 @@ def pack_points(
 
 
 @numba.njit(cache=True, nogil=True)
-def _sum_by_group(per_tile, group, out):  # type: ignore[no-untyped-def]
+def add_by_group(per_tile, group, out):  # type: ignore[no-untyped-def]
+    """Add per-tile rows, shape (n_tiles, ...), to rows per group, shape (n_groups, ...), in the order of the tiles."""
+    rows, sums = per_tile.reshape(len(group), -1), out.reshape(len(out), -1)
     for t in range(len(group)):
-        row = out[group[t]]
-        for i in range(per_tile.shape[1]):
-            row[i] += per_tile[t, i]
+        total = sums[group[t]]
+        for i in range(rows.shape[1]):
+            total[i] += rows[t, i]
 
 
 def sum_by_group(per_tile: np.ndarray, layout: TileLayout, n_groups: int) -> np.ndarray:
@@ -191,8 +193,3 @@ def sum_by_group(per_tile: np.ndarray, layout: TileLayout, n_groups: int) -> np.
     out = np.zeros((n_groups, *per_tile.shape[1:]))
     add_by_group(per_tile, layout.group, out)
     return out
-
-
-def add_by_group(per_tile: np.ndarray, group: np.ndarray, out: np.ndarray) -> None:
-    """Add per-tile rows, shape (n_tiles, ...), to rows per group, shape (n_groups, ...), in the order of the tiles."""
-    _sum_by_group(per_tile.reshape(len(group), -1), group, out.reshape(len(out), -1))

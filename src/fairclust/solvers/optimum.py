@@ -134,10 +134,9 @@ _Rows = tuple[sparse.csr_array, Any, Any]
 
 def _structure(n: int, n_clusters: int) -> list[_Rows]:
     """Rows that z meets if it describes a partition into at most `n_clusters` clusters, with lower and upper limits."""
-    pairs = list(combinations(range(n), 2))
-    number = {pair: n + i for i, pair in enumerate(pairs)}
-    n_pairs = len(pairs)
-    first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+    first, second = _pairs(n)
+    n_pairs = len(first)
+    number = {pair: n + i for i, pair in enumerate(zip(first, second, strict=True))}
     every = np.arange(n_pairs)
     width = n + 2 * n_pairs
     z, together = n + every, n + n_pairs + every
@@ -150,13 +149,7 @@ def _structure(n: int, n_clusters: int) -> list[_Rows]:
         )
 
     # The numbers z_pq of a point p sum to one.
-    total = sparse.csr_array(
-        (
-            np.ones(n + 2 * n_pairs),
-            (np.r_[np.arange(n), first, second], np.r_[np.arange(n), z, z]),
-        ),
-        shape=(n, width),
-    )
+    total = _shares(np.ones(n), width)
     count = sparse.csr_array((np.ones(n), (np.zeros(n, dtype=int), np.arange(n))), shape=(1, width))
     found: list[_Rows] = [(total, 1.0, 1.0), (count, 1.0, float(n_clusters))]
     if n_pairs:
@@ -176,6 +169,20 @@ def _structure(n: int, n_clusters: int) -> list[_Rows]:
     return found
 
 
+def _pairs(n: int) -> np.ndarray:
+    """The first and the second points of all pairs, in the order of z_pq and of the binary numbers."""
+    return np.array(list(combinations(range(n), 2)), dtype=int).reshape(-1, 2).T
+
+
+def _shares(weights: np.ndarray, width: int) -> sparse.csr_array:
+    """Rows, one for each point p, that sum z_pq over all points q, each with its weight."""
+    n = len(weights)
+    first, second = _pairs(n)
+    every, z = np.arange(n), n + np.arange(len(first))
+    at = np.r_[every, first, second], np.r_[every, z, z]
+    return sparse.csr_array((weights[np.r_[every, second, first]], at), shape=(n, width))
+
+
 def _fairness(
     n: int, sensitive_features: Any, min_balance: float | None, tolerance: float | None
 ) -> list[_Rows]:
@@ -183,14 +190,7 @@ def _fairness(
     if min_balance is None and tolerance is None:
         return []
     codes, names = encode_groups(sensitive_features, n)
-    n_pairs = n * (n - 1) // 2
-    first, second = np.array(list(combinations(range(n), 2)), dtype=int).reshape(-1, 2).T
-    every = np.arange(n)
-    shares = []
-    for j in range(len(names)):
-        values = np.r_[codes == j, codes[second] == j, codes[first] == j].astype(float)
-        at = (np.r_[every, first, second], np.r_[every, n + np.arange(n_pairs), n + np.arange(n_pairs)])
-        shares.append(sparse.csr_array((values, at), shape=(n, n + 2 * n_pairs)))
+    shares = [_shares((codes == j).astype(float), n * n) for j in range(len(names))]
     found: list[_Rows] = []
     if tolerance is not None:
         if not 0 <= tolerance < 1:
@@ -210,7 +210,7 @@ def _fairness(
 
 def _labels(n: int, together: np.ndarray) -> np.ndarray:
     """The clusters of the points, numbered by first appearance. `together` says which pairs are in one cluster."""
-    first, second = np.array(list(combinations(range(n), 2)), dtype=int).reshape(-1, 2)[together].T
+    first, second = _pairs(n)[:, together]
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
     found = connected_components(graph, directed=False)[1]
     _, appearance, codes = np.unique(found, return_index=True, return_inverse=True)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg.lapack import dposv
+from scipy.sparse import csr_array
 
-from fairclust.kernels.hessian import lower_triangle, multiply, solve_free, sparse_rows
+from fairclust.kernels.hessian import lower_triangle, multiply, solve_free
 
 # Few rows change from one step to the next, and 99 % of the searches end within this many pivots. The interior point
 # method is faster than longer ones.
@@ -101,7 +102,8 @@ class _SparseHessian:
 
     def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
         self._rows, self._damping = rows, damping
-        self._values, self._columns, self._first = sparse_rows(blocks)
+        table = csr_array(blocks.reshape(-1, blocks.shape[-1]))
+        self._values, self._columns, self._first = table.data, table.indices, table.indptr
         self._squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
