@@ -10,22 +10,28 @@ from fairclust.kernels.medoid import medoids
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import VariationalFairKMeans, VariationalFairKMedians, VariationalFairNCut
 from fairclust.metrics import contingency
-from twins import counts_of, means_of, padded_fairness, vfc
+from twins import counts_of, means_of, medoids_of, padded_fairness, vfc
+
+WAYS = {VariationalFairKMeans: ("sqeuclidean", means_of), VariationalFairKMedians: ("euclidean", medoids_of)}
 
 
 @pytest.mark.parametrize(("n_groups", "lipschitz"), [(1, 2.0), (2, 1.0), (3, 2.0)])
-@pytest.mark.parametrize("lam", [5.0, 200.0])
-def test_replays_the_papers_update(grouped_blobs, n_groups, lam, lipschitz):
-    X, codes = grouped_blobs(n_groups=n_groups, seed=n_groups)
+@pytest.mark.parametrize("lam", [5.0, 60.0])
+@pytest.mark.parametrize("cls", WAYS)
+def test_replays_the_papers_update(grouped_blobs, cls, n_groups, lam, lipschitz):
+    (metric, update), (X, codes) = WAYS[cls], grouped_blobs(n_groups=n_groups, seed=n_groups)
     start = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
-    labels, energies, inner, _ = vfc(
-        lambda centers: cdist(X, centers, "sqeuclidean"), lambda labels: means_of(X, labels, 4), start, codes, lam,
+    labels, energies, inner, centers = vfc(
+        lambda centers: cdist(X, centers, metric), lambda labels: update(X, labels, 4), start, codes, lam,
         target=np.bincount(codes) / len(codes), lipschitz=lipschitz,
     )  # fmt: skip
-    model = VariationalFairKMeans(
-        4, lam=lam, lipschitz=lipschitz, init=start, precision="double", match_reference=True
-    ).fit(X, sensitive_features=codes)
+    model = cls(4, lam=lam, lipschitz=lipschitz, init=start, precision="double", match_reference=True)
+    model.fit(X, sensitive_features=codes)
     np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_allclose(model.cluster_centers_, centers)
+    if cls is VariationalFairKMedians:
+        np.testing.assert_array_equal(X[model.medoid_indices_], centers)
+        assert model.medoid_gap_ == 0
     np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
     assert model.n_inner_iter_ == inner
     assert model.n_energy_rises_ == (np.diff(energies) > 0).sum()

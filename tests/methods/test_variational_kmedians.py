@@ -4,34 +4,7 @@ from scipy.spatial.distance import cdist
 
 from fairclust.kernels.medoid import medoids
 from fairclust.methods import VariationalFairKMedians
-from twins import vfc
-
-
-def medoid_row(X, members):
-    return members[cdist(X[members], X[members]).sum(axis=0).argmin()]
-
-
-def medoids_of(X, labels, n_clusters):
-    return X[[medoid_row(X, np.flatnonzero(labels == k)) for k in range(n_clusters)]]
-
-
-@pytest.mark.parametrize("n_groups", [2, 3])
-@pytest.mark.parametrize("lam", [5.0, 60.0])
-def test_replays_the_papers_iteration(grouped_blobs, n_groups, lam):
-    X, codes = grouped_blobs(n_groups=n_groups, seed=n_groups)
-    start = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
-    labels, energies, inner, centers = vfc(
-        lambda centers: cdist(X, centers), lambda labels: medoids_of(X, labels, 4), start, codes, lam,
-        target=np.bincount(codes) / len(codes),
-    )  # fmt: skip
-    model = VariationalFairKMedians(4, lam=lam, init=start, precision="double", match_reference=True)
-    model.fit(X, sensitive_features=codes)
-    np.testing.assert_array_equal(model.labels_, labels)
-    np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
-    assert model.n_inner_iter_ == inner
-    np.testing.assert_array_equal(model.cluster_centers_, centers)
-    np.testing.assert_array_equal(X[model.medoid_indices_], centers)
-    assert model.medoid_gap_ == 0
+from twins import medoids_of
 
 
 def test_lam_zero_alternates_medoids(grouped_blobs):
