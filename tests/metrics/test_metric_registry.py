@@ -16,6 +16,7 @@ from fairclust.metrics.registry import doc_entries, doc_sections
 
 # Metrics that are undefined for a single cluster.
 UNDEFINED = {"dunn_index", "silhouette_gap"}
+UNREFUSED = {("dunn_index", "labels must lie"), ("sse", "finite"), ("sse", "no point")}
 
 
 def sample(n=60, n_clusters=4, n_groups=3, seed=0):
@@ -151,15 +152,35 @@ def test_chosen_metrics_in_the_given_order():
         ({"metrics": ["balance", "beauty"]}, "unknown metrics.*beauty"),
         ({"n_clusters": 2}, "labels must lie in 0 .. 1"),
         ({"groups": np.zeros(3, dtype=int)}, "same shape"),
-        ({"X": np.zeros((3, 2))}, "one row"),
-        ({"X": np.full((60, 2), np.nan)}, "finite"),
         ({"W": sp.eye_array(3)}, "W must have shape"),
-        ({"labels": [], "groups": [], "X": np.empty((0, 2))}, "no point"),
     ],
 )
 def test_malformed_input_raises(change, message):
     with pytest.raises(ValueError, match=message):
         score(sample(), **change)
+
+
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.needs == "X"])
+def test_malformed_points_labels_and_groups_raise(name):
+    function, X, labels = METRICS[name].function, [[0.0], [10.0], [2.0]], [0, 1, 0]
+    for points, codes, message in [
+        (X, [0, 1], "one row"),
+        ([1.0, 2.0], [0, 1], "one row"),
+        (X, [0, 1, -1], "labels must lie"),
+        (X, [0.0, 1.0, 0.0], "labels must be integers"),
+        ([[1.0], [np.inf]], [0, 1], "finite"),
+        (np.empty((0, 1)), [], "no point"),
+    ]:
+        # The Dunn index takes any integers, and the SSE any numbers and no point.
+        if (name, message) in UNREFUSED:
+            continue
+        more = {"sensitive_features": codes} if METRICS[name].takes("sensitive_features") else {}
+        with pytest.raises(ValueError, match=message):
+            function(points, codes, **more)
+    if METRICS[name].takes("sensitive_features"):
+        for groups, message in ((["a", "b"], "one length"), (["a", "b", None], "missing")):
+            with pytest.raises(ValueError, match=message):
+                function(X, labels, sensitive_features=groups)
 
 
 @pytest.mark.mirror

@@ -161,22 +161,6 @@ def test_clustering_error_against_all_permutations(n, k, seed):
     assert clustering_error(rng.permutation(k)[truth], truth) == 0.0
 
 
-@pytest.mark.parametrize("function", [sse, kmedians_cost, dunn_index])
-def test_malformed_points_and_labels_raise(function):
-    for points, labels, message in [
-        (X, [0, 1], "one row"),
-        ([1.0, 2.0], [0, 1], "one row"),
-        (X, [0, 1, 0, 1, -1], "labels must lie"),
-        (X, [0.0, 1.0, 0.0, 1.0, 0.0], "labels must be integers"),
-        ([[1.0], [np.inf]], [0, 1], "finite"),
-    ]:
-        # The Dunn index takes any integers, and the SSE any numbers.
-        if (function, message) in ((dunn_index, "labels must lie"), (sse, "finite")):
-            continue
-        with pytest.raises(ValueError, match=message):
-            function(points, labels)
-
-
 def test_malformed_graphs_and_truth_raise():
     with pytest.raises(ValueError, match="W must have shape"):
         ncut(W, [0, 1])
