@@ -40,3 +40,8 @@ def test_equal_rows_of_a_group_are_one_point():
     ):
         np.testing.assert_allclose(mean * found, expected)
     assert mean * joined.priced(prices)[3] == pytest.approx(points.priced(prices)[3])
+
+
+def test_few_equal_rows_stay_as_they_are():
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    assert TiledPoints.pack(X, np.zeros(900, np.int32), 1, 4).of_distinct_rows() is None
