@@ -52,18 +52,6 @@ def test_the_papers_update_ends_after_the_third_one_at_the_earliest(grouped_blob
     assert n_updates == [3, 9]
 
 
-def test_single_precision_follows_double(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=3000, seed=4)
-    single, double = (
-        VariationalFairKMeans(4, lam=400, init=X[:4], precision=p, match_reference=True).fit(
-            X, sensitive_features=codes
-        )
-        for p in ("single", "double")
-    )
-    assert (single.labels_ == double.labels_).mean() > 0.999
-    assert single.history_[-1]["objective"] == pytest.approx(double.history_[-1]["objective"], rel=1e-4)
-
-
 def test_lam_zero_is_lloyd(grouped_blobs):
     X, codes = grouped_blobs()
     model = VariationalFairKMeans(4, lam=0, init=X[:4], tol=0.0).fit(X, sensitive_features=codes)

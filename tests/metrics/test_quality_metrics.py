@@ -121,11 +121,6 @@ def test_ncut_by_hand():
     assert ncut(W.toarray(), [0, 0, 1, 1]) == ncut(W.tocoo(), [0, 0, 1, 1]) == ncut(W, [0, 0, 1, 1])
 
 
-def test_ncut_with_self_loops_and_without_symmetry():
-    # d = (3, 1): 2 - 1/3 - 0/1.
-    assert_allclose(ncut([[1.0, 2.0], [1.0, 0.0]], [0, 1]), 2 - 1 / 3, rtol=1e-15)
-
-
 def test_ncut_of_disconnected_parts_is_exactly_0_and_of_isolated_nodes_undefined():
     parts = sp.block_diag([0.1 * np.ones((3, 3)), 0.7 * np.ones((2, 2))])
     assert ncut(parts, [0, 0, 0, 1, 1]) == 0.0
