@@ -188,19 +188,15 @@ def test_malformed_points_labels_and_groups_raise(name):
     ("name", "n_clusters", "published"),
     [
         ("elliptical", 2, {"fairness_ratio": 0, "awd": 0.4940, "dunn_index": 0.0644, "sse": 206.2982}),
-        ("2d-4c-no0", 4, {"fairness_ratio": 0, "awd": 0.3127, "dunn_index": 0.0076, "sse": 114.4834}),
-        ("2d-4c-no4", 4, {"fairness_ratio": 0, "awd": 0.1723, "dunn_index": 0.0057, "sse": 104.0023}),
+        ("2d4c_no0", 4, {"fairness_ratio": 0, "awd": 0.3127, "dunn_index": 0.0076, "sse": 114.4834}),
+        ("2d4c_no4", 4, {"fairness_ratio": 0, "awd": 0.1723, "dunn_index": 0.0057, "sse": 104.0023}),
     ],
 )
-def test_published_scores_of_plain_k_means(mirror, name, n_clusters, published):
+def test_published_scores_of_plain_k_means(real, name, n_clusters, published):
     """All four metrics agree with the column Lloyd of Tables III and IV of Pan et al. (BFKM) to the printed digits."""
     from sklearn.cluster import KMeans
 
-    X = np.loadtxt(mirror / "bfkm" / f"{name}.txt", delimiter=",")
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    colours = np.loadtxt(mirror / "bfkm" / f"{name}_Color.txt", delimiter=",")
-    groups = np.unique(colours, return_inverse=True)[1].ravel()
-    labels = KMeans(n_clusters, n_init=10, random_state=0).fit_predict(X)
-    scores = score_labels(Scored(labels, groups, X, n_clusters), published)
+    data = real(name)
+    labels = KMeans(n_clusters, n_init=10, random_state=0).fit_predict(data.X)
+    scores = score_labels(Scored(labels, data.groups, data.X, n_clusters), published)
     assert {key: round(value, 4) for key, value in scores.items()} == published
