@@ -153,8 +153,9 @@ def test_bad_input(distances, groups, asked, message):
         fair_assignment(distances, groups, **asked)
 
 
-def test_many_points_are_off_their_bounds_by_less_than_one():
-    X, groups = make_grouped_blobs(300_000, n_clusters=8, seed=2)
+@pytest.mark.parametrize("seed", [0, 2])
+def test_many_points_are_off_their_bounds_by_less_than_one(seed):
+    X, groups = make_grouped_blobs(300_000, n_clusters=8, seed=seed)
     points = TiledPoints.pack(X, groups.astype(np.int32), len(np.unique(groups)), 8)
     points.measure(X[:8])
     shares = points.group_sizes / len(X)
