@@ -135,3 +135,42 @@ def test_extreme_weights_keep_all_clusters(grouped_blobs, cls, lam):
         table = contingency(model.labels_, codes, n_clusters=6)
         shares = table / table.sum(axis=0)
         assert np.abs(shares - model.target_[:, None]).max() < 0.05
+
+
+# Medians
+
+
+def test_lam_zero_alternates_medoids(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=500)
+    model = VariationalFairKMedians(4, lam=0, init=X[:4], tol=0.0).fit(X, sensitive_features=codes)
+    centers = X[:4]
+    while True:
+        labels = cdist(X, centers).argmin(axis=1)
+        new = medoids_of(X, labels, 4)
+        if (new == centers).all():
+            break
+        centers = new
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_array_equal(model.cluster_centers_, centers)
+
+
+def test_bounded_search_states_its_error(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=3000, n_features=15, seed=4)
+    exact, rough = (
+        VariationalFairKMedians(3, lam=300, init=X[:3], exact_size=size, max_evaluations=1)
+        for size in (3000, 10)
+    )
+    exact.fit(X, sensitive_features=codes)
+    rough.fit(X, sensitive_features=codes)
+    assert exact.medoid_gap_ == 0
+    assert 0 < rough.medoid_gap_ < 0.05
+    cost = np.linalg.norm(X - rough.cluster_centers_[rough.labels_], axis=1).sum()
+    assert cost <= sum(own.cost for own in medoids(X, rough.labels_, 3)) * (1 + rough.medoid_gap_)
+
+
+def test_given_centers_that_never_move_need_not_be_rows(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = VariationalFairKMedians(2, lam=5, init=[[0.0] * 3, [0.5] * 3], max_iter=1)
+    with pytest.warns(UserWarning, match="stopped after 1 outer steps"):
+        model.fit(X, sensitive_features=codes)
+    np.testing.assert_array_equal(model.medoid_indices_, [-1, -1])
