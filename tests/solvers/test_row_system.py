@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from problems import curved
 
 from fairclust.methods.price.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
 from fairclust.methods.price.row_system import RowSystem, interior_step, step_of_rows
@@ -8,14 +9,6 @@ A, B, K = 4, 3, 3
 N_GROUPS = A * B
 OF_A = (np.arange(N_GROUPS) // B == np.arange(A)[:, None]).astype(float)
 OF_B = (np.arange(N_GROUPS) % B == np.arange(B)[:, None]).astype(float)
-
-
-def curved(n_groups=N_GROUPS, seed=0):
-    """Draw blocks like those of the curvature of a softmax, and the table of counts."""
-    rng = np.random.default_rng(seed)
-    s = rng.dirichlet(np.ones(K), (n_groups, 30))
-    mass = s.sum(axis=1)
-    return np.eye(K) * mass[:, None, :] - np.einsum("jpk,jpl->jkl", s, s), mass
 
 
 def bounded(kind):
@@ -47,7 +40,7 @@ KINDS = ["shares", "and sizes", "sizes", "balance", "gap", "exact"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", [step_of_rows, interior_step])
 def test_step_meets_the_conditions_of_the_optimum(kind, step):
-    criterion, (blocks, mass) = bounded(kind), curved()
+    criterion, (blocks, mass, _) = bounded(kind), curved(N_GROUPS, K, 0)
     rng = np.random.default_rng(1)
     mass = mass * rng.uniform(0.5, 1.5, mass.shape)
     system = RowSystem(criterion.shape, blocks / mass.sum())
