@@ -10,6 +10,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import pytest
 from hypothesis import settings
 
+from fairclust.datasets.download import fetch_source
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.pipeline.config import read_yaml, shipped_config
 from fairclust.pipeline.rule_inputs import RuleInputs
@@ -66,12 +67,13 @@ def inputs(catalogue):
 
 
 @pytest.fixture(scope="session")
-def real(mirror, catalogue):
+def real(mirror, catalogue, tmp_path_factory):
     """Return a function that prepares a data set of the catalogue from the real data."""
+    raw = tmp_path_factory.mktemp("raw")
 
     def prepare(name):
         sources = catalogue.sources_of(name)
-        paths = {source: mirror / str(spec.file) for source, spec in sources.items()}
+        paths = {source: fetch_source(source, spec, raw, [mirror]) for source, spec in sources.items()}
         return prepare_dataset(name, catalogue.datasets[name], paths, sources)
 
     return prepare

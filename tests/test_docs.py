@@ -3,10 +3,8 @@
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import get_args
 
-import pandas as pd
 import pytest
 import yaml
 from pydantic import BaseModel
@@ -172,63 +170,8 @@ def test_tests_named_in_the_table_of_faults_exist():
 # The numbers of the published run
 
 
-@pytest.fixture
-def small_run(tmp_path):
-    """Write what `fairclust publish` writes after a run of one paper with three rows and one claim."""
-    from fairclust.report.claims import CLAIM_COLUMNS
-    from fairclust.report.verdicts import VERDICT_COLUMNS
-
-    rows = [
-        {"method": "a", "kind": "as printed", "verdict": "reproduced", "agrees": "yes"},
-        {"method": "b", "kind": "as printed", "verdict": "not reproduced", "agrees": "lower"}
-        | {"mean": 0.2, "reason": "reason not known", "cause": "unknown"},
-        {"method": "c", "kind": "matched fairness", "verdict": "better", "agrees": "lower"}
-        | {"reason": "it is", "evidence": "make", "cause": "command"},
-        {"method": "d", "verdict": "not run", "reason": "not in this run"},
-    ]
-    at = {"paper": "doe", "table": "1", "dataset": "x", "n_clusters": 2, "metric": "sse", "reported": 1.0}
-    folder = tmp_path / "results"
-    (folder / "tables/doe").mkdir(parents=True)
-    board = pd.DataFrame([{**at, **row} for row in rows], columns=VERDICT_COLUMNS)
-    board.to_csv(folder / "tables/scoreboard.csv", index=False)
-    claims = [{"paper": "doe", "claim": "c", "dataset": dataset, "verdict": "holds"} for dataset in ("", "x")]
-    pd.DataFrame(claims, columns=CLAIM_COLUMNS).to_csv(folder / "tables/doe/claims.csv", index=False)
-    origin = {
-        "summary": ["9 cells: 9 ok"],
-        "cpu_count": 2,
-        "git_commit": "0123456789abcdef",
-        "wall_seconds": 1800,
-    }
-    return folder, origin
-
-
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
-
-
-def test_the_numbers_of_a_run_are_counted_between_the_marks_of_a_page(small_run, tmp_path):
-    results, origin = small_run
-    inputs = SimpleNamespace(config=SimpleNamespace(papers={"doe": SimpleNamespace(short_name="Doe")}))
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- results: begin -->\nold\n<!-- results: end -->\nafter\n")
-    text = filled(page, results, Path("out"), origin, inputs)
-    before, begin, *block, end, after = text.splitlines()
-    assert (before, begin, end, after) == (
-        *("before", "<!-- results: begin -->"),
-        *("<!-- results: end -->", "after"),
-    )
-    assert block[2:9] == [
-        "| Doe | rows as printed | 2 | 1 reproduced, 1 not reproduced |",
-        "| Doe | rows at matched fairness | 1 | 1 better |",
-        "| Doe | rows not compared | 1 | 1 not run |",
-        "| Doe | values as printed | 2 | 1 reproduced, 1 not reproduced |",
-        "| Doe | values at matched fairness | 1 | 1 better |",
-        "| Doe | values not compared | 1 | 1 not run |",
-        "| Doe | [claims](out/tables/doe/claims.md) | 1 | 1 holds |",
-    ]
-    sentences = " ".join(" ".join(block).split())
-    assert "2 rows differ from the paper. The cause of the difference: 1 shown by a command, 1" in sentences
-    assert "The run (9 fits: 9 ok) took 30 minutes on 2 processors, with commit `0123456789`." in sentences
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/group_prices.md"])

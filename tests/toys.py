@@ -22,8 +22,8 @@ def make_grouped_blobs(n_samples=600, n_features=3, n_clusters=4, n_groups=2, se
     rng = np.random.default_rng(seed)
     blob = rng.integers(n_clusters, size=n_samples)
     X = rng.normal(scale=3, size=(n_clusters, n_features))[blob] + rng.normal(size=(n_samples, n_features))
-    shares = rng.dirichlet(np.full(n_groups, 2.0), size=n_clusters)
-    codes = np.array([rng.choice(n_groups, p=shares[k]) for k in blob])
+    shares = rng.dirichlet(np.full(n_groups, 2.0), size=n_clusters).cumsum(axis=1)
+    codes = (rng.random((n_samples, 1)) >= (shares / shares[:, -1:])[blob]).sum(axis=1)
     codes[:n_groups] = np.arange(n_groups)
     return (X - X.mean(axis=0)) / X.std(axis=0), codes
 

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
 
 
@@ -58,6 +59,11 @@ def ncut_potentials(W, labels, n_clusters, shift=0.0):
 
 def means_of(X, labels, n_clusters):
     return np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
+
+
+def medoids_of(X, labels, n_clusters):
+    own = [X[labels == k] for k in range(n_clusters)]
+    return np.stack([rows[cdist(rows, rows).sum(axis=0).argmin()] for rows in own])
 
 
 def counts_of(labels, codes, n_clusters):

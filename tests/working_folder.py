@@ -86,8 +86,17 @@ def _shared_server():
     return os.environ.pop(import_server.ADDRESS)
 
 
+def run_snakemake(words, folder, env=None):
+    """Run the command `snakemake` in a process that has already imported it; exit status and what it prints."""
+    env = {**os.environ, "FORCE_COLOR": "", import_server.ADDRESS: _shared_server(), **(env or {})}
+    with tempfile.NamedTemporaryFile("r", suffix=".log") as file:
+        process = _FORKS.Process(target=_snakemake, args=(words, folder, env, file.name))
+        process.start()
+        process.join()
+        return process.exitcode, file.read()
+
+
 def _snakemake(words, folder, env, output):
-    """Run the command `snakemake` in a process that has already imported it."""
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
@@ -164,13 +173,7 @@ class Project:
     def attempt(self, *arguments, env=None):
         """Run Snakemake on two cores, and return its exit status and what it prints."""
         self.write("config/config.yaml", yaml.safe_dump(self.config))
-        words = self.command("--cores", "2", *arguments)
-        env = {**os.environ, "FORCE_COLOR": "", import_server.ADDRESS: _shared_server(), **(env or {})}
-        with tempfile.NamedTemporaryFile("r", suffix=".log") as file:
-            process = _FORKS.Process(target=_snakemake, args=(words, self.folder, env, file.name))
-            process.start()
-            process.join()
-            return process.exitcode, file.read()
+        return run_snakemake(self.command("--cores", "2", *arguments), self.folder, env)
 
     def run(self, *arguments, code=0, env=None):
         """Run Snakemake as `attempt` does, check its exit status, and return what it prints."""

@@ -56,7 +56,7 @@ def assert_same(one, other):
     assert (one.cost_, one.gap_, one.violation_) == (other.cost_, other.gap_, other.violation_)
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize("n_workers", [1, 3])
 def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
     with (
         distributed.LocalCluster(
@@ -67,15 +67,13 @@ def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
         assert_same(fitted(rows, client=client), alone)
 
 
-@pytest.mark.parametrize("how", ["in place", "rename"])
-def test_workers_that_live_on_read_a_replaced_file_again(how, rows, tmp_path, client):
+def test_workers_that_live_on_read_a_replaced_file_again(rows, tmp_path, client):
     own = tmp_path / "X.npy", rows[1]
     X = np.load(rows[0])
     np.save(own[0], X)
     before, opened = fitted(own, client=client), open_chunks(*own, **SMALL, client=client)
-    np.save(own[0] if how == "in place" else tmp_path / "new.npy", X[::-1] * 2)
-    if how == "rename":
-        (tmp_path / "new.npy").replace(own[0])
+    np.save(tmp_path / "new.npy", X[::-1] * 2)
+    (tmp_path / "new.npy").replace(own[0])
     with pytest.raises(ChunkError, match=r"X\.npy has changed since the rows were opened"):
         PRICES.fit(opened)
     again = fitted(own, client=client)

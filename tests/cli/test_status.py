@@ -1,4 +1,4 @@
-"""`fairclust status` in the folder of a run."""
+"""`fairclust status` in the folder of a run, and before any run."""
 
 import json
 import os
@@ -151,3 +151,85 @@ def test_a_wrong_configuration_is_reported_without_a_traceback(tmp_path, capsys,
     assert message in refused(commands.run(capsys, "status"))
     write("config/config.yaml", config(methods=["three"]))
     assert "run.methods: there is no 'three'" in refused(commands.run(capsys, "status"))
+
+
+# Before any run: the configuration and its data sets
+
+
+@pytest.fixture
+def people(tmp_path, monkeypatch):
+    """Change to a folder with a table of people and a configuration, and return the table."""
+    monkeypatch.chdir(tmp_path)
+    methods = {"kmeans": {"class": "fairclust.methods.KMeans"}}
+    run = {"datasets": [], "methods": ["kmeans"], "seeds": 2}
+    write("config/config.yaml", {"run": run, "methods": methods})
+    frame = pd.DataFrame(
+        {"number": range(2000, 2060), "age": [i * i % 61 for i in range(60)], "sex": ["f", "m"] * 30}
+    )
+    frame.loc[:1, "sex"] = "x"
+    frame.to_csv("people.csv", index=False)
+    return frame
+
+
+def check(capsys, **datasets):
+    sets = {
+        name: {"title": name, "source": {"path": "people.csv"}, "n_clusters": 3, **given}
+        for name, given in datasets.items()
+    }
+    write("my.yaml", {"run": {"datasets": list(sets)}, "datasets": sets})
+    return commands.run(capsys, "status", "--configfile", "my.yaml")
+
+
+def test_a_sound_data_set_is_described(people, capsys):
+    status, out, err = check(capsys, mine={"sensitive": {"column": "sex"}})
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0] == "mine: 2 cells"
+    for words in (
+        "60 of 60 rows, 1 features: age",
+        "number: left out: ",
+        "f (29), m (29), x (2)",
+        "all: 0 of 2 cells done",
+    ):
+        assert words in out
+    assert "the group x has fewer rows than there are clusters, 3" in out
+    assert not Path("results").exists()
+
+
+def test_all_problems_are_named_at_once(people, capsys):
+    people.loc[:39, "age"] = None
+    people.to_csv("people.csv", index=False)
+    status, _, err = check(
+        capsys,
+        empty={"sensitive": {"column": "sex"}},
+        wrong={"sensitive": {"column": "sexx"}},
+        gone={"sensitive": {"column": "sex"}, "source": {"path": "nowhere.csv"}},
+    )
+    assert status == 2 and "3 problems:" in err
+    for words in (
+        "age (40)",
+        "no such column",
+        "'sexx'",
+        "nowhere.csv",
+        "all 2 cells of 'empty' would be skipped",
+    ):
+        assert words in err
+
+
+def test_a_folder_of_other_files_cannot_hold_results(people, capsys):
+    Path("mine").mkdir()
+    Path("mine/notes.txt").touch()
+    Path("config/config.yaml").write_text(Path("config/config.yaml").read_text() + "results: mine\n")
+    err = refused(check(capsys, people={"sensitive": {"column": "sex"}}))
+    assert "'mine' cannot be the folder of results" in err
+
+
+def test_problems_of_papers_are_among_those_that_are_named(people, capsys):
+    paper = {"short_name": "Doe", "citation": "Doe: Clusters, 2030", "year": 2030, "reported": "doe.csv"}
+    paper["experiments"] = [{"datasets": ["mine"], "methods": ["kmeans"]}]
+    mine = {"title": "M", "source": {"path": "people.csv"}, "n_clusters": 3, "sensitive": {"column": "sex"}}
+    config = yaml.safe_load(Path("config/config.yaml").read_text())
+    config |= {"run": {"papers": ["doe"]}, "papers": {"doe": paper}, "datasets": {"mine": mine}}
+    write("config/config.yaml", config)
+    Path("doe.csv").write_text("table,dataset,n_clusters,method,metric,value\n1,mine,two,kmeans,sse,cheap\n")
+    err = refused(commands.run(capsys, "status"))
+    assert "doe.csv: column 'n_clusters' holds" in err and "doe.csv: column 'value' holds" in err

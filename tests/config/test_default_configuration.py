@@ -56,10 +56,6 @@ def is_excused(table, dataset, method):
     )
 
 
-def ks_of(planned, dataset, method):
-    return {k for name, of, k in planned if (name, of) == (dataset, method)}
-
-
 # The files
 
 
@@ -118,7 +114,7 @@ def test_stand_ins_are_planned_with_the_papers_own_number_of_clusters(catalogue,
     for paper, name, table in products(catalogue, "tables"):
         for dataset, method, k, _ in rows_of(catalogue, paper, table):
             for stand_in in table.stand_ins.get(dataset, []):
-                ks = ks_of(planned, stand_in, method)
+                ks = {k for name, of, k in planned if (name, of) == (stand_in, method)}
                 assert not ks or k in ks, (paper, name, stand_in, method, k)
         for original, others in table.stand_ins.items():
             rows = [row for row in rows_of(catalogue, paper, table) if row[0] == original]

@@ -53,15 +53,16 @@ def test_largest_piece(tmp_path):
 
 def test_small_groups_are_left_out_with_their_nodes(tmp_path):
     nodes = NODES.replace("c,f", "c,o")
-    ds = prepare(tmp_path, nodes=nodes, lines=EDGES + "b,e,1\n", edges=edges_spec(min_group=2))
+    ds = prepare(
+        tmp_path,
+        nodes=nodes,
+        lines=EDGES + "b,e,1\n",
+        edges={"ends": ["from", "to"], "node": "who", "min_group": 2},
+    )
     # Without c the edges are a-b, d-a, d-e and b-e.
     assert_array_equal(ds.W.toarray(), [[0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 0, 1], [0, 1, 1, 0]])
     assert ds.group_names == ("f", "m")
     assert {"column": "sex", "value": "o", "rows": 1} in ds.card["dropped"]
-
-
-def edges_spec(**more):
-    return {"ends": ["from", "to"], "node": "who", **more}
 
 
 @pytest.mark.parametrize(

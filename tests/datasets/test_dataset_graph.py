@@ -27,15 +27,6 @@ def test_round_trip(graph, tmp_path):
     assert told == json.loads(json.dumps({**info, "data": "abc"}))
 
 
-def test_what_cannot_be_written_leaves_the_old_graph(graph, tmp_path):
-    W, info = graph
-    save_graph(tmp_path, W, info)
-    with pytest.raises(TypeError):
-        save_graph(tmp_path, 2 * W, {"rng": np.random.default_rng()})
-    assert (load_graph(tmp_path)[0] != W).nnz == 0
-    assert {path.name for path in tmp_path.iterdir()} == {GRAPH, CARD}
-
-
 @pytest.mark.parametrize("damage", [None, "pickle", "keys", "edges"])
 def test_no_graph(graph, tmp_path, damage):
     file, (W, info) = tmp_path / GRAPH, graph

@@ -1,21 +1,10 @@
 """The shipped catalogue against the real files of a mirror: sizes and costs that the papers report."""
 
-import os
-from pathlib import Path
-
 import pytest
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from fairclust.datasets.download import fetch_source
-from fairclust.datasets.prepare import prepare_dataset
-
-MIRROR = Path(os.environ.get("FAIRCLUST_MIRROR") or Path(__file__).parents[3] / "shared" / "data")
-
-pytestmark = [
-    pytest.mark.mirror,
-    pytest.mark.skipif(not MIRROR.is_dir(), reason="no data mirror: set FAIRCLUST_MIRROR"),
-]
+pytestmark = pytest.mark.mirror
 
 # Sizes of the groups in the order of their codes, and the cost of plain k-means where one was reported.
 EXPECTED = {
@@ -81,26 +70,15 @@ NOT_MIRRORED = {
 }
 
 
-@pytest.fixture(scope="module")
-def raw(tmp_path_factory):
-    return tmp_path_factory.mktemp("raw")
-
-
-def prepared(catalogue, name, raw):
-    sources = catalogue.sources_of(name)
-    paths = {source: fetch_source(source, spec, raw, [MIRROR]) for source, spec in sources.items()}
-    return prepare_dataset(name, catalogue.datasets[name], paths, sources)
-
-
 def test_every_file_data_set_is_checked(catalogue):
     from_files = {name for name, spec in catalogue.datasets.items() if spec.generator is None}
     assert from_files == set(EXPECTED) | NOT_MIRRORED
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_shape_sizes_and_the_cost_of_plain_k_means(catalogue, name, raw):
+def test_shape_sizes_and_the_cost_of_plain_k_means(real, name):
     width, sizes, cost = EXPECTED[name]
-    ds = prepared(catalogue, name, raw)
+    ds = real(name)
     assert ds.X.shape == (sum(sizes), width)
     assert [group["size"] for group in ds.card["groups"]] == sizes
     assert {source["check"] for source in ds.card["sources"]} == {"verified"}
@@ -114,7 +92,7 @@ def test_shape_sizes_and_the_cost_of_plain_k_means(catalogue, name, raw):
 
 
 @pytest.mark.parametrize(("name", "n_edges"), [("lastfm", 19_587), ("facebook", 1_412)])
-def test_graphs(catalogue, name, n_edges, raw):
-    ds = prepared(catalogue, name, raw)
+def test_graphs(real, name, n_edges):
+    ds = real(name)
     assert ds.W is not None and ds.W.nnz == 2 * n_edges
     assert ds.card["graph"]["n_edges"] == n_edges

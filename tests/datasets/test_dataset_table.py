@@ -205,11 +205,6 @@ def test_thousands_separate_three_digits_each(tmp_path, cell):
         table.read([0])
 
 
-def test_a_quote_that_is_not_closed(tmp_path):
-    with pytest.raises(TableError, match=r"line 2 cannot be cut into cells: .* Fix: close every quote"):
-        open_table(tmp_path, f'a,b\n1,"{"x" * 1_000_000}"\n')
-
-
 ARFF = """% a comment
 @RELATION people
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 from fairclust.datasets import (
     SourceUnavailable,
+    download,
     fetch_adult,
     fetch_bank,
     fetch_credit,
@@ -67,15 +69,11 @@ def test_unavailable_data_sets_give_an_error(tmp_path, monkeypatch):
         fetch_dataset("adlut")
     with pytest.raises(ValueError, match="scale"):
         fetch_dataset("synthetic", scale="robust")
-    monkeypatch.setattr("fairclust.datasets.download._download", _no_network)
+    monkeypatch.setattr(
+        download, "_download", mock.Mock(side_effect=download._PlaceFailed("there is no network"))
+    )
     with pytest.raises(SourceUnavailable, match=r"adult/adult\.data"):
         fetch_adult(data_home=tmp_path, mirror=tmp_path / "nowhere")
-
-
-def _no_network(url, transfer):
-    from fairclust.datasets.download import _PlaceFailed
-
-    raise _PlaceFailed("there is no network")
 
 
 def test_the_data_home(tmp_path, monkeypatch):

@@ -105,20 +105,16 @@ def test_points_that_can_move_are_the_cheapest_of_each_cluster(monkeypatch):
     for j, rows, excess, clusters in some.movable(prices, labels, np.full(J, 3)):
         chosen = a[rows[:, None], clusters]
         np.testing.assert_allclose(excess - excess[:, :1], chosen - chosen[:, :1], atol=1e-9)
-        group = np.flatnonzero(table.layout.group[np.argsort(table.layout.start)] == j)
-        assert len(group) and len(np.unique(rows)) == len(rows)
+        tiles = np.flatnonzero(table.layout.group == j)
+        begin, number = table.layout.start[tiles], table.layout.count[tiles]
+        own = np.concatenate([table.layout.order[i : i + n] for i, n in zip(begin, number, strict=True)])
+        assert len(own) and len(np.unique(rows)) == len(rows)
         for k in np.unique(labels[rows]):
-            inside = np.flatnonzero((labels == k) & np.isin(np.arange(len(labels)), members(table, j)))
+            inside = own[labels[own] == k]
             regret = a[inside] + prices[j] - (a[inside, k] + prices[j, k])[:, None]
             regret[:, k] = np.inf
             cheapest = inside[np.argsort(regret.min(axis=1))[:3]]
             assert np.isin(cheapest, rows).all()
-
-
-def members(table, j):
-    layout = table.layout
-    tiles = np.flatnonzero(layout.group == j)
-    return np.concatenate([layout.order[layout.start[t] : layout.start[t] + layout.count[t]] for t in tiles])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn import cluster
 
 from fairclust.methods import BalancedFairKMeans
 from fairclust.metrics import awd, contingency, fairness_ratio, smallest_cluster, sse
@@ -41,14 +40,6 @@ def test_a_sweep_agrees_with_the_transcription(grouped_blobs, n_groups, rho, lam
         np.testing.assert_array_equal(model.labels_, expected)
         assert model.history_[0]["moved"] == (expected != before).sum() > 0
         assert model.history_[0]["clustering"] == pytest.approx(sse(X, expected))
-
-
-def test_without_penalties_it_is_lloyd(grouped_blobs):
-    X, codes = grouped_blobs()
-    plain = cluster.KMeans(4, init=X[:4], n_init=1, tol=0).fit(X)
-    model = fit(X, codes, rho=0, init=X[:4], tol=0)
-    np.testing.assert_array_equal(model.labels_, plain.labels_)
-    np.testing.assert_allclose(model.cluster_centers_, plain.cluster_centers_)
 
 
 @pytest.mark.parametrize("match_reference", [False, True])

@@ -42,13 +42,6 @@ def test_prices_find_the_optimum_of_the_linear_program(grouped_blobs, n_groups, 
     assert len(prices.history_) == 2
 
 
-def test_weak_bounds_leave_k_means_alone(grouped_blobs):
-    X, codes = grouped_blobs()
-    model = BeraFairKMeans(4, tolerance=0.999, random_state=0).fit(X, sensitive_features=codes)
-    np.testing.assert_array_equal(model.labels_, cluster.KMeans(4, n_init=10, random_state=0).fit_predict(X))
-    assert model.price_of_fairness_ == pytest.approx(1)
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_price_of_fairness_if_k_means_costs_nothing():
     equal = BeraFairKMeans(2, random_state=0).fit(np.ones((8, 1)), sensitive_features=np.arange(8) % 2)

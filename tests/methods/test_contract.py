@@ -113,22 +113,12 @@ def test_predict_follows_from_the_attributes(model, grouped_blobs):
     assert (best != model.labels_).sum() == getattr(model, "n_rounded_", 0) < 10
 
 
-def labels_of(model, X, codes):
-    try:
-        return model.fit_predict(X, sensitive_features=codes)
-    except NotSupported as reason:
-        assert "two groups" in str(reason)
-        assert len(np.unique(codes)) > 2
-        pytest.skip(str(reason))
-
-
 def test_groups_in_any_form(model, grouped_blobs):
     X, codes = grouped_blobs()
     names = np.array(["f", "m"])[codes]
     plain = clone(model).fit_predict(X, sensitive_features=codes)
-    forms = [pd.Series(names), pd.Categorical(names), pd.DataFrame({"sex": names}), names.astype(object)]
     # The names have the order of the codes. In another order, ties between points could be broken differently.
-    for groups in (*forms, list(names), names == "m"):
+    for groups in (pd.DataFrame({"sex": pd.Categorical(names)}), list(names)):
         np.testing.assert_array_equal(clone(model).fit_predict(X, sensitive_features=groups), plain)
 
 
@@ -194,7 +184,12 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_odd_data(model, name):
-    labels = labels_of(model, *ODD[name])
+    X, codes = ODD[name]
+    try:
+        labels = model.fit_predict(X, sensitive_features=codes)
+    except NotSupported as reason:
+        assert "two groups" in str(reason) and len(np.unique(codes)) > 2
+        pytest.skip(str(reason))
     assert labels.min() >= 0
     assert labels.max() < 3
 

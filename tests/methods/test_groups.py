@@ -38,6 +38,7 @@ def test_missing_values_are_refused_as_groups(groups):
         (np.array([2, 10, 2], dtype=object), [2, 10]),
         (pd.array([2, 10, 2]), [2, 10]),
         ([True, False, True], [False, True]),
+        (np.array([True, False, True]), [False, True]),
         (["m", "f", "m"], ["f", "m"]),
         ((1.5, 0.5, 1.5), [0.5, 1.5]),
         (np.ma.masked_array([3, 4, 3], mask=False), [3, 4]),

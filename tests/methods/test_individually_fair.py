@@ -9,16 +9,12 @@ from fairclust.methods.centers.local_search import critical_balls
 from fairclust.metrics import individual_fairness, neighbourhood_radii
 
 
-def drawn(seed, n=40):
-    rng = np.random.default_rng(seed)
-    return np.concatenate([rng.normal(size=(n // 2, 2)), 0.2 * rng.normal(size=(n - n // 2, 2)) + 6])
-
-
 @pytest.mark.parametrize("objective", ["k-means", "k-medians"])
 @pytest.mark.parametrize("alpha", [1.0, 2.0])
 def test_no_point_is_farther_than_promised(objective, alpha):
     for seed in range(4):
-        X = drawn(seed, 120)
+        rng = np.random.default_rng(seed)
+        X = np.concatenate([rng.normal(size=(60, 2)), 0.2 * rng.normal(size=(60, 2)) + 6])
         model = IndividuallyFairClustering(5, objective=objective, alpha=alpha, random_state=seed)
         model.fit(X, sensitive_features=np.zeros(len(X)))
         assert model.ratio_ <= 3 * alpha * (1 + 1e-9)

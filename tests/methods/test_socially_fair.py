@@ -11,12 +11,6 @@ from fairclust.metrics import group_costs
 from twins import means_of
 
 
-def drawn(seed, n_groups):
-    rng = np.random.default_rng(seed)
-    codes = np.r_[np.arange(n_groups), rng.choice(n_groups, 80 - n_groups)]
-    return rng.normal(size=(80, 2)) * (1 + codes[:, None]) + codes[:, None], codes
-
-
 def slow_costs(X, codes, labels, centers):
     squares = ((X - centers[labels]) ** 2).sum(axis=1)
     return np.array([squares[codes == j].mean() for j in range(codes.max() + 1)])
@@ -44,7 +38,9 @@ def slow_centers(X, codes, labels, n_clusters):
 @pytest.mark.parametrize("n_groups", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
 def test_steps_are_those_of_a_plain_transcription(n_groups, seed):
-    X, codes = drawn(seed, n_groups)
+    rng = np.random.default_rng(seed)
+    codes = np.r_[np.arange(n_groups), rng.choice(n_groups, 80 - n_groups)]
+    X = rng.normal(size=(80, 2)) * (1 + codes[:, None]) + codes[:, None]
     centers = start = X[[3, 30, 60]]
     model = SociallyFairKMeans(3, init=start, precision="double").fit(X, sensitive_features=codes)
     objectives = []

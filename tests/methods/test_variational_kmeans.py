@@ -10,22 +10,28 @@ from fairclust.kernels.medoid import medoids
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import VariationalFairKMeans, VariationalFairKMedians, VariationalFairNCut
 from fairclust.metrics import contingency
-from twins import counts_of, means_of, padded_fairness, vfc
+from twins import counts_of, means_of, medoids_of, padded_fairness, vfc
+
+WAYS = {VariationalFairKMeans: ("sqeuclidean", means_of), VariationalFairKMedians: ("euclidean", medoids_of)}
 
 
 @pytest.mark.parametrize(("n_groups", "lipschitz"), [(1, 2.0), (2, 1.0), (3, 2.0)])
-@pytest.mark.parametrize("lam", [5.0, 200.0])
-def test_replays_the_papers_update(grouped_blobs, n_groups, lam, lipschitz):
-    X, codes = grouped_blobs(n_groups=n_groups, seed=n_groups)
+@pytest.mark.parametrize("lam", [5.0, 60.0])
+@pytest.mark.parametrize("cls", WAYS)
+def test_replays_the_papers_update(grouped_blobs, cls, n_groups, lam, lipschitz):
+    (metric, update), (X, codes) = WAYS[cls], grouped_blobs(n_groups=n_groups, seed=n_groups)
     start = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
-    labels, energies, inner, _ = vfc(
-        lambda centers: cdist(X, centers, "sqeuclidean"), lambda labels: means_of(X, labels, 4), start, codes, lam,
+    labels, energies, inner, centers = vfc(
+        lambda centers: cdist(X, centers, metric), lambda labels: update(X, labels, 4), start, codes, lam,
         target=np.bincount(codes) / len(codes), lipschitz=lipschitz,
     )  # fmt: skip
-    model = VariationalFairKMeans(
-        4, lam=lam, lipschitz=lipschitz, init=start, precision="double", match_reference=True
-    ).fit(X, sensitive_features=codes)
+    model = cls(4, lam=lam, lipschitz=lipschitz, init=start, precision="double", match_reference=True)
+    model.fit(X, sensitive_features=codes)
     np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_allclose(model.cluster_centers_, centers)
+    if cls is VariationalFairKMedians:
+        np.testing.assert_array_equal(X[model.medoid_indices_], centers)
+        assert model.medoid_gap_ == 0
     np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
     assert model.n_inner_iter_ == inner
     assert model.n_energy_rises_ == (np.diff(energies) > 0).sum()
@@ -44,18 +50,6 @@ def test_the_papers_update_ends_after_the_third_one_at_the_earliest(grouped_blob
         target = np.bincount(codes) / len(codes)
         n_updates.append(bound.bound_iteration(points, lam=9.0, lipschitz=2.0, target=target).n_iter)
     assert n_updates == [3, 9]
-
-
-def test_single_precision_follows_double(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=3000, seed=4)
-    single, double = (
-        VariationalFairKMeans(4, lam=400, init=X[:4], precision=p, match_reference=True).fit(
-            X, sensitive_features=codes
-        )
-        for p in ("single", "double")
-    )
-    assert (single.labels_ == double.labels_).mean() > 0.999
-    assert single.history_[-1]["objective"] == pytest.approx(double.history_[-1]["objective"], rel=1e-4)
 
 
 def test_lam_zero_is_lloyd(grouped_blobs):
@@ -141,3 +135,42 @@ def test_extreme_weights_keep_all_clusters(grouped_blobs, cls, lam):
         table = contingency(model.labels_, codes, n_clusters=6)
         shares = table / table.sum(axis=0)
         assert np.abs(shares - model.target_[:, None]).max() < 0.05
+
+
+# Medians
+
+
+def test_lam_zero_alternates_medoids(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=500)
+    model = VariationalFairKMedians(4, lam=0, init=X[:4], tol=0.0).fit(X, sensitive_features=codes)
+    centers = X[:4]
+    while True:
+        labels = cdist(X, centers).argmin(axis=1)
+        new = medoids_of(X, labels, 4)
+        if (new == centers).all():
+            break
+        centers = new
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_array_equal(model.cluster_centers_, centers)
+
+
+def test_bounded_search_states_its_error(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=3000, n_features=15, seed=4)
+    exact, rough = (
+        VariationalFairKMedians(3, lam=300, init=X[:3], exact_size=size, max_evaluations=1)
+        for size in (3000, 10)
+    )
+    exact.fit(X, sensitive_features=codes)
+    rough.fit(X, sensitive_features=codes)
+    assert exact.medoid_gap_ == 0
+    assert 0 < rough.medoid_gap_ < 0.05
+    cost = np.linalg.norm(X - rough.cluster_centers_[rough.labels_], axis=1).sum()
+    assert cost <= sum(own.cost for own in medoids(X, rough.labels_, 3)) * (1 + rough.medoid_gap_)
+
+
+def test_given_centers_that_never_move_need_not_be_rows(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = VariationalFairKMedians(2, lam=5, init=[[0.0] * 3, [0.5] * 3], max_iter=1)
+    with pytest.warns(UserWarning, match="stopped after 1 outer steps"):
+        model.fit(X, sensitive_features=codes)
+    np.testing.assert_array_equal(model.medoid_indices_, [-1, -1])

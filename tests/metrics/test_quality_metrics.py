@@ -76,8 +76,6 @@ def test_against_plain_numpy(n, d, n_clusters, apart, seed):
             with np.errstate(divide="ignore", invalid="ignore"):
                 expected = apart[~same].min() / apart[same].max()
             assert_allclose(dunn_index(moved, labels), expected, rtol=1e-12)
-    names = rng.permutation(n_clusters)
-    assert_allclose(sse(points, names[labels]), sse(points, labels), rtol=1e-12, atol=1e-14)
 
 
 def test_sse_over_several_blocks_in_float32_far_from_the_origin():
@@ -123,11 +121,6 @@ def test_ncut_by_hand():
     assert ncut(W.toarray(), [0, 0, 1, 1]) == ncut(W.tocoo(), [0, 0, 1, 1]) == ncut(W, [0, 0, 1, 1])
 
 
-def test_ncut_with_self_loops_and_without_symmetry():
-    # d = (3, 1): 2 - 1/3 - 0/1.
-    assert_allclose(ncut([[1.0, 2.0], [1.0, 0.0]], [0, 1]), 2 - 1 / 3, rtol=1e-15)
-
-
 def test_ncut_of_disconnected_parts_is_exactly_0_and_of_isolated_nodes_undefined():
     parts = sp.block_diag([0.1 * np.ones((3, 3)), 0.7 * np.ones((2, 2))])
     assert ncut(parts, [0, 0, 0, 1, 1]) == 0.0
@@ -153,13 +146,6 @@ def test_sizes():
     assert (n_nonempty(table), smallest_cluster(table), largest_cluster(table)) == (2, 0, 10)
 
 
-def test_clustering_error_by_hand():
-    # If 0 is matched with 1 and 1 with 0, all points but the last agree.
-    assert clustering_error([0, 0, 1, 1, 1], [1, 1, 0, 0, 1]) == pytest.approx(1 / 5)
-    # There is one cluster for two classes of 3 and 2 points.
-    assert clustering_error([0, 0, 0, 0, 0], [1, 1, 1, 0, 0]) == pytest.approx(2 / 5)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 10_000))
 def test_clustering_error_against_all_permutations(n, k, seed):
@@ -168,22 +154,6 @@ def test_clustering_error_against_all_permutations(n, k, seed):
     best = min(np.mean(np.array(names)[labels] != truth) for names in permutations(range(k)))
     assert_allclose(clustering_error(labels, truth), best, atol=1e-15)
     assert clustering_error(rng.permutation(k)[truth], truth) == 0.0
-
-
-@pytest.mark.parametrize("function", [sse, kmedians_cost, dunn_index])
-def test_malformed_points_and_labels_raise(function):
-    for points, labels, message in [
-        (X, [0, 1], "one row"),
-        ([1.0, 2.0], [0, 1], "one row"),
-        (X, [0, 1, 0, 1, -1], "labels must lie"),
-        (X, [0.0, 1.0, 0.0, 1.0, 0.0], "labels must be integers"),
-        ([[1.0], [np.inf]], [0, 1], "finite"),
-    ]:
-        # The Dunn index takes any integers, and the SSE any numbers.
-        if (function, message) in ((dunn_index, "labels must lie"), (sse, "finite")):
-            continue
-        with pytest.raises(ValueError, match=message):
-            function(points, labels)
 
 
 def test_malformed_graphs_and_truth_raise():

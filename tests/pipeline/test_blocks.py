@@ -39,23 +39,6 @@ def paper(*experiments):
     }
 
 
-def test_cells_are_the_product_of_grid_and_seeds():
-    assert [(c.params, c.seed) for c in one(config()).cells()] == [
-        ({"tol": 1e-4, "lam": 1}, 0),
-        ({"tol": 1e-4, "lam": 1}, 1),
-        ({"tol": 1e-4, "lam": 10}, 0),
-        ({"tol": 1e-4, "lam": 10}, 1),
-    ]
-
-
-def test_widening_a_grid_keeps_the_keys_of_old_cells():
-    wide = config(
-        methods={"vfc": {**VFC, "grid": {"lam": [0.5, 1.0, 10, 20]}}},
-        run={"datasets": ["b", "a"], "seeds": [4, 1, 0]},
-    )
-    assert set(keys(one(config()))) < set(keys(one(wide)))
-
-
 @pytest.mark.parametrize("change", ["data_hash", "class_path", "fingerprint", "n_clusters"])
 def test_a_key_depends_on_all_that_the_result_depends_on(change):
     what = {"data_hash": "d", "class_path": CLASS, "fingerprint": "f", "n_clusters": 3}

@@ -14,6 +14,14 @@ import fairclust
 SHOW = "from fairclust.pipeline.provenance import git_commit; print(git_commit())"
 
 
+def shown(folder=None, **environment):
+    """What a process says of its version, with other variables and in a folder."""
+    command, env = [sys.executable, "-c", SHOW], {**os.environ, **environment}
+    return subprocess.run(
+        command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ).stdout
+
+
 def test_outside_its_checkout_the_version_is_that_of_the_package(tmp_path):
     """This is so in the container, and in a virtual environment inside another repository, such as this one."""
     package = Path(fairclust.__file__).parent
@@ -21,21 +29,14 @@ def test_outside_its_checkout_the_version_is_that_of_the_package(tmp_path):
     author = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True, env={**os.environ, **author})
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
-    done = subprocess.run(
-        [sys.executable, "-c", SHOW], env=environment, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert (done.stdout, done.stderr) == (f"version {fairclust.__version__}\n", "")
+    assert shown(tmp_path, PYTHONPATH=str(tmp_path / "src")) == f"version {fairclust.__version__}\n"
 
 
 def test_without_git_the_version_is_that_of_the_package(tmp_path):
-    environment = {**os.environ, "PATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == (f"version {fairclust.__version__}\n", "")
+    assert shown(PATH=str(tmp_path)) == f"version {fairclust.__version__}\n"
 
 
 def test_in_a_checkout_the_version_is_the_commit():
     if not (Path(fairclust.__file__).parents[2] / ".git").exists():
         pytest.skip("no checkout")
-    done = subprocess.run([sys.executable, "-c", SHOW], capture_output=True, text=True)
-    assert re.fullmatch(r"[0-9a-f]{40}\+?\n", done.stdout)
+    assert re.fullmatch(r"[0-9a-f]{40}\+?\n", shown())

@@ -15,11 +15,11 @@ from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.results_folder import write_digests
 from fairclust.pipeline.rule_inputs import REMADE, RuleInputs
+from working_folder import FAR
 
 ROOT = Path(__file__).parents[2]
 KMEANS = {"class": "fairclust.methods.KMeans"}
 VFC = {"class": "fairclust.methods.VariationalFairKMeans", "grid": {"lam": [1, 10]}}
-FAR = {"file": "far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 DEAR = {"kmedians_cost", "dunn_index", "ncut"}
 
 

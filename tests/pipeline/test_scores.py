@@ -1,4 +1,4 @@
-"""The tidy tables that are gathered from files of cells."""
+"""The tidy tables that are gathered from files of cells, and what the beginning and the end of a run say."""
 
 import json
 
@@ -9,7 +9,7 @@ import pytest
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import scores as module
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, write_cell, write_output
-from fairclust.pipeline.run_events import describe, require_complete
+from fairclust.pipeline.run_events import describe, describe_times, no_report_yet, require_complete
 from fairclust.pipeline.scores import (
     RUN_COLUMNS,
     SCORE_COLUMNS,
@@ -208,3 +208,24 @@ def test_the_summary_says_what_is_missing_and_sets_the_exit_status(tmp_path, pac
     summarise([*packs, tmp_path / "lost"])
     with pytest.raises(RuntimeError, match=r"some fit jobs have failed(.|\n)*toy, lost \(1\), odd"):
         require_complete(summary, strict=False)
+
+
+@pytest.mark.parametrize("option", [["--report", "report.zip"], ["--report=report.zip"], ["--report"]])
+def test_a_report_before_a_run_says_what_to_do(option, tmp_path):
+    words = ["snakemake", "--cores", "4", *option]
+    assert "run the same command without --report first" in no_report_yet(words, tmp_path)
+    assert no_report_yet(["snakemake", "--cores", "4", "--report-stylesheet", "x.css"], tmp_path) == ""
+    (tmp_path / "provenance.json").write_text("{}")
+    assert no_report_yet(words, tmp_path) == ""
+
+
+@pytest.mark.parametrize(("wall", "share"), [(0.01, ""), (50.0, " (20% of the fitting time)")])
+def test_what_the_pipeline_adds_is_a_share_only_if_that_says_something(tmp_path, wall, share):
+    runs, job = tmp_path / "scores/runs.parquet", tmp_path / "logs/fit/a.seconds"
+    runs.parent.mkdir()
+    pd.DataFrame({"finished": [2.0], "wall_seconds": [wall]}).to_parquet(runs)
+    job.parent.mkdir(parents=True)
+    job.write_text(f"{wall + 10}\n")
+    job.with_name("damaged.seconds").write_text("\0")
+    lines = describe_times(tmp_path, began=1.0)
+    assert f"drawing 10.0 s{share}; " in lines[1]

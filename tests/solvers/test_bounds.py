@@ -1,7 +1,6 @@
 """Several columns, sizes, weights and budgets in `fair_assignment`."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -28,16 +27,12 @@ def people(n_samples=600, n_clusters=5, seed=0):
 MIXED = [
     {"tolerance": 0.1},
     {"tolerance": 0.0},
-    {"tolerance": {"sex": 0.05, "race": 0.2}},
     {"tolerance": {"sex": 0.0, "race": 0.2}},
-    {"tolerance": {"race": 0.1}},
     {"tolerance": 0.2, "crossed": True},
     {"min_balance": {"sex": 0.4, "race": 0.2}},
     {"min_balance": {"race": 0.25}, "tolerance": {"sex": 0.1}},
     {"max_gap": {"race": 0.02}, "tolerance": {"sex": 0.1}},
     {"tolerance": 0.1, "size_min": 0.9, "size_max": 1.1},
-    {"tolerance": 0.3, "size_max": 150},
-    {"tolerance": 0.0, "size_min": 0.8},
     {"tolerance": 0.1, "size_min": [60, 0, 200, 0, 100]},
 ]
 
@@ -56,37 +51,6 @@ def test_several_columns_and_sizes_against_highs(asked):
         assert table.sum(axis=0).min() >= 108 and table.sum(axis=0).max() <= 132
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_tiny_problems_against_brute_force(seed):
-    """Try all labels of eight rows in two or three clusters."""
-    rng = np.random.default_rng(seed)
-    n_clusters = 2 + seed % 2
-    a = rng.random((8, n_clusters))
-    columns = {"sex": np.arange(8) % 2, "race": np.arange(8) // 2 % 2}
-    asked = {"tolerance": 0.5, "size_min": 2}
-    found, *_ = check(a, columns, **asked)
-    sensitive = read_sensitive(columns, 8)
-    criterion = criterion_of(a, sensitive, np.full(4, 2.0), **asked)
-    best = np.inf
-    for labels in product(range(n_clusters), repeat=8):
-        table = contingency(np.array(labels), sensitive.codes, n_clusters, 4).astype(float)
-        if criterion.excess(table).max() < 1e-9:
-            best = min(best, a[np.arange(8), labels].sum())
-    assert found.slack < 1e-9
-    assert found.lower_bound <= best + 1e-9
-    assert best - 1e-9 <= found.cost <= best * 1.25
-
-
-def test_sizes_alone():
-    problem = from_blobs(1000, 2, 6)
-    found, table, _ = check(problem.a, None, size_min=0.95, size_max=1.05)
-    assert table.sum(axis=0).min() >= 159 and table.sum(axis=0).max() <= 175
-    assert found.slack == 0 and found.gap < 1e-3
-    equal, table, _ = check(problem.a, None, size_min=1.0, size_max=1.0)
-    assert sorted(table.sum(axis=0)) == [166, 166, 167, 167, 167, 167]
-    assert equal.cost >= found.cost
-
-
 def test_bounding_one_of_several_columns_equals_one_column():
     a, columns = people()
     one = fair_assignment(a, columns["race"], tolerance=0.1)
@@ -99,14 +63,8 @@ def test_bounding_one_of_several_columns_equals_one_column():
     assert one.lower_bound <= each.lower_bound * (1 + 1e-9) <= crossed.lower_bound * (1 + 2e-9)
 
 
-def test_weights_of_whole_numbers_are_repeated_rows():
+def test_equal_weights_are_a_unit():
     a, columns = people(300, 4)
-    times = np.random.default_rng(0).integers(1, 4, 300)
-    weighted = fair_assignment(a, columns, tolerance=0.1, sample_weight=times)
-    repeated = fair_assignment(
-        np.repeat(a, times, axis=0), columns.loc[columns.index.repeat(times)], tolerance=0.1
-    )
-    assert weighted.lower_bound == pytest.approx(repeated.lower_bound, rel=1e-5)
     equal = fair_assignment(a, columns, sample_weight=np.full(300, 2.5))
     plain = fair_assignment(a, columns)
     assert equal.lower_bound == pytest.approx(2.5 * plain.lower_bound, rel=1e-6)
@@ -145,6 +103,7 @@ def test_budget():
         ({"size_min": [1, 2]}, "size_min has 2 entries, there are 5 clusters"),
         ({"size_max": -1}, "must not be negative"),
         ({"tolerance": {"age": 0.1}}, r"tolerance names \['age'\], but .* are \['race', 'sex'\]"),
+        ({"mean_tolerance": {"age": 0.1}}, r"mean_tolerance names \['age'\]"),
         ({"tolerance": {"sex": 0.1}, "crossed": True}, "there are no columns to name"),
         ({"min_balance": {"race": 0.99}}, "race: min_balance=0.99 cannot be met: .* the data's own balance"),
         ({"target": {"sex": [0.1, 0.9]}}, "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this"),
@@ -181,22 +140,20 @@ def test_many_groups_are_fast_enough_to_test():
         assert fairness_ratio(table) >= 0.6 - 1e-9 and balance(table) > 0
 
 
-@pytest.mark.parametrize(
-    "asked", [{"mean_tolerance": {"age": 0.1}}, {"mean_tolerance": {"age": 0.0}}], ids=str
-)
-def test_means_of_a_column_of_numbers_against_highs(asked):
+def test_means_of_a_column_of_numbers_against_highs():
     a, columns = people()
     age = np.round(30 + 10 * np.random.default_rng(0).normal(size=600) + 5 * a.argmin(axis=1))
     given = columns.assign(age=age)
-    found = fair_assignment(a, given, tolerance={"sex": 0.1}, **asked)
+    asked = {"tolerance": {"sex": 0.1}, "mean_tolerance": {"age": 0.0}}
+    found = fair_assignment(a, given, **asked)
     sensitive = read_sensitive(given, 600, means=["age"])
     sizes = np.bincount(sensitive.codes).astype(float)
-    best = optimum(a, sensitive.codes, criterion_of(a, sensitive, sizes, tolerance={"sex": 0.1}, **asked))
+    best = optimum(a, sensitive.codes, criterion_of(a, sensitive, sizes, **asked))
     assert best * (1 - 1e-4) <= found.lower_bound <= best * (1 + 1e-9)
     means = np.bincount(found.labels, age) / np.bincount(found.labels)
     off = np.abs(means - age.mean()) / age.std()
     # A cluster has about a hundred points, and its mean can be off by about one point.
-    assert (off <= asked["mean_tolerance"]["age"] + 0.02).all()
+    assert (off <= 0.02).all()
     assert found.gap < 0.02
     nearest = np.bincount(a.argmin(axis=1), age) / np.bincount(a.argmin(axis=1))
     assert np.abs(nearest - age.mean()).max() / age.std() > 0.3
@@ -211,16 +168,6 @@ def test_groups_that_only_a_mean_tells_apart_count_as_one():
         sizes = np.bincount(sensitive.codes).astype(float)
         asked = {"mean_tolerance": {"age": 0.1}, "tolerance": 0.2}
         assert criterion_of(a, sensitive, sizes, **asked).n_counted == number
-
-
-def test_means_of_more_numbers_than_are_kept_are_rounded():
-    problem = from_blobs(2000, 2, 4)
-    income = np.exp(np.random.default_rng(0).normal(size=2000) + problem.a.argmin(axis=1) / 4)
-    found = fair_assignment(problem.a, {"income": income}, mean_tolerance={"income": 0.05})
-    means = np.bincount(found.labels, income) / np.bincount(found.labels)
-    assert (np.abs(means - income.mean()) <= 0.08 * income.std()).all()
-    with pytest.raises(ValueError, match=r"mean_tolerance names \['age'\]"):
-        fair_assignment(problem.a, {"income": income}, mean_tolerance={"age": 0.05})
 
 
 def test_the_elimination_of_many_helpers_counts_as_work(monkeypatch):

@@ -49,7 +49,7 @@ def test_both_precisions_agree_on_a_long_tail(n_groups, tolerance):
     codes = rng.integers(n_groups, size=5000)
     found = []
     for precision in ("single", "double"):
-        model = PriceFairKMeans(5, tolerance=tolerance, precision=precision, random_state=0)
+        model = PriceFairKMeans(5, tolerance=tolerance, n_init=3, precision=precision, random_state=0)
         with pytest.warns(UserWarning, match="off the bounds by up to"):
             model.fit(X, sensitive_features=codes)
         counts = np.array([np.bincount(model.labels_[codes == j], minlength=5) for j in range(n_groups)])

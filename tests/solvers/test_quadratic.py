@@ -1,18 +1,10 @@
 import numpy as np
 import pytest
+from problems import curved
 from scipy.optimize import nnls
 
 from fairclust.methods.price.criteria import share_bounds
 from fairclust.methods.price.quadratic import step_of_equal_shares, step_of_rows_that_bind
-
-
-def curved(n_groups, n_clusters, seed):
-    """Draw the blocks of the curvature of a softmax, the counts of groups in clusters, and group shares."""
-    rng = np.random.default_rng(seed)
-    s = rng.dirichlet(np.ones(n_clusters), (n_groups, 30))
-    mass = s.sum(axis=1)
-    blocks = np.eye(n_clusters) * mass[:, None] - np.einsum("jpk,jpl->jkl", s, s)
-    return blocks, mass, rng.dirichlet(np.ones(n_groups) * 5)
 
 
 def test_step_of_equal_shares_solves_the_model():

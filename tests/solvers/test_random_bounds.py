@@ -10,7 +10,9 @@ from fairclust import fair_assignment
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.sensitive import read_sensitive
 
-N_QUICK, N_SLOW = 20, 200
+# Problem 10, with a budget, takes seconds.
+QUICK = sorted({*range(20)} - {10})
+SLOW = [10, *range(20, 220)]
 
 
 def draw(seed, most=200):
@@ -132,12 +134,12 @@ def check(seed, most=200):
     assert found.slack <= 2 * each.max()
 
 
-@pytest.mark.parametrize("seed", range(N_QUICK))
+@pytest.mark.parametrize("seed", QUICK)
 def test_random_mixed_bounds(seed):
     check(seed, most=80)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(N_QUICK, N_QUICK + N_SLOW))
+@pytest.mark.parametrize("seed", SLOW)
 def test_many_random_mixed_bounds(seed):
     check(seed)

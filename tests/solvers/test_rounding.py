@@ -9,7 +9,6 @@ from scipy.optimize import linear_sum_assignment
 
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.criteria import exact_shares, ratio_bound, share_bounds
-from fairclust.methods.price.prices import dual_prices
 from fairclust.methods.price.rounding import move_to_table
 from fairclust.methods.price.tables import integer_tables, tables_near
 from fairclust.sensitive import read_sensitive
@@ -73,16 +72,6 @@ def test_table_against_brute_force():
         )
         np.testing.assert_array_equal(found.sum(axis=1), [10, 5])
         assert kind.excess(found.astype(float)).max() == pytest.approx(least)
-
-
-@pytest.mark.parametrize("n_groups, n_clusters", [(2, 3), (3, 12), (5, 12)])
-def test_tables_of_exact_shares_are_within_a_point(n_groups, n_clusters):
-    problem = from_blobs(n_samples=500, n_groups=n_groups, n_clusters=n_clusters)
-    criterion = exact_shares(problem.shares)
-    found = dual_prices(problem.potentials, criterion)
-    sizes = np.bincount(problem.codes)[:, None]
-    table = closest(found.mass * sizes / found.mass.sum(axis=1, keepdims=True), found.prices, criterion)
-    assert criterion.excess(table.astype(float)).max() < 1
 
 
 def test_a_table_of_millions_is_brought_within_its_bounds():

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from problems import curved
 
 from fairclust.methods.price.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
 from fairclust.methods.price.row_system import RowSystem, interior_step, step_of_rows
@@ -8,14 +9,6 @@ A, B, K = 4, 3, 3
 N_GROUPS = A * B
 OF_A = (np.arange(N_GROUPS) // B == np.arange(A)[:, None]).astype(float)
 OF_B = (np.arange(N_GROUPS) % B == np.arange(B)[:, None]).astype(float)
-
-
-def curved(n_groups=N_GROUPS, seed=0):
-    """Draw blocks like those of the curvature of a softmax, and the table of counts."""
-    rng = np.random.default_rng(seed)
-    s = rng.dirichlet(np.ones(K), (n_groups, 30))
-    mass = s.sum(axis=1)
-    return np.eye(K) * mass[:, None, :] - np.einsum("jpk,jpl->jkl", s, s), mass
 
 
 def bounded(kind):
@@ -44,41 +37,10 @@ def bounded(kind):
 KINDS = ["shares", "and sizes", "sizes", "balance", "gap", "exact"]
 
 
-def dense(criterion, blocks):
-    n = len(criterion.rows) * K
-    return np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(n, n)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("some_zero", [False, True])
-@pytest.mark.parametrize("curvature", [0.0, 1.0])
-def test_solution_is_that_of_the_dense_system(kind, some_zero, curvature):
-    criterion, blocks = bounded(kind), curvature * curved()[0]
-    rng = np.random.default_rng(0)
-    shape, B_ = (len(criterion.rows), K), criterion.helpers
-    inverse = rng.random(shape) + 0.1
-    if some_zero:
-        inverse[rng.random(shape) < 0.4] = 0
-        if kind != "sizes":
-            inverse[:2] = 0
-    right, below = rng.normal(size=shape), rng.normal(size=(B_.shape[1], K))
-    if some_zero:
-        below[:] = 0
-    system = RowSystem(criterion.shape, blocks)
-    step, v = system.solve(inverse, right, below)
-    G = dense(criterion, blocks)
-    np.testing.assert_allclose(system.apply(right).ravel(), G @ right.ravel(), atol=1e-9)
-    live = inverse > 0
-    left = (G @ step.ravel()).reshape(shape) + B_ @ v - right
-    np.testing.assert_allclose((left + step / np.where(live, inverse, 1))[live], 0, atol=1e-8)
-    np.testing.assert_array_equal(step[~live], 0)
-    np.testing.assert_allclose(B_.T @ step, below, atol=1e-8)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", [step_of_rows, interior_step])
 def test_step_meets_the_conditions_of_the_optimum(kind, step):
-    criterion, (blocks, mass) = bounded(kind), curved()
+    criterion, (blocks, mass, _) = bounded(kind), curved(N_GROUPS, K, 0)
     rng = np.random.default_rng(1)
     mass = mass * rng.uniform(0.5, 1.5, mass.shape)
     system = RowSystem(criterion.shape, blocks / mass.sum())

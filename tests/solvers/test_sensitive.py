@@ -9,16 +9,8 @@ SEX = np.array(["f", "m", "f", "m", "f"])
 RACE = np.array(["x", "x", "y", "y", "x"])
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        pd.DataFrame({"sex": SEX, "race": RACE}),
-        {"sex": SEX, "race": list(RACE)},
-        {"sex": pd.Series(SEX, dtype="category"), "race": RACE.astype(object)},
-    ],
-)
-def test_several_columns(given):
-    found = read_sensitive(given, 5)
+def test_several_columns():
+    found = read_sensitive({"sex": pd.Series(SEX, dtype="category"), "race": RACE.astype(object)}, 5)
     assert [column.name for column in found.columns] == ["sex", "race"]
     assert found.names.tolist() == ["f & x", "f & y", "m & x", "m & y"]
     assert found.codes.tolist() == [0, 2, 1, 3, 0]

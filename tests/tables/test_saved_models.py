@@ -192,12 +192,12 @@ def leaves(content, at=()):
         "--sensitive sex --method fmc --features age,job --set categorical_features=[1]",
     ],
 )
-@pytest.mark.parametrize("part", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore")
 def test_changed_models_give_plain_errors(fitted, people, options, part):
     """A value of another type, shape or size in any place ends in an error of the table, or in labels.
 
-    Every place gets a third of the values, each place the next third. The slow tests put all values everywhere.
+    Every place gets a fifth of the values, each place the next fifth. The slow tests put all values everywhere.
     """
     _, _, path = fitted(*options.split())
     content, frame = json.loads(path.read_text()), pd.read_csv(people)

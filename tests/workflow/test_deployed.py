@@ -12,7 +12,7 @@ import yaml
 from a_paper_of_the_user import PAPER, REPORTED, SYNTHETIC
 from test_damage import content
 
-from working_folder import QUIET, ROOT, TABLE, Project, table_of
+from working_folder import QUIET, ROOT, TABLE, Project, run_snakemake, table_of
 
 # The Snakefile that `snakedeploy deploy-workflow` writes, with the path of a clone where that names a host.
 DEPLOYED = """
@@ -63,19 +63,20 @@ def clone(tmp_path_factory):
     return folder
 
 
+COMMAND = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2"]
+
+
 def snakemake(folder, *arguments, fails=False):
     """Run the Snakefile of a folder without a profile, as its own author would, and return what it prints."""
-    command = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2", *arguments]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "FORCE_COLOR": ""},
-    )
-    assert (done.returncode != 0) == fails, done.stdout
-    return done.stdout
+    code, output = run_snakemake([*COMMAND, *arguments], folder)
+    assert (code != 0) == fails, output
+    return output
+
+
+def snakemake_apart(folder):
+    """Run it in a process that has imported nothing, and return what it prints."""
+    env = {**os.environ, "FORCE_COLOR": ""}
+    return subprocess.check_output(COMMAND, cwd=folder, env=env, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -116,27 +117,32 @@ def same_files(results, expected):
     assert ours == sorted(path.relative_to(results) for path in (results / "fits").rglob("*.cells"))
 
 
-@pytest.mark.parametrize("source", ["beside", "installed"])
-def test_a_module_with_a_prefix_gives_the_same_bytes(direct, clone, tmp_path, source):
-    repository = tmp_path / "repository"
+@pytest.fixture(scope="module", params=["beside", "installed"])
+def module(request, direct, clone, tmp_path_factory):
+    """A finished run of a workflow that has fairclust as a module, whose package is beside it or installed."""
+    source, folder = request.param, tmp_path_factory.mktemp(request.param)
+    repository = folder / "repository"
     shutil.copytree(clone, repository, symlinks=True)
     package = repository / "src/fairclust/__init__.py"
     if source == "installed":
         shutil.rmtree(repository / "src")
     else:
         package.write_text(package.read_text() + "\nprint('imported beside the workflow')\n")
-    project = another_workflow(direct, tmp_path / "other", repository / "workflow/Snakefile", MODULE)
-    output = snakemake(project.folder)
+    project = another_workflow(direct, folder / "other", repository / "workflow/Snakefile", MODULE)
+    output = snakemake_apart(project.folder)
     assert ("imported beside the workflow" in output) == (source == "beside")
-    same_files(project.folder / "fair/results", direct.results)
-    assert not (project.folder / "results").exists()
-    assert int((project.folder / "lines.txt").read_text()) > 1
+    return project
 
 
-def test_in_a_module_a_changed_table_is_kept_and_a_second_run_is_refused(direct, clone, tmp_path):
-    project = another_workflow(direct, tmp_path, clone / "workflow/Snakefile", MODULE)
-    results = project.folder / "fair/results"
-    snakemake(project.folder)
+def test_a_module_with_a_prefix_gives_the_same_bytes(module, direct):
+    same_files(module.folder / "fair/results", direct.results)
+    assert not (module.folder / "results").exists()
+    assert int((module.folder / "lines.txt").read_text()) > 1
+
+
+@pytest.mark.parametrize("module", ["installed"], indirect=True)
+def test_in_a_module_a_changed_table_is_kept_and_a_second_run_is_refused(module, direct):
+    project, results = module, module.folder / "fair/results"
     table = results / "tables/doe/table1.md"
     mine = table.read_text() + "A remark of mine.\n"
     table.write_text(mine)

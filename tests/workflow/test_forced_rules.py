@@ -22,8 +22,7 @@ def forced(tmp_path_factory):
     project.run()
     seen.first = project.cells()
     seen.scores = [project.scores()]
-    project.run("-f", "results/fits/blobs/stripes-k3.cells")
-    project.run()
+    project.run("-f", "results/fits/blobs/stripes-k3.cells", "results/scores/runs.parquet")
     seen.one = project.cells()
     project.run("-R", "fit")
     seen.rule = project.cells()

@@ -6,8 +6,6 @@ import math
 import os
 import re
 import shutil
-import subprocess
-import sys
 from textwrap import dedent
 from types import SimpleNamespace
 
@@ -20,7 +18,7 @@ import run_crate
 from fairclust import cli, metrics
 from fairclust.pipeline.cell_store import cell_path, read_labels
 from toys import forget_code
-from working_folder import METHOD, Project, jobs_of, newly_fitted
+from working_folder import METHOD, Project, jobs_of, newly_fitted, run_snakemake
 
 PEOPLE = dedent(
     """
@@ -212,10 +210,9 @@ def test_the_complete_run_has_at_most_150_jobs_and_submits_at_most_80_on_a_clust
     """The numbers of jobs are those of a dry run, and the groups those of the profile."""
     for name in ("config", "workflow", "Snakefile", "profiles"):
         (tmp_path / name).symlink_to(root / name)
-    command = [sys.executable, "-m", "snakemake", "-n", "--cores", "16"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    jobs = jobs_of(done.stderr + done.stdout)
+    code, output = run_snakemake(["snakemake", "-n", "--cores", "16"], tmp_path)
+    assert code == 0, output
+    jobs = jobs_of(output)
     assert sum(jobs.values()) <= 150
     profile = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text())
     grouped = dict(rule.split("=") for rule in profile["groups"])
@@ -244,8 +241,8 @@ def test_no_more_jobs_run_at_once_than_fit_into_the_memory(tmp_path, root):
         )
     )
     profile = root / "profiles/default"
-    command = [sys.executable, "-m", "snakemake", "--cores", "3", "--workflow-profile", str(profile)]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    code, output = run_snakemake(["snakemake", "--cores", "3", "--workflow-profile", str(profile)], tmp_path)
+    assert code == 0, output
     assert max(int((tmp_path / name).read_text()) for name in "abc") <= 2
 
 

@@ -183,4 +183,4 @@ def test_a_run_that_only_gets_data_owns_its_results(tmp_path):
         project = Project(tmp_path / str(number))
         project.run(target)
         assert (project.results / "logs/.lock").exists()
-        assert jobs_of(project.run("-n"))["fit"] == 1
+    assert jobs_of(project.run("-n"))["fit"] == 1
