@@ -39,7 +39,7 @@ def bound_iteration(points: Any, *, lam: float, lipschitz: float, target: np.nda
     k]`` plus a constant, B being the sum of ``(lam/L) b``.
     """
     shape = len(target), points.n_clusters
-    numbers = float(lam), float(lipschitz)
+    numbers = float(lam), float(lipschitz), _MAX_ITER, _TOL
     target = np.asarray(target, dtype=float)
     offset, b, floor, before = np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.full(2, np.inf)
     if isinstance(points, Potentials) and points.entries <= _SMALL_ENTRIES:
@@ -54,7 +54,9 @@ def bound_iteration(points: Any, *, lam: float, lipschitz: float, target: np.nda
 
 
 @njit(cache=True, nogil=True)
-def _update(t, mass, clustering, logsum, target, lam, lipschitz, offset, b, floor, before):  # type: ignore[no-untyped-def]
+def _update(  # type: ignore[no-untyped-def]
+    t, mass, clustering, logsum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
+):
     """Add ``(lam/L) b`` to the offset, from the sums of the pass after t updates, unless the iteration ends here.
 
     `b` is that of the update before, and `before` holds the bound and the logsum of the pass before. All arrays are
@@ -70,12 +72,12 @@ def _update(t, mass, clustering, logsum, target, lam, lipschitz, offset, b, floo
         # sum s log(s/s_in) + s (a + lam b), with log s = log s_in - (a + lam b)/L - log Z.
         linear = clustering + lam * (mass * b).sum()
         bound = (1.0 - 1.0 / lipschitz) * linear - (logsum - before[1])
-        at_rest = t > 2 and abs(bound - before[0]) <= _TOL * abs(before[0])
+        at_rest = t > 2 and abs(bound - before[0]) <= tol * abs(before[0])
         before[0] = bound
         if at_rest or not np.isfinite(bound):
             return True
     before[1] = logsum
-    if t >= _MAX_ITER:
+    if t >= max_iter:
         return True
     for k in range(n_clusters):
         total = mass[:, k].sum()
@@ -86,7 +88,9 @@ def _update(t, mass, clustering, logsum, target, lam, lipschitz, offset, b, floo
 
 
 @njit(cache=True, nogil=True)
-def _small_loop(a, layout, row_min_sum, target, lam, lipschitz, offset, b, floor, before):  # type: ignore[no-untyped-def]
+def _small_loop(  # type: ignore[no-untyped-def]
+    a, layout, row_min_sum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
+):
     """The updates and their passes over the points in one compiled function: mass, clustering term and their number."""
     n_tiles, n_clusters = a.shape[0], a.shape[1]
     n_groups = len(target)
@@ -115,6 +119,8 @@ def _small_loop(a, layout, row_min_sum, target, lam, lipschitz, offset, b, floor
                 mass[layout.group[i], k] += per_tile[i, k]
         clustering = potential.sum() + row_min_sum
         logsum = logsums.sum() - taken_out
-        if _update(t, mass, clustering, logsum, target, lam, lipschitz, offset, b, floor, before):
+        if _update(
+            t, mass, clustering, logsum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
+        ):
             return mass, clustering, t
         t += 1
