@@ -12,7 +12,7 @@ from fairclust.methods.price import price_kmeans
 from fairclust.metrics import contingency, fairness_ratio
 from fairclust.solvers import alternation
 from fairclust.solvers.alternation import Prototypes, mean_centers
-from fairclust.solvers.search import Moves, breathe, cross, plain_run
+from fairclust.solvers.search import Effort, Moves, breathe, cross, plain_run
 
 SIDE = 6
 
@@ -107,15 +107,24 @@ def test_memory_of_the_search():
     assert peak < 1.5 * 4 * n * (n_clusters + 5)
 
 
-def test_a_crossed_run_replaces_the_dearer_of_its_parents():
+@pytest.mark.parametrize(
+    "keeps_apart, places, costs",
+    [
+        (False, (0.0, 9.0), [1.0, 2.0]),
+        (False, (4.0, 9.0), [1.0, 2.0]),
+        (True, (0.0, 9.0), [1.0, 2.0]),
+        (True, (4.0, 9.0), [1.0, 3.0]),
+    ],
+)
+def test_a_crossed_run_replaces_the_dearer_parent_or_the_most_similar_run(keeps_apart, places, costs):
     def run(place, cost):
         last = SimpleNamespace(objective=cost, state=None)
         return SimpleNamespace(prototypes=Prototypes(np.full((2, 1), place)), last=last)
 
-    points = SimpleNamespace(n_samples=10, squared=True)
-    moves = Moves(lambda *_: run(5.0, 2.0), lambda run: (False, run.last.objective))
-    found = cross(points, [run(0.0, 1.0), run(9.0, 3.0)], moves, np.random.RandomState(0))
-    assert [run.last.objective for run in found] == [1.0, 2.0]
+    points, effort = SimpleNamespace(n_samples=10, squared=True), Effort(keeps_apart=keeps_apart)
+    moves = Moves(lambda *_: run(5.0, 2.0), lambda run: (False, run.last.objective), effort=effort)
+    runs = [run(place, cost) for place, cost in zip(places, (1.0, 3.0), strict=True)]
+    assert [run.last.objective for run in cross(points, runs, moves, np.random.RandomState(0))] == costs
 
 
 def test_runs_that_would_end_dearer_stop_early(grid, monkeypatch):

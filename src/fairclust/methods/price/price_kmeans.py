@@ -47,6 +47,7 @@ from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import (
     PARENTS,
+    PATIENT,
     THOROUGH,
     USUAL,
     Effort,
@@ -63,9 +64,9 @@ from fairclust.solvers.search import (
 # On all data tried, the best run in the end was among the best five after one step and the best three after six. With a
 # search, the runs after the first round are as many as take part in it.
 _FIRST_ROUND, _SECOND_ROUND = 1, (6, 3)
-# With at least this many rows for each that differs, the search is thorough. OULAD has 20, and no other data set of the
-# papers or of the standard ones more than 6.
-_MANY_EQUAL = 10
+# With at most so many rows the search is patient, and with at least so many for each that differs it is thorough. OULAD
+# has 20 for each, and no other data set of the papers or of the standard ones more than 6.
+_FEW_ROWS, _MANY_EQUAL = 1500, 10
 # Factor for `tol` in the search, whose runs are many and continue if they are good. With 50 the excess on one
 # of five data sets was .1 %, with 30 it was .01 %.
 _SEARCH_TOL = 30
@@ -553,12 +554,13 @@ class PriceFairKMeans(PrototypeClusterer):
 
         `criterion_of` is called as `_criterion`, for other numbers of clusters.
         """
-        coarse, joins = Coarse(points, criterion), self.takes_weights and points.lists is None
+        effort = PATIENT if points.n_samples <= _FEW_ROWS else USUAL
+        coarse, joins = Coarse(points, criterion, effort=effort), self.takes_weights and points.lists is None
         joined = points.of_distinct_rows() if joins and len(starts) > 1 else None
         if joined is not None:
             few, unit = joined
             criterion_of = partial(criterion_of, unit=unit)
-            effort = THOROUGH if unit >= _MANY_EQUAL else USUAL
+            effort = THOROUGH if unit >= _MANY_EQUAL else effort
             coarse = Coarse(few, criterion_of(few.group_sizes), effort=effort)
         coarse = coarse.at(starts)
         search = self._search(coarse, criterion_of, rng) if self._searches else None
