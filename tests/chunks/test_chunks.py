@@ -16,7 +16,8 @@ import pytest
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
 from fairclust.base import NotSupported
-from fairclust.chunks import checkpoint, engines, labels, table
+from fairclust.chunks import engines, table
+from fairclust.chunks import rows as fit_rows
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
 from fairclust.chunks.points import ChunkedPoints
@@ -316,7 +317,7 @@ def test_a_file_that_is_replaced_during_a_fit_is_an_error(kind, mapped, parquet,
         part = pq.read_table(parquet / "1.parquet")
         pq.write_table(part.take(np.arange(len(part))[::-1]), parquet / "1.parquet", row_group_size=650)
 
-    monkeypatch.setattr(checkpoint.Checkpoint, "save", replace_rows)
+    monkeypatch.setattr(fit_rows.Checkpoint, "save", replace_rows)
     rows, name = (mapped, r"X\.npy") if kind == "npy" else ((parquet, "sex"), r"1\.parquet")
     with pytest.raises(ChunkError, match=rf"{name} has changed since the rows were opened"):
         fitted(PRICES, *rows)
@@ -531,9 +532,9 @@ def test_a_full_disk_leaves_no_file(when, mapped, tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if when == "before":
-        monkeypatch.setattr(labels.os, "posix_fallocate", full)
+        monkeypatch.setattr(fit_rows.os, "posix_fallocate", full)
     else:
-        monkeypatch.setattr(labels.os, "fsync", full)
+        monkeypatch.setattr(fit_rows.os, "fsync", full)
     kept = tmp_path / "fit.npz"
     with pytest.raises(ChunkError, match=r"6,000 bytes of labels cannot be written .* No space left"):
         fitted(PRICES, *mapped, labels=target, checkpoint=kept)
@@ -551,14 +552,14 @@ def test_a_full_disk_leaves_no_file(when, mapped, tmp_path, monkeypatch):
 def test_a_fit_that_was_stopped_goes_on_to_the_same_labels(model, mapped, tmp_path, monkeypatch):
     whole = fitted(model, *mapped)
     assert whole.n_iter_ > 1
-    save = checkpoint.Checkpoint.save
+    save = fit_rows.Checkpoint.save
 
     def stop(self, run):
         save(self, run)
         raise KeyboardInterrupt
 
     path = tmp_path / "fit.npz"
-    monkeypatch.setattr(checkpoint.Checkpoint, "save", stop)
+    monkeypatch.setattr(fit_rows.Checkpoint, "save", stop)
     with pytest.raises(KeyboardInterrupt):
         fitted(model, *mapped, checkpoint=path)
     monkeypatch.undo()
@@ -570,7 +571,7 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_labels(model, mapped, tmp_pa
 
 def test_the_checkpoint_of_another_fit_is_an_error(mapped, tmp_path, monkeypatch):
     path = tmp_path / "fit.npz"
-    monkeypatch.setattr(checkpoint.Checkpoint, "remove", lambda self: None)
+    monkeypatch.setattr(fit_rows.Checkpoint, "remove", lambda self: None)
     fitted(PRICES, *mapped, checkpoint=path)
     other = PriceFairKMeans(K, tolerance=0.2, random_state=0)
     with pytest.raises(ChunkError, match="checkpoint of another fit"):
@@ -594,7 +595,7 @@ def test_outputs_are_looked_at_before_the_fit(mapped, tmp_path, monkeypatch):
     for option in ("labels", "checkpoint"):
         with pytest.raises(ChunkError, match=rf"{option}: there is no folder .*nowhere"):
             fitted(PRICES, *mapped, **{option: tmp_path / "nowhere" / "it.npy"})
-    monkeypatch.setattr(labels.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5999))
+    monkeypatch.setattr(fit_rows.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5999))
     with pytest.raises(ChunkError, match="would take 6,000 bytes, and its disk has 5,999 bytes left"):
         fitted(PRICES, *mapped, labels=tmp_path / "labels.npy")
 
@@ -659,7 +660,7 @@ def test_room_that_cannot_be_reserved_is_written_all_the_same(tmp_path, monkeypa
     def unknown(*_):
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
-    monkeypatch.setattr(labels.os, "posix_fallocate", unknown)
+    monkeypatch.setattr(fit_rows.os, "posix_fallocate", unknown)
     parts = [np.arange(3, dtype=np.uint8), np.arange(2, dtype=np.uint8)]
-    found = labels.write_labels(iter(parts), 5, np.dtype(np.uint8), tmp_path / "labels.npy")
+    found = fit_rows.write_labels(iter(parts), 5, np.dtype(np.uint8), tmp_path / "labels.npy")
     assert found.tolist() == np.load(tmp_path / "labels.npy").tolist() == [0, 1, 2, 0, 1]

@@ -7,7 +7,7 @@ import pytest
 
 from fairclust import open_chunks
 from fairclust.chunks import points as chunked
-from fairclust.chunks.checkpoint import Checkpoint
+from fairclust.chunks.rows import Checkpoint
 from fairclust.kernels import listed
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints

@@ -1,21 +1,34 @@
-"""The rows of a fit. Those in chunks are fitted on a random sample that grows, and from its result on all rows."""
+"""The rows of a fit. Those in chunks are fitted on a random sample that grows, and from its result on all rows.
+
+A checkpoint is a file with the last outer step, from which a fit that was stopped is resumed. The labels of many rows
+are an array, a .npy file or a Dask array, in the smallest integer type that holds them.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import io
+import json
 import logging
-from collections.abc import Mapping
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.chunks.checkpoint import Checkpoint
-from fairclust.chunks.labels import check_space, computed
-from fairclust.chunks.points import ChunkedPoints
+from fairclust.chunks.points import ChunkedPoints, LazyLabels
+from fairclust.chunks.sources import ChunkError, on_one_line
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable
-from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
+from fairclust.outputs import atomic_write
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
 
 # All starts run on the first _FIRST_ROWS rows of the sample. The best one continues on _MORE_ROWS times as many rows,
 # and so on up to the whole sample. Steps on few rows are cheap, and after them few steps on many rows are needed.
@@ -119,3 +132,153 @@ def stages(known: Survey) -> list[int]:
         found.append(n_rows)
         n_rows *= _MORE_ROWS
     return [*found, whole]
+
+
+class Checkpoint:
+    """A file with the centres, prices and history of the last outer step. Without a path nothing is written.
+
+    Every outer step replaces the file. `about` holds parameters of the fit and sums over its rows. `load` refuses a
+    checkpoint for which these differ.
+    """
+
+    def __init__(self, path: Path | None, about: Mapping[str, Any]) -> None:
+        self.path = path
+        # A version of this package that stores other fields must not read the file.
+        known = json.dumps(
+            [about, Run._fields, Step._fields, Prototypes._fields], sort_keys=True, default=str
+        )
+        self._digest = hashlib.sha256(known.encode()).hexdigest()
+
+    def save(self, run: Run) -> None:
+        """Write the outer steps so far to the file."""
+        if self.path is None:
+            return
+        labels, more = run.last.labels, dict(run.last.more)
+        content: dict[str, Any] = (
+            run._asdict() | run.last._asdict() | run.prototypes._asdict() | {"more": more}
+        )
+        content |= {"precise": labels.by.precise, "sizes": labels.sizes, "sums": labels.sums}
+        content["digest"] = self._digest
+        for name in ("last", "labels", "prototypes"):
+            del content[name]
+        arrays: dict[str, Any] = {
+            name: value for name, value in content.items() if isinstance(value, np.ndarray)
+        }
+        text = {name: value for name, value in content.items() if name not in arrays}
+        # NumPy does not close its archive if the disk is full, so the archive is written as a whole.
+        packed = io.BytesIO()
+        np.savez(packed, text=np.array(json.dumps(text)), **arrays)
+        with atomic_write(self.path) as file:
+            file.write(packed.getbuffer())
+
+    def load(self, points: ChunkedPoints) -> Run | None:
+        """Read the outer steps from the file; None if there is no file.
+
+        ChunkError if the file is not a checkpoint, or if it is the checkpoint of another fit.
+        """
+        if self.path is None or not self.path.exists():
+            return None
+        try:
+            with self.path.open("rb") as opened, np.load(opened) as file:
+                content = {name: file[name] for name in file.files}
+            content |= json.loads(str(content["text"]))
+            digest = content["digest"]
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            BadZipFile,
+            RuntimeError,
+            zlib.error,
+        ) as error:
+            raise ChunkError(
+                f"{self.path} is no checkpoint, or is damaged ({on_one_line(error)}): remove it to start the fit "
+                "again, or name another file"
+            ) from None
+        if digest != self._digest:
+            raise ChunkError(
+                f"{self.path} is the checkpoint of another fit, with other parameters or rows: remove it, or name "
+                "another file"
+            )
+        points.measure(content["centers"])
+        map_of = (content[name] for name in ("scale", "offset", "precise", "sizes", "sums"))
+        content["labels"] = points.labels_of_map(*map_of)
+        for name, kind in ("last", Step), ("prototypes", Prototypes):
+            content[name] = kind(**{field: content[field] for field in kind._fields})
+        return Run(**{field: content[field] for field in Run._fields})
+
+    def remove(self) -> None:
+        """Delete the file. A fit calls this when it has ended."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def check_space(table: ChunkTable, n_clusters: int) -> None:
+    """Raise ChunkError before the fit if the disk has too little free space for the labels."""
+    if table.labels is not None:
+        needed = table.n_rows * label_type(n_clusters).itemsize
+        free = shutil.disk_usage(table.labels.absolute().parent).free
+        if free < needed:
+            raise ChunkError(
+                f"{table.labels} would take {needed:,} bytes, and its disk has {free:,} bytes left: "
+                "free some space or name a file on another disk"
+            )
+
+
+def label_type(n_clusters: int) -> np.dtype:
+    """The smallest unsigned integer type that holds the labels."""
+    return np.min_scalar_type(n_clusters - 1)
+
+
+def computed(labels: LazyLabels, points: ChunkedPoints, table: ChunkTable) -> Any:
+    """The labels of all rows in the form that `open_chunks` was asked for: array, memory-mapped file or Dask array."""
+    dtype = label_type(points.n_clusters)
+    if table.labels is not None:
+        return write_labels(points.written(labels), points.n_samples, dtype, table.labels)
+    if table.is_collection:
+        from fairclust.chunks.cluster import held_labels
+
+        return held_labels(labels, points.chunks, points.engine, dtype)  # type: ignore[arg-type]
+    out = np.empty(points.n_samples, dtype)
+    first = 0
+    for part in points.written(labels):
+        out[first : first + len(part)] = part
+        first += len(part)
+    return out
+
+
+def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path: Path) -> np.ndarray:
+    """Write labels to a .npy file and map it. The file gets its name only when it is complete.
+
+    ChunkError if the disk is full or the file cannot be written. No part of the file is left then.
+    """
+    try:
+        with atomic_write(path) as file:
+            header = {"descr": dtype.str, "fortran_order": False, "shape": (n_rows,)}
+            np.lib.format.write_array_header_1_0(file, header)
+            file.flush()
+            _reserve(file, n_rows * dtype.itemsize)
+            for part in parts:
+                file.write(part.data)
+    except OSError as error:
+        raise ChunkError(
+            f"{n_rows * dtype.itemsize:,} bytes of labels cannot be written to {path}: {error.strerror or error}. "
+            "Free some space or name another file, and fit again. A fit with a checkpoint resumes from its last "
+            "outer step"
+        ) from error
+    return np.load(path, mmap_mode="r")
+
+
+def _reserve(file: BinaryIO, n_bytes: int) -> None:
+    """Reserve space for the labels, so that a full disk raises its error before the pass."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(file.fileno(), file.tell(), n_bytes)
+    except OSError as error:
+        # Some file systems cannot reserve space. The labels are then written without a reservation.
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise

@@ -310,13 +310,9 @@ class MedoidClusterer(PrototypeClusterer):
     _power = 1
     # A medoid counts every row once.
     takes_chunks = takes_weights = False
-    exact_size: int
-    max_evaluations: int
 
     def _update(self, points: Any, labels: np.ndarray, old: Prototypes) -> Prototypes:
-        return medoid_centers(
-            points.X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
-        )
+        return medoid_centers(points.X, labels, old)
 
     def _keep(self, points: MeasuredPoints, prototypes: Prototypes, *map_of: Any) -> None:
         super()._keep(points, prototypes, *map_of)

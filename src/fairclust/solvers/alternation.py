@@ -21,6 +21,9 @@ _OVERSHOOT = 0.5
 HOPELESS, _HOPE = "hopeless", 3.0
 # A mean of rows of unit length that is at most this long is zero but for rounding errors in single precision.
 _NO_DIRECTION = 1e-6
+# The exact search for a medoid may take quadratic time, so it is only made in clusters of at most _EXACT_SIZE points.
+# In larger ones at most _MAX_EVALUATIONS points are tried, those near the geometric median first.
+_EXACT_SIZE, _MAX_EVALUATIONS = 20_000, 100
 
 
 class Prototypes(NamedTuple):
@@ -183,15 +186,13 @@ def overshot(new: Prototypes, old: Prototypes) -> Prototypes:
     return new._replace(centers=means + _OVERSHOOT * changed * (means - old.centers), means=means)
 
 
-def medoid_centers(
-    X: np.ndarray, labels: np.ndarray, old: Prototypes, *, exact_size: int, max_evaluations: int
-) -> Prototypes:
+def medoid_centers(X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
     """Medoids of the clusters. An empty cluster keeps its old centre.
 
-    In clusters of at most `exact_size` points the medoid is exact. In larger ones it is the best of at most
-    `max_evaluations` points.
+    In clusters of at most `_EXACT_SIZE` points the medoid is exact. In larger ones it is the best of at most
+    `_MAX_EVALUATIONS` points.
     """
-    found = medoids(X, labels, len(old.centers), exact_size=exact_size, max_evaluations=max_evaluations)
+    found = medoids(X, labels, len(old.centers), exact_size=_EXACT_SIZE, max_evaluations=_MAX_EVALUATIONS)
     centers = old.centers.copy()
     rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()
     for k, own in enumerate(found):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
 
-from fairclust.base import COUNT, at_least
 from fairclust.methods._prototypes import MedoidClusterer
 from fairclust.methods.price.price_kmeans import PriceFairKMeans
 
@@ -19,8 +17,6 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
     Parameters
     ----------
     n_clusters : int, default=8
-    exact_size, max_evaluations : int, default=20_000, 100
-        As in `VariationalFairKMedians`.
     n_init, search : int, default=3, bool, default=False
         As in `PriceFairKMeans`, with other defaults, because medoids take longer than means.
     tolerance, min_balance, max_gap, target, size_min, size_max, crossed, bins, mean_tolerance : optional
@@ -42,14 +38,6 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
         As in `VariationalFairKMedians`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PriceFairKMeans._parameter_constraints,
-        "exact_size": at_least(0),
-        "max_evaluations": COUNT,
-    }
-
     _: KW_ONLY
-    exact_size: int = 20_000
-    max_evaluations: int = 100
     n_init: int = 3
     search: bool = False

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
-from fairclust.base import COUNT, at_least
 from fairclust.methods._prototypes import MedoidClusterer
 from fairclust.methods.variational.variational_kmeans import VariationalFairKMeans
 
@@ -20,11 +18,6 @@ class VariationalFairKMedians(MedoidClusterer, VariationalFairKMeans):
     Parameters
     ----------
     n_clusters : int, default=8
-    exact_size : int, default=20_000
-        In clusters of at most this many points the medoid is exact.
-    max_evaluations : int, default=100
-        In larger clusters it is the best of at most this many points. Points near the geometric median are tried first.
-        The search ends earlier if bounds prove that a point is the medoid.
     lam, max_fairness_error, min_balance, max_gap, relative_weights : optional
     match_reference, lipschitz, target, init, max_iter, tol : optional
     max_restarts, precision, verbose, random_state : optional
@@ -45,13 +38,3 @@ class VariationalFairKMedians(MedoidClusterer, VariationalFairKMeans):
     ----------
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1 and Table 1.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **VariationalFairKMeans._parameter_constraints,
-        "exact_size": at_least(0),
-        "max_evaluations": COUNT,
-    }
-
-    _: KW_ONLY
-    exact_size: int = 20_000
-    max_evaluations: int = 100
