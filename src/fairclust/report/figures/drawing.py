@@ -23,7 +23,7 @@ from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.plot import in_figure
 from fairclust.report.material import Material
 from fairclust.report.render import metric_label
-from fairclust.report.selection import first_line
+from fairclust.report.selection import SETTING, first_line
 
 SOFT = "0.35"
 
@@ -54,7 +54,7 @@ def axis_label(name: str) -> str:
 
 
 def say_starts(what: str, numbers: set[int]) -> str:
-    """The numbers of starts (seeds) of several panels, in words."""
+    """The numbers of starts (seeds) of several settings, in words."""
     least, most = min(numbers), max(numbers)
     if most == 1:
         return f"{what}: one start"
@@ -79,7 +79,9 @@ class Sheet:
     panels: list[Axes] = field(default_factory=list)
     legend: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
-    starts: dict[str, set[int]] = field(default_factory=dict)  # of the panels, for what the means show
+    starts: dict[str, set[int]] = field(
+        default_factory=dict
+    )  # numbers of starts behind the lines, marks or points
 
     def add(self, title: str) -> Axes:
         """Add the next panel, row by row."""
@@ -308,6 +310,6 @@ def note_starts(sheet: Sheet, cells: pd.DataFrame, ok: pd.DataFrame, what: str =
     """Note the number of starts behind the means, and missing cells."""
     if ok.empty:
         return
-    sheet.starts.setdefault(what, set()).add(ok.seed.nunique())
+    sheet.starts.setdefault(what, set()).update(ok.groupby(SETTING).seed.nunique())
     bad = int((cells.status != "ok").sum())
     sheet.note(f"{bad:,} of {len(cells):,} cells are missing" if bad else "")
