@@ -171,7 +171,7 @@ def test_malformed_points_labels_and_groups_raise(name):
         ([[1.0], [np.inf]], [0, 1], "finite"),
         (np.empty((0, 1)), [], "no point"),
     ]:
-        # The Dunn index takes any integers, and the SSE any numbers and no point.
+        # `dunn_index` also takes negative labels, and `sse` infinite numbers and empty data.
         if (name, message) in UNREFUSED:
             continue
         more = {"sensitive_features": codes} if METRICS[name].takes("sensitive_features") else {}

@@ -161,5 +161,6 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
 
 def describe_scale(scale: str, *, unit: bool) -> str:
     """How the features are scaled, in words; `unit` if the method scales rows to unit length."""
-    parts = ["standardised"] * (scale != "none") + ["rows of unit length"] * (scale == "l2" or unit)
-    return ", ".join(parts) or "not scaled"
+    standardised = "" if scale == "none" else "standardised"
+    of_unit_length = "rows of unit length" if scale == "l2" or unit else ""
+    return ", ".join(filter(None, [standardised, of_unit_length])) or "not scaled"

@@ -296,8 +296,9 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
         if paid:
             most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
             pays = f"who pays: compared with k-means, a row of {shortened(most)} costs {_more(paid[most])}"
-            also = f", and one of {shortened(least)} {_more(paid[least])}"
-            lines.append(pays + also * (paid[most] != paid[least]))
+            if paid[most] != paid[least]:
+                pays += f", and one of {shortened(least)} {_more(paid[least])}"
+            lines.append(pays)
     # How much cheaper other labels, and other centres, may be.
     return [*lines, f"certificate: {certificate_text(found)}"] if found else lines
 

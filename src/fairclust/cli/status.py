@@ -146,11 +146,8 @@ def _unused(config: Config, *, prune: bool) -> tuple[list[str], list[Path]]:
     lines = [f"{path}: belongs to no job of the configuration" for path in old]
     keys = {key for block in blocks for key, _ in keyed_cells(config, block)}
     scores = results / "scores" / "scores.parquet"
-    if (
-        prune
-        and scores.is_file()
-        and not (keys.issuperset(read_table(scores).key.dropna()) and all(job.is_file() for job in jobs))
-    ):
+    scored = read_table(scores).key.dropna() if prune and scores.is_file() else None
+    if scored is not None and not (keys.issuperset(scored) and all(job.is_file() for job in jobs)):
         raise CommandError(
             f"the scores in {results} are those of another configuration or of earlier code. Fix: run the "
             "configuration, which takes the finished fits, and then prune"

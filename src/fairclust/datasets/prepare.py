@@ -81,7 +81,11 @@ def _prepare(
         "numbers": list(made.numbers),
     }
     card = {
-        **{"status": "ok", "name": name, "title": spec.title, "shown": spec.shown, "rows": rows},
+        "status": "ok",
+        "name": name,
+        "title": spec.title,
+        "shown": spec.shown,
+        "rows": rows,
         "columns": list(made.feature_names),
         **{key: values for key, values in values_of.items() if values},
         "groups": [
@@ -126,9 +130,16 @@ def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, 
             f"source '{source}': sha256 of '{path.name}' is {found}, expected {expected}. "
             "Fix: fetch the source again"
         )
-    card |= {"check": "not verified" if expected is None else "verified", "file": spec.file or spec.path}
-    card |= {"member": spec.member, "urls": list(spec.urls), "homepage": spec.homepage}
-    return {**card, "licence": spec.licence or "not stated", "note": spec.note}
+    return {
+        **card,
+        "check": "not verified" if expected is None else "verified",
+        "file": spec.file or spec.path,
+        "member": spec.member,
+        "urls": list(spec.urls),
+        "homepage": spec.homepage,
+        "licence": spec.licence or "not stated",
+        "note": spec.note,
+    }
 
 
 def _scale(raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:

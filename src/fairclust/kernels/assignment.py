@@ -99,8 +99,8 @@ def _sum(values, n):  # type: ignore[no-untyped-def]
 def _distances(lo, hi, points, centers, norms, root, layout, a, row_min, total, squares):  # type: ignore[no-untyped-def]
     """(Squared) distances minus the least of each point, the least ones, and their sum over each tile.
 
-    With `norms`, the ``|c|^2``, they are computed as ``|x|^2 - 2 c'x + |c|^2``, and `squares` gets the sums of
-    ``|x|^2``. Numba compiles one version with and one without `norms`.
+    If `norms` has the ``|c|^2`` of the centers, squared distances are computed as ``|x|^2 - 2 c'x + |c|^2``, and
+    `squares` gets the sum of ``|x|^2`` over each tile. Numba compiles one version with and one without `norms`.
     """
     n_clusters, n_features = centers.shape
     zero, two = a.dtype.type(0), a.dtype.type(2)

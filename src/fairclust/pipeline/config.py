@@ -394,10 +394,11 @@ def load_config(
 
 def user_config(configfiles: Iterable[Path]) -> Config:
     """The configuration of a run in the working folder, with these files laid over the shipped one."""
-    shipped, user = Path("config/config.yaml"), dict[str, Any]()
+    shipped = Path("config/config.yaml")
     if not shipped.is_file():
         raise ConfigError(f"there is no {shipped}: run this in the folder that holds `config` and `workflow`")
     sys.path.insert(0, str(Path.cwd()))  # for the user's classes in this folder
+    user: dict[str, Any] = {}
     for path in configfiles:
         user = laid_over(user, read_yaml(path))
     origin = " with ".join(map(str, (shipped, *configfiles)))

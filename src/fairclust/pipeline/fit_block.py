@@ -132,9 +132,15 @@ class BlockFits:
             record = self._known(key, identity)
             if record is None:
                 record, labels = self._fit_watched(key, cell)
-                record = {**identity, **record, "threads": self.threads, "finished": time.time()}
-                record |= {"cell_seconds": self.limits["cell_seconds"], "git_commit": git_commit()}
-                record["versions"] = package_versions()
+                record = {
+                    **identity,
+                    **record,
+                    "threads": self.threads,
+                    "cell_seconds": self.limits["cell_seconds"],
+                    "git_commit": git_commit(),
+                    "versions": package_versions(),
+                    "finished": time.time(),
+                }
                 write_cell(cell_path(self.results, key), record, labels)
                 n_fitted += 1
             records.append(record)

@@ -87,7 +87,9 @@ def fit_cell(
     """
     from fairclust.base import Diverged, NotSupported
 
-    labels, status, reason, extra = None, "ok", "", dict[str, Any]()
+    labels = None
+    status, reason = "ok", ""
+    extra: dict[str, Any] = {}
     # Without /proc (macOS), the reported peak is that of the whole process so far.
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
@@ -113,9 +115,16 @@ def fit_cell(
             status, reason, labels = "error", f"{type(error).__name__}: {error}", None
     end = end or (time.perf_counter(), time.process_time())
     messages = list(dict.fromkeys(_writable(str(w.message)) for w in caught))
-    record: dict[str, Any] = {"status": status, "reason": _writable(reason), "warnings": messages[:5]}
-    record |= {"wall_seconds": end[0] - begin[0], "cpu_seconds": end[1] - begin[1]}
-    return {**record, "peak_memory_mb": _peak_memory_mb(), **extra}, labels
+    record = {
+        "status": status,
+        "reason": _writable(reason),
+        "warnings": messages[:5],
+        "wall_seconds": end[0] - begin[0],
+        "cpu_seconds": end[1] - begin[1],
+        "peak_memory_mb": _peak_memory_mb(),
+        **extra,
+    }
+    return record, labels
 
 
 def _writable(text: str) -> str:

@@ -110,7 +110,8 @@ def read_record(folder: Path) -> dict[str, Any]:
     """The record of a source; DamagedFile if there is none, or it is damaged."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         record = json.loads((folder / RECORD).read_text())
-        if record[{"ok": "sha256", "unavailable": "reason"}[record["status"]]]:
+        stated = {"ok": "sha256", "unavailable": "reason"}[record["status"]]
+        if record[stated]:
             return record
     raise DamagedFile(f"'{folder / RECORD}' is damaged. Fix: delete the folder '{folder}' and run again")
 

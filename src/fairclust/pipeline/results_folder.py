@@ -16,7 +16,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import IO
 
@@ -123,9 +123,10 @@ def remove_damaged_metadata(folder: Path) -> list[str]:
 
 def _copy(path: Path) -> Path:
     """Copy a file beside itself, under a name that no copy of other content has."""
-    names = chain([f"{path.name}.damaged"], (f"{path.name}.damaged-{number}" for number in count(2)))
-    copies = map(path.with_name, names)
-    copy = next(copy for copy in copies if not copy.exists() or filecmp.cmp(path, copy, shallow=False))
+    for number in count(1):
+        copy = path.with_name(f"{path.name}.damaged" + (f"-{number}" if number > 1 else ""))
+        if not copy.exists() or filecmp.cmp(path, copy, shallow=False):
+            break
     shutil.copy2(path, copy)
     return copy
 

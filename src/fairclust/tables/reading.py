@@ -41,8 +41,9 @@ def read_table(
     sign = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
     if sign is not None and (len(sign) != 1 or sign in '"\r\n' or not sign.isascii()):
         raise TableError(f"--delimiter: {shortened(repr(sign))} is not one ASCII character between cells")
-    form = Format(sign, decimal, usual_decimal, encoding, advice=advice)
-    form = form._replace(names={*values, *ids}, all_names=header)
+    form = Format(
+        sign, decimal, usual_decimal, encoding, names={*values, *ids}, all_names=header, advice=advice
+    )
     files = table_files(path)
     notes: list[str] = []
     frames: list[pd.DataFrame] = []
