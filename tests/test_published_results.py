@@ -45,7 +45,7 @@ def test_the_crate_names_every_file_and_every_source(folder, inputs):
         digest = stated.member_sha256 if stated.member else stated.sha256
         assert name not in read or digest in ("unknown", read[name])
     assert {
-        Path(path).name for paper in inputs.config.run.papers for path in inputs.reported_files(paper)
+        Path(path).name for paper in inputs.config.run.papers for path in inputs.config.papers[paper].files
     } <= set(read)
 
 

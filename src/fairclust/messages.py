@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 
 class UserError(ValueError):
@@ -37,6 +38,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def count(number: int, what: str) -> str:
     """A number and what is counted, in the singular or the plural."""
     return f"{number:,} {what}" + ("s" if number != 1 else "")
+
+
+def counted(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
+    """How often each value occurs, in this order, without those that do not occur."""
+    found = Counter(values)
+    return {value: found[value] for value in order if value in found}
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Counts as text: '3 holds, 1 not tested'."""
+    return ", ".join(f"{number} {what}" for what, number in counts.items())
 
 
 def brief(reason: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 from small import small_config, small_paper
 
 from fairclust.pipeline.config import ConfigError, load_config
+from fairclust.pipeline.papers import ProgramSpec
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
 
 ROOT = Path(__file__).parents[2]
@@ -106,10 +107,11 @@ PROGRAM_HEAD = (
 PROGRAM_LINE = "3,adult,10,9000,vfc,sse,theirs,,3,10.5,0.5,10,11,as shipped,60,\n"
 
 
-def programs(tmp_path, *lines, kinds=None):
+def programs(tmp_path, *lines):
     path = tmp_path / "p_programs.csv"
     path.write_text(PROGRAM_HEAD + "".join(lines))
-    return load_programs(path, kinds or {"theirs": "program"})
+    theirs = ProgramSpec(repository="them/theirs", commit="a1b2c3", changes="none")
+    return load_programs(path, {"theirs": theirs})
 
 
 def test_values_of_programs_are_read(tmp_path):
@@ -148,9 +150,7 @@ def test_a_file_of_programs_needs_its_columns(tmp_path):
 @pytest.mark.parametrize("paper", ["vfc", "fmc", "bfkm", "sfairsc"])
 def test_the_shipped_values_of_programs_stand_beside_reported_ones(paper, catalogue):
     spec = catalogue.papers[paper]
-    values = load_programs(
-        ROOT / f"config/papers/{paper}_programs.csv", {name: one.kind for name, one in spec.programs.items()}
-    )
+    values = load_programs(ROOT / f"config/papers/{paper}_programs.csv", spec.programs)
     assert set(values.program) == set(spec.programs)
     assert (values.low <= values["mean"] + 1e-9).all() and (values["mean"] <= values.high + 1e-9).all()
     if paper == "sfairsc":  # its poster prints no values of its figures

@@ -26,9 +26,9 @@ def published():
 
 def rows_of(inputs, paper, table, cells):
     """Return the rows of a table that have values to be judged."""
-    reported, programs = inputs.reported_files(paper)
-    kinds = {name: program.kind for name, program in inputs.config.papers[paper].programs.items()}
-    rows = table_rows(table, load_reported(reported), cells, load_programs(programs, kinds))
+    spec = inputs.specs[paper]
+    reported, programs = spec.files
+    rows = table_rows(table, load_reported(reported), cells, load_programs(programs, spec.programs))
     return [
         row
         for row in rows

@@ -32,7 +32,7 @@ for _paper in INPUTS.shown:
         input:
             packs=INPUTS.packs(INPUTS.needs_of(_paper)),
             planes=of_paper(INPUTS.planes, _paper),
-            reported=local(INPUTS.reported_files(_paper)),
+            reported=local(INPUTS.specs[_paper].files),
         output:
             [
                 report(

@@ -15,7 +15,6 @@ import yaml
 from fairclust.cli import CommandError
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.store import read_card
-from fairclust.pipeline.blocks import plan_blocks
 from fairclust.pipeline.config import as_list
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.scores import read_table
@@ -173,7 +172,7 @@ def _add_sources(graph: _Graph, inputs: RuleInputs) -> list[dict[str, str]]:
     """What the run has read: downloads by their address, and the user's own files by name and digest."""
     own: dict[str, str] = {}
     found = []
-    for dataset in sorted({block.dataset for block in plan_blocks(inputs.config)}):
+    for dataset in sorted({block.dataset for block in inputs.blocks}):
         for source in read_card(f"{inputs.results}/data/prepared/{dataset}").get("sources", ()):
             if source.get("urls"):
                 address = "#".join(filter(None, (source["urls"][0], source["member"])))
@@ -182,7 +181,7 @@ def _add_sources(graph: _Graph, inputs: RuleInputs) -> list[dict[str, str]]:
             else:
                 own[Path(source.get("file", source["name"])).name] = source["sha256"]
     for paper in inputs.config.run.papers:
-        own |= {Path(path).name: content_digest(path) for path in inputs.reported_files(paper)}
+        own |= {Path(path).name: content_digest(path) for path in inputs.config.papers[paper].files}
     found += [
         graph.add(f"#input-{i}", "PropertyValue", name=name, value=f"sha256:{digest}")
         for i, (name, digest) in enumerate(own.items())

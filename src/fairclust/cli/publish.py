@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from fairclust.cli import CommandError
 from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
+from fairclust.messages import in_words
 from fairclust.outputs import atomic_write, check_outputs, replace_folder
 from fairclust.pipeline.config import user_config
 from fairclust.pipeline.rule_inputs import RuleInputs
@@ -191,33 +192,36 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: R
     """The rows and values of the papers' tables, and the claims, counted by verdict, and a sentence on the run."""
     from fairclust.report.claims import count_claims, load_claims
     from fairclust.report.render import escape_markdown
-    from fairclust.report.rows import CAUSES, VERDICTS
-    from fairclust.report.scoreboard import count_causes, count_verdicts, row_verdicts, value_verdicts
+    from fairclust.report.scoreboard import (
+        comparison,
+        count_causes,
+        count_verdicts,
+        row_verdicts,
+        value_verdicts,
+    )
     from fairclust.report.verdicts import load_verdicts
 
     at = out.as_posix()
     board = load_verdicts([tables / "scoreboard.csv"])
     rows = row_verdicts(board)
-    counted = {"rows": count_verdicts(rows), "values": count_verdicts(value_verdicts(board))}
+    of_unit = {"rows": rows, "values": value_verdicts(board)}
     lines = ["| paper | compared | number | verdicts |", "| --- | --- | --- | --- |"]
     for paper in dict.fromkeys(board.paper):
         title = escape_markdown(inputs.config.papers[paper].short_name)
-        for unit, counts in counted.items():
-            for row in counts[counts.paper == paper].to_dict("records"):
-                kind = f"at {row['kind']}" if row["kind"] == "matched fairness" else row["kind"]
-                verdicts = ", ".join(f"{row[name]} {name}" for name in VERDICTS if row[name])
-                lines.append(f"| {title} | {unit} {kind} | {row['rows']} | {verdicts} |")
+        for unit, of in of_unit.items():
+            for kind, counts in count_verdicts(of[of.paper == paper]).items():
+                number = sum(counts.values())
+                lines.append(f"| {title} | {unit} {comparison(kind)} | {number} | {in_words(counts)} |")
         path = tables / paper / "claims.csv"
         if path.is_file():
             found = count_claims(load_claims(path))
-            verdicts = ", ".join(f"{count} {name}" for name, count in found.items())
             link = f"[claims]({at}/tables/{paper}/claims.md)"
-            lines.append(f"| {title} | {link} | {sum(found.values())} | {verdicts} |")
+            lines.append(f"| {title} | {link} | {sum(found.values())} | {in_words(found)} |")
     causes = count_causes(rows)
-    words = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in causes.items()) or "none"
     sentences = (
-        f"{sum(causes.values())} rows differ from the paper. The cause of the difference: {words}. See the "
-        f"[scoreboard]({at}/tables/scoreboard.md), the [tables]({at}/tables) and the page `{at}/report/index.html`. "
+        f"{sum(causes.values())} rows differ from the paper. The cause of the difference: "
+        f"{in_words(causes) or 'none'}. See the [scoreboard]({at}/tables/scoreboard.md), the [tables]({at}/tables) "
+        f"and the page `{at}/report/index.html`. "
         f"{_origin_words(origin)}"
     )
     wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)

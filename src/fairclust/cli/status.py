@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from fairclust.cli import CommandError
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.messages import count, duration
-from fairclust.pipeline.blocks import Block, count_cells, plan_blocks, plan_jobs
-from fairclust.pipeline.config import Config, ConfigError, user_config
+from fairclust.pipeline.blocks import count_cells
+from fairclust.pipeline.config import ConfigError, user_config
 from fairclust.pipeline.progress import cell_states, earlier_records, keyed_cells, why_fitted
 from fairclust.pipeline.results_folder import cores_of_run, digest_file, foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
@@ -33,31 +32,31 @@ def run(args: argparse.Namespace) -> list[str]:
     There is a line for each data set and method that is not finished, and one for all; with `--explain` also one for
     each reason. With `--prune`, remove the unused cells instead. A CommandError has all problems of the configuration.
     """
-    config = user_config(args.configfile)
-    blocks = plan_blocks(config)
-    described = [] if args.prune else _checked(config, blocks)
-    lines, unused = _unused(config, prune=args.prune)
+    inputs = RuleInputs(user_config(args.configfile))
+    described = [] if args.prune else _checked(inputs)
+    lines, unused = _unused(inputs, prune=args.prune)
     megabytes = f"{sum(path.stat().st_size for path in unused) / 2**20:.1f} MB"
     if args.prune:
         _remove(unused)
         return [*lines, f"{megabytes} removed"]
     told = [*lines, f"{megabytes} would be removed by --prune"] if unused else []
-    cores = args.cores or cores_of_run(Path(config.results)) or os.cpu_count() or 1
-    why = _why_fitted(config, blocks) if args.explain else []
-    return [*described, *_progress(config, blocks, cores), *why, *told]
+    cores = args.cores or cores_of_run(Path(inputs.results)) or os.cpu_count() or 1
+    why = _why_fitted(inputs) if args.explain else []
+    return [*described, *_progress(inputs, cores), *why, *told]
 
 
-def _checked(config: Config, blocks: Iterable[Block]) -> list[str]:
+def _checked(inputs: RuleInputs) -> list[str]:
     """A description of each table of the user that is not prepared yet; CommandError with all problems."""
+    config = inputs.config
     problems = paper_problems(config)
     if reason := foreign_folder(Path(config.results)):
         problems.append(reason)
     try:
-        RuleInputs(config).check_classes()
+        inputs.check_classes()
     except ConfigError as error:
         problems.append(str(error))
     lines, of_dataset = [], defaultdict(list)
-    for block in blocks:
+    for block in inputs.blocks:
         of_dataset[block.dataset].append(block)
     for name, own in of_dataset.items():
         sources = config.sources_of(name)
@@ -94,20 +93,22 @@ def _described(card: dict[str, Any], n_clusters: int) -> list[str]:
     ]
 
 
-def _why_fitted(config: Config, blocks: Iterable[Block]) -> list[str]:
+def _why_fitted(inputs: RuleInputs) -> list[str]:
     """A line for each reason why the next run would fit cells of a data set and method."""
     earlier, found = defaultdict(list), Counter[tuple[str, str, str]]()
-    for record in earlier_records(Path(config.results)):
+    for record in earlier_records(Path(inputs.results)):
         earlier[record["dataset"], record["method"]].append(record)
-    for block in blocks:
-        for reason, number in why_fitted(config, block, earlier[block.at[:2]]).items():
+    for block in inputs.blocks:
+        for reason, number in why_fitted(inputs.config, block, earlier[block.at[:2]]).items():
             found[*block.at[:2], reason] += number
     return [f"{dataset}, {method}, {n} to fit: {why}" for (dataset, method, why), n in found.items()]
 
 
-def _progress(config: Config, blocks: Iterable[Block], cores: int) -> list[str]:
+def _progress(inputs: RuleInputs, cores: int) -> list[str]:
     """A line for each data set and method that is not finished, one for all cells, and the time left."""
-    states = [(*block.at[:2], *state) for block in blocks for state in cell_states(config, block)]
+    states = [
+        (*block.at[:2], *state) for block in inputs.blocks for state in cell_states(inputs.config, block)
+    ]
     cells = pd.DataFrame(states, columns=["dataset", "method", "state", "seconds"]).astype({"seconds": float})
     lines = [
         f"{dataset}, {method}: {_counted(own.state)}"
@@ -137,14 +138,13 @@ def _counted(states: pd.Series) -> str:
     return text + (f" ({number['again']:,} of them failed before)" if number["again"] else "")
 
 
-def _unused(config: Config, *, prune: bool) -> tuple[list[str], list[Path]]:
+def _unused(inputs: RuleInputs, *, prune: bool) -> tuple[list[str], list[Path]]:
     """The cells that the configuration does not ask for, and the outputs of jobs that it does not have, in words."""
-    results = Path(config.results)
-    blocks = plan_blocks(config)
-    jobs = {results / "fits" / f"{name}.cells" for name in plan_jobs(config, blocks)}
+    results = Path(inputs.results)
+    jobs = set(map(Path, inputs.packs()))
     old = [path for path in sorted(results.glob("fits/*/*.cells")) if path not in jobs]
     lines = [f"{path}: belongs to no job of the configuration" for path in old]
-    keys = {key for block in blocks for key, _ in keyed_cells(config, block)}
+    keys = {key for block in inputs.blocks for key, _ in keyed_cells(inputs.config, block)}
     scores = results / "scores" / "scores.parquet"
     scored = read_table(scores).key.dropna() if prune and scores.is_file() else None
     if scored is not None and not (keys.issuperset(scored) and all(job.is_file() for job in jobs)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -275,6 +276,14 @@ class PaperSpec(Spec):
         if double:
             raise ValueError(f"tables: number {sorted(double)[0]!r} occurs more than once")
         return self
+
+    @property
+    def files(self) -> list[str]:
+        """The CSV of the reported values, and that of the published programs if there are any."""
+        if not self.reported:
+            return []
+        path = Path(self.reported)
+        return [str(path), *[str(path.with_name(f"{path.stem}_programs.csv"))] * bool(self.programs)]
 
     def match_of(self, figure: FigureSpec) -> MatchSpec | None:
         """How a figure chooses settings, if it refers to a table that says so."""

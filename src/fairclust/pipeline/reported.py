@@ -30,6 +30,7 @@ import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.config import ConfigError
+from fairclust.pipeline.papers import ProgramSpec
 
 KEY = ("table", "dataset", "n_clusters", "method", "lam", "metric")
 """The columns that together name one reported value."""
@@ -107,8 +108,8 @@ def load_reported(path: str | Path) -> pd.DataFrame:
     return frame
 
 
-def load_programs(path: str | Path, kinds: Mapping[str, str]) -> pd.DataFrame:
-    """Read the values of a paper's published programs, whose `kinds` the paper's file states; absent numbers are NaN.
+def load_programs(path: str | Path, programs: Mapping[str, ProgramSpec]) -> pd.DataFrame:
+    """Read the values of published programs, which the paper's file describes; absent numbers are NaN.
 
     ReportedError, with the lines, if the file breaks the format or names a program that the paper's file does not
     describe.
@@ -122,13 +123,13 @@ def load_programs(path: str | Path, kinds: Mapping[str, str]) -> pd.DataFrame:
     rules = {
         "no runs, mean, low or high": frame[["runs", "mean", "low", "high"]].isna().any(axis=1),
         _UNKNOWN_METRIC: ~frame["metric"].isin(_METRICS),
-        f"a program that the paper's file does not describe (it has {', '.join(kinds) or 'none'})": ~frame[
+        f"a program that the paper's file does not describe (it has {', '.join(programs) or 'none'})": ~frame[
             "program"
-        ].isin(list(kinds)),
+        ].isin(list(programs)),
         "a value that was already given": frame.duplicated(list(PROGRAM_KEY)),
     }
     _check(path, malformed, rules)
-    return frame.assign(kind=frame["program"].map(dict(kinds)))
+    return frame.assign(kind=frame["program"].map({name: of.kind for name, of in programs.items()}))
 
 
 def _read(path: str | Path) -> pd.DataFrame:

@@ -263,14 +263,6 @@ class RuleInputs:
         names = dict.fromkeys(name for figure in figures if figure.points for name in figure.datasets)
         return [f"{self.results}/data/plane/{name}" for name in names]
 
-    def reported_files(self, paper: str) -> list[str]:
-        """The CSV of a paper's reported values, and that of its published programs if there are any."""
-        spec = self.specs[paper]
-        if not spec.reported:
-            return []
-        path = Path(spec.reported)
-        return [str(path), *[str(path.with_name(f"{path.stem}_programs.csv"))] * bool(spec.programs)]
-
     @cached_property
     def names(self) -> Names:
         """Titles, labels and looks of the run, and of what its papers report and claim."""
@@ -305,7 +297,7 @@ class RuleInputs:
         return digest_of([self.configuration_digest(), asdict(self.names), contents, code])
 
     def paper_digest(self, paper: str) -> str:
-        return self.report_digest("tables", "figures", "claims", files=self.reported_files(paper))
+        return self.report_digest("tables", "figures", "claims", files=self.specs[paper].files)
 
     def page_digest(self) -> str:
         page = Path(__file__).parents[1] / "report" / "page"
@@ -474,7 +466,7 @@ class RuleInputs:
         """All files of the user that the run reads: data, archives and reported values."""
         found = [path for dataset in self._datasets for path in self.own_files(dataset)]
         found += [path for source in self.sources() for path in self.own_archive(Path(source).name)]
-        return found + [path for paper in self.config.run.papers for path in self.reported_files(paper)]
+        return found + [path for paper in self.config.run.papers for path in self.config.papers[paper].files]
 
     # Fits
 

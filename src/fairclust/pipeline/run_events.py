@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fairclust.messages import brief, count, duration
+from fairclust.messages import brief, count, duration, in_words
 from fairclust.pipeline import import_server
 from fairclust.pipeline.blocks import estimated_minutes
 from fairclust.pipeline.job import Job, forced_since, remember_forced
@@ -157,8 +157,7 @@ def no_report_yet(arguments: Sequence[str], results: Path) -> str:
 def describe(summary: Path) -> list[str]:
     """Lines for the terminal: counts, then one line per reason for missing cells."""
     found = json.loads(Path(summary).read_text())
-    counts = ", ".join(f"{n} {status}" for status, n in sorted(found["by_status"].items()))
-    lines = [f"{found['cells']} cells: {counts}"]
+    lines = [f"{found['cells']} cells: {in_words(dict(sorted(found['by_status'].items())))}"]
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for item in found["missing"]:
         at = (item["dataset"], item["status"], item["reason"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.messages import count
+from fairclust.messages import count, counted, in_words
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, joined
@@ -57,12 +57,11 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         where, verdict = claim.where or MISSING, whole.verdict
         shown.append({"claim": claim.text, "where": where, "verdict": verdict, "numbers": whole.numbers})
     data = pd.concat(parts)[CLAIM_COLUMNS]
-    words = [f"{n} {verdict}" for verdict, n in count_claims(data).items()]
     made = Table(
         f"{material.title}: claims, tested by this run",
         shown,
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
-        lead=[f"{count(len(claims), 'claim')}: {', '.join(words)}."],
+        lead=[f"{count(len(claims), 'claim')}: {in_words(count_claims(data))}."],
     )
     made.write(stem, data)
 
@@ -76,8 +75,7 @@ def load_claims(path: Path) -> pd.DataFrame:
 
 def count_claims(claims: pd.DataFrame) -> dict[str, int]:
     """The number of claims as a whole with each verdict that occurs."""
-    found = claims.verdict[claims.dataset == ""].value_counts()
-    return {verdict: int(found[verdict]) for verdict in CLAIM_VERDICTS if verdict in found}
+    return counted(claims.verdict[claims.dataset == ""], CLAIM_VERDICTS)
 
 
 def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | None]]:

@@ -41,14 +41,13 @@ def paper(job: Job) -> None:
     columns = (cells.dataset, cells.method, cells.n_clusters, cells.params, cells.seed)
     cells = cells[[at in own for at in zip(*columns, strict=True)]]
     files = job.input.get("reported", [])
-    kinds = {name: program.kind for name, program in spec.programs.items()}
     material = Material(
         tables=spec.tables,
         reported=load_reported(files[0]) if files else NO_VALUES,
         cells=cells,
         steps=steps,
         names=inputs.names,
-        programs=load_programs(files[1], kinds) if files[1:] else pd.DataFrame(),
+        programs=load_programs(files[1], spec.programs) if files[1:] else pd.DataFrame(),
         planes={Path(folder).name: Path(folder) for folder in job.input.get("planes", [])},
         paper=paper,
         title=spec.short_name,

@@ -16,7 +16,7 @@ from fairclust.report.claims import load_claims
 from fairclust.report.page_tables import list_methods
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, joined, lam, metric_label, number, spread_text, table_name
-from fairclust.report.rows import CAUSES, VERDICTS
+from fairclust.report.rows import CAUSES
 from fairclust.report.scoreboard import AGREES, count_verdicts, row_verdicts, table_verdicts
 from fairclust.report.table import Table, Verdict
 from fairclust.report.tables import best_of
@@ -34,19 +34,20 @@ def summary_bars(
 ) -> list[dict[str, Any]]:
     """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
     shown = list(shown)
-    counts = count_verdicts(row_verdicts(board[board.paper.isin(shown)]))
+    rows = row_verdicts(board[board.paper.isin(shown)])
+    parts = {name: rows[rows.paper == name] for name in shown}
     if len(shown) > 1:
-        together = counts.drop(columns="paper").groupby("kind", sort=False, as_index=False).sum()
-        counts = pd.concat([counts, together.assign(paper="")])
+        parts[""] = rows
     return [
         {
-            "key": row["paper"],
-            "paper": papers[row["paper"]].short_name if row["paper"] else "All papers",
-            "kind": row["kind"],
-            "rows": int(row["rows"]),
-            "counts": {verdict: int(row[verdict]) for verdict in VERDICTS if row[verdict]},
+            "key": name,
+            "paper": papers[name].short_name if name else "All papers",
+            "kind": kind,
+            "rows": sum(counts.values()),
+            "counts": counts,
         }
-        for row in counts.to_dict("records")
+        for name, of in parts.items()
+        for kind, counts in count_verdicts(of).items()
     ]
 
 

@@ -41,25 +41,20 @@ def paper_problems(config: Config) -> list[str]:
 
 def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:
     """What is wrong with the values that the paper and its programs report."""
-    path = Path(str(spec.reported))
-    if spec.reported is None or not (spec.tables or path.exists()):
+    files = spec.files
+    if not files or not (spec.tables or Path(files[0]).exists()):
         return
     try:
-        reported = load_reported(str(path))
-        programs = path.with_name(f"{path.stem}_programs.csv")
-        frames = [(path, reported)]
-        if spec.programs:
-            kinds = {name: program.kind for name, program in spec.programs.items()}
-            frames.append((programs, load_programs(str(programs), kinds)))
+        frames = [load_reported(files[0]), *(load_programs(file, spec.programs) for file in files[1:])]
     except ReportedError as error:
         yield from str(error).splitlines()
         return
-    for file, frame in frames:
+    for file, frame in zip(files, frames, strict=True):
         yield from _misspelt(file, frame, "dataset", config.datasets)
         yield from _misspelt(file, frame, "method", {**config.methods, "data": None})
 
 
-def _misspelt(file: Path, frame: pd.DataFrame, column: str, known: Collection[str]) -> Iterator[str]:
+def _misspelt(file: str, frame: pd.DataFrame, column: str, known: Collection[str]) -> Iterator[str]:
     """Names that are nearly those of the catalogue. A paper may report others, too, whose rows are not run."""
     for name, lines in frame.groupby(column, sort=False).groups.items():
         if name not in known and (meant := misspelt(str(name), known, 0.8)):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairclust.messages import count, counted, in_words
 from fairclust.pipeline.names import Names
 from fairclust.report.checks import FAILS, HOLDS, joined
 from fairclust.report.claims import count_claims, load_claims
@@ -66,26 +67,24 @@ def _of_value(value: Any) -> str:
 
 
 def count_causes(rows: pd.DataFrame) -> dict[str, int]:
-    """For how many of the `row_verdicts` that differ from the paper the cause is known, by the keys of `CAUSES`."""
-    found = rows.cause[rows.verdict.isin(DIFFERING)].value_counts()
-    return {cause: int(found[cause]) for cause in CAUSES if cause in found}
+    """How the causes of the `row_verdicts` that differ from the paper are known, and of how many rows."""
+    found = counted(rows.cause[rows.verdict.isin(DIFFERING)], CAUSES)
+    return {CAUSES[cause]: number for cause, number in found.items()}
 
 
-def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
-    """The `row_verdicts` (or `value_verdicts`) counted by paper, kind of comparison and verdict.
+def count_verdicts(rows: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """The verdicts of some `row_verdicts` (or `value_verdicts`), counted by the kind of comparison.
 
-    ``kind`` is 'as printed', 'matched fairness' or 'not compared', and each verdict has a column. Papers come in their
-    given order, each with only the kinds that it has.
+    The kinds are 'as printed', 'matched fairness' and 'not compared', and only those that occur.
     """
     kind = rows.kind.where(~rows.verdict.isin(_OF_PAPER), "not compared")
-    counts = []
-    for paper in rows.paper.unique():
-        for name in (*KINDS, "not compared"):
-            verdicts = rows.verdict[(rows.paper == paper) & (kind == name)].value_counts()
-            if len(verdicts):
-                by_verdict = {verdict: int(verdicts.get(verdict, 0)) for verdict in VERDICTS}
-                counts.append({"paper": paper, "kind": name, "rows": int(verdicts.sum()), **by_verdict})
-    return pd.DataFrame(counts, columns=["paper", "kind", "rows", *VERDICTS])
+    found = {name: counted(rows.verdict[kind == name], VERDICTS) for name in (*KINDS, "not compared")}
+    return {name: verdicts for name, verdicts in found.items() if verdicts}
+
+
+def comparison(kind: str) -> str:
+    """A kind of comparison within a sentence."""
+    return f"at {kind}" if kind == MATCHED else kind
 
 
 def table_verdicts(board: pd.DataFrame) -> pd.DataFrame:
@@ -95,14 +94,17 @@ def table_verdicts(board: pd.DataFrame) -> pd.DataFrame:
     """
     found = []
     for (paper, table), rows in row_verdicts(board).groupby(["paper", "table"], sort=False):
-        counts = rows.verdict.value_counts()
         compared = rows[~rows.verdict.isin((*_OF_PAPER, "not judged"))]
         agree = compared.verdict.isin(_AGREEING)
         verdict = joined([HOLDS if one else FAILS for one in agree])
         words = "no row was compared"
         if len(compared):
             words = f"{agree.sum()} of {len(compared)} compared rows agree"
-        others = [f"{counts[name]} {name}" for name in VERDICTS if name in counts and name not in _AGREEING]
+        others = [
+            f"{number} {name}"
+            for name, number in counted(rows.verdict, VERDICTS).items()
+            if name not in _AGREEING
+        ]
         found.append((paper, table, verdict, "; ".join([words, *others])))
     return pd.DataFrame(found, columns=["paper", "table", "verdict", "words"])
 
@@ -139,16 +141,15 @@ def make_scoreboard(
         for row, (_, values) in zip(rows.itertuples(), by_row, strict=True)
     ]
     lead = []
-    counts = count_verdicts(rows)
-    counted = {of.paper.iloc[0]: count_claims(of) for of in map(load_claims, claims) if len(of)}
+    claimed = {of.paper.iloc[0]: count_claims(of) for of in map(load_claims, claims) if len(of)}
     for paper, title in titles.items():
-        lead += _summary(title, counts[counts.paper == paper])
-        if of_paper := counted.get(paper):
-            words = ", ".join(f"{count} {verdict}" for verdict, count in of_paper.items())
-            lead.append(f"{title}, claims: {sum(of_paper.values())}; {words}.")
-    causes = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in count_causes(rows).items())
-    if causes:
-        lead.append(f"Causes of the rows that differ: {causes}.")
+        for kind, counts in count_verdicts(rows[rows.paper == paper]).items():
+            n_rows = count(sum(counts.values()), "row")
+            lead.append(f"{title}, {comparison(kind)}: {n_rows}; {in_words(counts)}.")
+        if of_paper := claimed.get(paper):
+            lead.append(f"{title}, claims: {sum(of_paper.values())}; {in_words(of_paper)}.")
+    if causes := count_causes(rows):
+        lead.append(f"Causes of the rows that differ: {in_words(causes)}.")
     notes = [
         f"{len(rows)} rows hold {len(board)} reported values. A row is a method on a data set with a K.",
         "Every value is shown as the mean ± standard deviation over the starts, the best start (for costs), in "
@@ -157,14 +158,3 @@ def make_scoreboard(
     ]
     title = "Every row of the papers' tables, with the values of this run"
     Table(title, shown, notes=notes, lead=lead).write(stem, board)
-
-
-def _summary(title: str, counts: pd.DataFrame) -> list[str]:
-    """A sentence per kind of comparison."""
-    lines = []
-    for row in counts.to_dict("records"):
-        words = [f"{row[verdict]} {verdict}" for verdict in VERDICTS if row[verdict]]
-        kind = f"at {MATCHED}" if row["kind"] == MATCHED else row["kind"]
-        plural = "row" if row["rows"] == 1 else "rows"
-        lines.append(f"{title}, {kind}: {row['rows']} {plural}; {', '.join(words)}.")
-    return lines
