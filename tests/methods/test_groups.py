@@ -10,7 +10,7 @@ from fairclust.chunks.survey import survey
 from fairclust.group_encoding import encode_groups, natural_codes, one_spelling, resolve_target
 from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
 from fairclust.metrics import group_codes
-from fairclust.tables.preparation import cross, group_columns
+from fairclust.tables.preparation import Preparation, cross
 from fairclust.tables.values import factor
 
 
@@ -126,7 +126,7 @@ def test_every_road_finds_the_same_groups():
         )
     assert known.names.tolist() == names.tolist() == ["f", "m", "é"]
     np.testing.assert_array_equal(known.codes[np.argsort(known.codes)], np.sort(codes))
-    table = group_columns(pd.DataFrame({"sex": [*map(one_spelling, cells)]}), ["sex"])
+    table = Preparation(None, ["sex"], "impute").groups(pd.DataFrame({"sex": [*map(one_spelling, cells)]}))
     np.testing.assert_array_equal(encode_groups(cross(table), 6)[0], codes)
     listed, found = natural_codes(factor(table["sex"]), np.ones(6, dtype=bool))
     np.testing.assert_array_equal(listed, codes)

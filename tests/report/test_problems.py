@@ -3,14 +3,15 @@
 import pytest
 
 from fairclust.pipeline.cell_store import DamagedFile
+from fairclust.pipeline.rule_inputs import TABLE_FORMATS
 from fairclust.report.claims import load_claims
-from fairclust.report.jobs import _OF_TABLE, _Problems
+from fairclust.report.jobs import _Problems
 from fairclust.report.verdicts import load_verdicts
 
 
 def test_a_product_that_fails_leaves_files_that_say_so(tmp_path):
     problems = _Problems("paper.log")
-    table = [tmp_path / f"t.{kind}" for kind in _OF_TABLE]
+    table = [tmp_path / f"t.{kind}" for kind in (*TABLE_FORMATS, "verdicts.csv")]
     claims = [tmp_path / f"claims.{kind}" for kind in ("csv", "md", "tex")]
     figure = [tmp_path / f"f.{kind}" for kind in ("png", "pdf")]
     for what, files in (("table t", table), ("the claims", claims), ("figure f", figure)):

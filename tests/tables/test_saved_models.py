@@ -73,7 +73,7 @@ def assert_same(before, after, people):
         rows = rows[before.reasons(rows) == ""]
         np.testing.assert_array_equal(before.preparation.transform(rows), after.preparation.transform(rows))
         np.testing.assert_array_equal(before.predict(rows), after.predict(rows))
-    assert (before.version, before.by_column) == (after.version, after.by_column)
+    assert before.by_column == after.by_column
     for name in ("features", "needed", "ids", "means", "texts", "decimal"):
         assert getattr(before.preparation, name) == getattr(after.preparation, name), name
 

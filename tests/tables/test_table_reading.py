@@ -15,7 +15,7 @@ from pyarrow import feather
 from fairclust.messages import UserError
 from fairclust.tables import TableError, cross, read_table
 from fairclust.tables.columns import understand
-from fairclust.tables.preparation import find_ranges, group_columns, make_preparation
+from fairclust.tables.preparation import Preparation, find_ranges, make_preparation
 
 N = 200
 
@@ -309,13 +309,17 @@ def test_infinite_numbers_name_their_row(people):
         make_preparation(understand(people)).fit_transform(people)
 
 
+def groups_of(frame, sensitive, missing="impute"):
+    return Preparation(None, sensitive, missing).groups(frame)
+
+
 def test_groups_whose_names_would_coincide_are_refused():
     two = pd.DataFrame({"a": ["x & y", "x"], "b": ["z", "y & z"]})
     with pytest.raises(UserError, match="two combinations of a and b have the name 'x & y & z'"):
         cross(two)
     missing = pd.DataFrame({"a": ["missing", None]})
     with pytest.raises(TableError, match="'a' has missing cells and the group 'missing'"):
-        group_columns(missing, ["a"], missing_is_group=True)
+        groups_of(missing, ["a"], "group")
     infinite = pd.DataFrame({"a": [*range(50), np.inf]})
     with pytest.raises(TableError, match="'a' has an infinite number in data row 51"):
         find_ranges(infinite, ["a"], None)
@@ -323,9 +327,9 @@ def test_groups_whose_names_would_coincide_are_refused():
 
 def test_groups():
     frame = pd.DataFrame({"sex": [1.0, 2.0, np.nan], "race": ["a", " b", "c"]})
-    groups = group_columns(frame, ["sex", "race"])
+    groups = groups_of(frame, ["sex", "race"])
     assert cross(groups).tolist()[:2] == ["1 & a", "2 & b"]
     assert cross(groups).isna().tolist() == [False, False, True]
-    assert cross(group_columns(frame, ["sex"], missing_is_group=True)).tolist() == ["1", "2", "missing"]
+    assert cross(groups_of(frame, ["sex"], "group")).tolist() == ["1", "2", "missing"]
     with pytest.raises(TableError, match="no sensitive column 'age'"):
-        group_columns(frame, ["age"])
+        groups_of(frame, ["age"])

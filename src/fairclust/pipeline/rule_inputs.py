@@ -54,7 +54,7 @@ _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name
 _DEAR = tuple(name for name in _USUAL if name not in _CHEAP)
 # Cheap metrics that are computed for every block with a graph, or with the true clusters of its data set.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
-_TABLE_FORMATS = ("md", "csv", "tex")
+TABLE_FORMATS = ("md", "csv", "tex")
 
 
 def share_sources() -> None:
@@ -233,7 +233,7 @@ class RuleInputs:
         """Files of the tables of a paper and of its claims, in three formats."""
         of = self.shown[paper]
         names = [*of["tables"], *["claims"] * bool(of["claims"])]
-        return [f"{self.results}/tables/{paper}/{name}.{kind}" for name in names for kind in _TABLE_FORMATS]
+        return [f"{self.results}/tables/{paper}/{name}.{kind}" for name in names for kind in TABLE_FORMATS]
 
     def figures_of(self, paper: str) -> list[str]:
         """Files of the figures of a paper, in every format."""
@@ -247,7 +247,7 @@ class RuleInputs:
     def board_files(self) -> list[str]:
         """Files of the overview and the scoreboard, if they are asked for."""
         names = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.papers_shown())
-        return [f"{self.results}/tables/{name}.{kind}" for name in names for kind in _TABLE_FORMATS]
+        return [f"{self.results}/tables/{name}.{kind}" for name in names for kind in TABLE_FORMATS]
 
     def table_files(self) -> list[str]:
         """Files of all tables, three for each."""

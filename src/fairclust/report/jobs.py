@@ -17,7 +17,7 @@ from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.papers import canonical_json
 from fairclust.pipeline.reported import NO_VALUES, load_programs, load_reported
-from fairclust.pipeline.rule_inputs import inputs_of
+from fairclust.pipeline.rule_inputs import TABLE_FORMATS, inputs_of
 from fairclust.pipeline.scores import load_cells, load_scores, read_table
 from fairclust.report.material import Material
 from fairclust.report.render import escape_latex, escape_markdown
@@ -58,10 +58,12 @@ def paper(job: Job) -> None:
 
     shown = inputs.shown[paper]
     for name, product in shown["tables"].items():
-        with problems.of(f"table {name}", [tables / f"{name}.{kind}" for kind in _OF_TABLE]):
+        with problems.of(
+            f"table {name}", [tables / f"{name}.{kind}" for kind in (*TABLE_FORMATS, "verdicts.csv")]
+        ):
             make_table(material.at(product.needs), material.tables[name], tables / name)
     if shown["claims"]:
-        with problems.of("the claims", [tables / f"claims.{kind}" for kind in _OF_CLAIMS]):
+        with problems.of("the claims", [tables / f"claims.{kind}" for kind in TABLE_FORMATS]):
             make_claims(material.at(inputs.needs_of(paper, "claims")), spec.claims, tables / "claims")
     formats = config.report.formats
     for name, product in shown["figures"].items():
@@ -70,10 +72,6 @@ def paper(job: Job) -> None:
             make_figure(material.at(product.needs), figure, spec.match_of(figure), figures / name, formats)
     with atomic_write(Path(job.output[-1])) as file:
         file.write(json.dumps(problems.found).encode())
-
-
-_OF_CLAIMS = ("csv", "md", "tex")
-_OF_TABLE = (*_OF_CLAIMS, "verdicts.csv")
 
 
 class _Problems:

@@ -51,10 +51,7 @@ def glossary(audited: Iterable[str] = ()) -> Table:
 def answers_table(settings: pd.DataFrame, names: Names) -> Table:
     """The cheapest method at almost full fairness on every data set and K, and the runner-up."""
     fairness, records = FAIRNESS[0], []
-    needed = [*INSTANCE, "method", "setting", "n_nonempty", *COSTS, fairness]
-    needed += [name for name in settings if name.startswith("excess_")]
-    instances = settings.reindex(columns=needed).groupby(INSTANCE, sort=False)
-    for (dataset, k), points in sorted(instances, key=lambda one: -len(one[1])):
+    for (dataset, k), points in sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1])):
         cost = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
         level = full_fairness(points, cost, fairness)
         if level is None:

@@ -28,7 +28,6 @@ class TableModel:
     estimator: Any  # fitted
     # Whether the method was fitted to each of several sensitive columns. Otherwise the groups are the combinations.
     by_column: bool = False
-    version: str = __version__  # of fairclust, which made the model
 
     def read(self, path: str | Path, *, decimal: str | None = None, **options: Any) -> pd.DataFrame:
         """Read a table as that of the fit was read; for the options, see `read_table`."""
@@ -92,7 +91,7 @@ class TableModel:
         """Write the model as text, which holds no code; `load_model` reads it."""
         content = {
             "format": _FORMAT,
-            "version": self.version,
+            "version": __version__,
             "method": type(self.estimator).__name__,
             "missing": self.preparation.missing,
             "by_column": self.by_column,

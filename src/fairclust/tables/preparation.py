@@ -6,7 +6,7 @@ every column in a data frame, which may be a sample of the rows, and returns the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,12 +65,29 @@ class Preparation:
         return [*self.sensitive, *(self.features if self.missing == "drop" else [])]
 
     def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The sensitive columns as text."""
-        is_group = self.missing == "group"
-        found = group_columns(frame, self.sensitive, missing_is_group=is_group, ranges=self.ranges)
-        # A row without the number cannot count for the mean, so it has no group even if missing values are one.
-        found[self.means] = found[self.means].where(frame[self.means].notna())
-        return found
+        """The sensitive columns as text, with numbers as `value_text` writes them, or the ranges that they are in.
+
+        Missing values stay missing, or are the group "missing". TableError if the table lacks a column, or that group
+        exists beside missing cells.
+        """
+        found = {}
+        for name in self.sensitive:
+            if name not in frame:
+                raise TableError(f"the table has no sensitive column {name!r}")
+            cells = as_text(
+                _in_ranges(frame[name], self.ranges[name]) if name in self.ranges else frame[name]
+            )
+            lacks = cells.isna()
+            # A row without the number cannot count for its mean, so it has no group even if missing values are one.
+            if self.missing == "group" and name not in self.means and lacks.any():
+                if (cells == _MISSING_GROUP).any():
+                    raise TableError(
+                        f"{name!r} has missing cells and the group {_MISSING_GROUP!r}. Fix: rename the group, or leave "
+                        "out the option --missing group"
+                    )
+                cells[lacks] = _MISSING_GROUP
+            found[name] = cells
+        return pd.DataFrame(found, index=frame.index, dtype=object)
 
     def for_method(self, frame: pd.DataFrame, groups: pd.DataFrame, *, by_column: bool) -> Any:
         """The groups as a method takes them: columns by name, or their combinations as text, shape (n_rows,).
@@ -290,36 +307,6 @@ def read_preparation(stored: Stored, missing: str) -> Pipeline:
     if numbers and scaler is not None:
         scaler.mean_, scaler.scale_ = (stored.array(key, len(scaler.mean_)) for key in ("means", "scales"))
     return pipeline
-
-
-def group_columns(
-    frame: pd.DataFrame,
-    columns: Sequence[str],
-    *,
-    missing_is_group: bool = False,
-    ranges: Mapping[str, SensitiveColumn] | None = None,
-) -> pd.DataFrame:
-    """The sensitive columns as text, with numbers as `value_text` writes them.
-
-    The groups of columns in `ranges`, from `find_ranges`, are ranges of numbers. Missing values stay missing, or are
-    the group "missing". TableError if the table lacks a column, or that group exists beside missing cells.
-    """
-    absent = [name for name in columns if name not in frame.columns]
-    if absent:
-        raise TableError(f"the table has no sensitive column {absent[0]!r}")
-    found = {}
-    for name in columns:
-        cells = _in_ranges(frame[name], ranges[name]) if ranges and name in ranges else frame[name]
-        found[name] = as_text(cells)
-        if missing_is_group:
-            lacks = found[name].isna()
-            if lacks.any() and (found[name] == _MISSING_GROUP).any():
-                raise TableError(
-                    f"{name!r} has missing cells and the group {_MISSING_GROUP!r}. Fix: rename the group, or leave out "
-                    "the option --missing group"
-                )
-            found[name][lacks] = _MISSING_GROUP
-    return pd.DataFrame(found, index=frame.index, dtype=object)
 
 
 def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -> dict[str, SensitiveColumn]:
