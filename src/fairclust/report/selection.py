@@ -183,8 +183,7 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
     less = means[~fair & (costs < costs[enough]) & np.isfinite(means[match.fairness])]
     if less.empty:
         return _setting(cells, enough)
-    higher = COLUMNS[match.fairness].direction == "higher"
-    beside = less[match.fairness].idxmax() if higher else less[match.fairness].idxmin()
+    beside = _first(less[match.fairness], COLUMNS[match.fairness].direction)
     near, far = (
         cells[(cells.params == params) & (cells.status == "ok")].drop_duplicates("seed").set_index("seed")
         for params in (enough, beside)
