@@ -234,6 +234,20 @@ def test_a_far_value_has_its_part_of_the_cost(model, far, blobs):
     assert (found.predict(X, codes) != found.labels_).sum() <= getattr(found, "n_rounded_", 0)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [lambda X: X + 1e6, lambda X: np.round(X) + 1e-6 * X],
+    ids=["offset", "tight"],
+)
+@pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
+def test_costs_do_not_depend_on_the_unit_or_the_origin(model, change, blobs):
+    X = change(blobs[0].astype(np.float64))
+    found = fitted(model, X, blobs[1])
+    reported = found.cost_ if model is PRICES else found.history_[-1]["clustering"]
+    assert reported == pytest.approx(exact_cost(X, found), rel=1e-7) and reported > 0
+    assert (found.predict(X, blobs[1]) != found.labels_).sum() <= getattr(found, "n_rounded_", 0)
+
+
 # Where the rows are
 
 

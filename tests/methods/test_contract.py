@@ -1,6 +1,7 @@
 """Every method of the package keeps the common contract and passes scikit-learn's own checks."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
@@ -110,6 +111,15 @@ def test_predict_follows_from_the_attributes(model, grouped_blobs):
     np.testing.assert_array_equal(model.predict(X, codes), best)
     # Methods that round to whole points state for how many of them predict gives another label.
     assert (best != model.labels_).sum() == getattr(model, "n_rounded_", 0) < 10
+
+
+def test_groups_in_any_form(model, grouped_blobs):
+    X, codes = grouped_blobs()
+    names = np.array(["f", "m"])[codes]
+    plain = clone(model).fit_predict(X, sensitive_features=codes)
+    # The names have the order of the codes. In another order, ties between points could be broken differently.
+    for groups in (pd.DataFrame({"sex": pd.Categorical(names)}), list(names)):
+        np.testing.assert_array_equal(clone(model).fit_predict(X, sensitive_features=groups), plain)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,27 @@ def test_several_columns_and_sizes_against_highs(asked):
         assert table.sum(axis=0).min() >= 108 and table.sum(axis=0).max() <= 132
 
 
+def test_bounding_one_of_several_columns_equals_one_column():
+    a, columns = people()
+    one = fair_assignment(a, columns["race"], tolerance=0.1)
+    other = fair_assignment(a, columns, tolerance={"race": 0.1})
+    assert other.lower_bound == pytest.approx(one.lower_bound, rel=1e-6)
+    crossed = fair_assignment(a, columns, tolerance=0.1, crossed=True)
+    joined = fair_assignment(a, columns["race"] + columns["sex"], tolerance=0.1)
+    np.testing.assert_array_equal(crossed.labels, joined.labels)
+    each = fair_assignment(a, columns, tolerance=0.1)
+    assert one.lower_bound <= each.lower_bound * (1 + 1e-9) <= crossed.lower_bound * (1 + 2e-9)
+
+
+def test_equal_weights_are_a_unit():
+    a, columns = people(300, 4)
+    equal = fair_assignment(a, columns, sample_weight=np.full(300, 2.5))
+    plain = fair_assignment(a, columns)
+    assert equal.lower_bound == pytest.approx(2.5 * plain.lower_bound, rel=1e-6)
+    assert plain.slack > 0
+    np.testing.assert_allclose(equal.violation, 2.5 * plain.violation, atol=1e-9)
+
+
 def test_budget():
     a, columns = people()
     nearest = a.min(axis=1).sum()

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from fairclust import PriceFairKMeans
 from fairclust.methods.price.criteria import make_criterion
 from fairclust.methods.price.loose_labels import move_dearest
 
@@ -39,3 +40,24 @@ def test_moves_reach_nearly_the_cheapest_labels(tolerance):
         assert least - 1e-9 <= cost <= costs[np.arange(8), start].sum() + 1e-9
         excess_of_best.append(cost / least - 1)
     assert np.median(excess_of_best) < 1e-9
+
+
+@pytest.mark.parametrize("n_groups, tolerance", [(2, 0.1), pytest.param(3, 0.1, marks=pytest.mark.slow)])
+def test_both_precisions_agree_on_a_long_tail(n_groups, tolerance):
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(sigma=3, size=(5000, 3))
+    codes = rng.integers(n_groups, size=5000)
+    found = []
+    for precision in ("single", "double"):
+        model = PriceFairKMeans(5, tolerance=tolerance, n_init=3, precision=precision, random_state=0)
+        with pytest.warns(UserWarning, match="off the bounds by up to"):
+            model.fit(X, sensitive_features=codes)
+        counts = np.array([np.bincount(model.labels_[codes == j], minlength=5) for j in range(n_groups)])
+        expected = counts.sum(axis=1)[:, None] * counts.sum(axis=0) / 5000
+        off = np.maximum(counts - expected / (1 - tolerance), (1 - tolerance) * expected - counts)
+        assert off.max() <= 1 + 1e-6
+        nearest = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2).min(axis=1).sum()
+        assert model.cost_ >= nearest * (1 - 1e-6)
+        assert model.gap_ < 0.15
+        found.append(model.cost_)
+    assert found[0] == pytest.approx(found[1], rel=0.01)
