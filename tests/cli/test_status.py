@@ -18,18 +18,17 @@ from fairclust.pipeline.config import load_config
 from fairclust.pipeline.fingerprint import class_fingerprint, remember_code
 from fairclust.pipeline.fit_block import BlockFits
 from fairclust.pipeline.results_folder import lock
+from small import small_config
 from toys import save_points
 
 CLASS = "fairclust.methods.RandomLabels"
 
 
 def config(seeds=2, methods=("one",)):
-    generated = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 2}
-    return {
-        "run": {"datasets": ["a"], "methods": list(methods), "seeds": seeds},
-        "datasets": {"a": generated},
-        "methods": {"one": {"class": CLASS}, "two": {"class": CLASS}},
-    }
+    return small_config(
+        run={"datasets": ["a"], "methods": list(methods), "seeds": seeds},
+        methods={"one": {"class": CLASS}, "two": {"class": CLASS}},
+    )
 
 
 def write(name, raw):

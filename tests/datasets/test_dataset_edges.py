@@ -13,6 +13,7 @@ from fairclust.datasets.store import load_graph, save_prepared
 from fairclust.pipeline import prepare_jobs
 from fairclust.pipeline.blocks import Block, Grid
 from fairclust.pipeline.fit_block import BlockFits
+from small import small_config
 
 # The graph has a square with a tail, a separate pair and a single node. e-e is a loop, and b-a repeats an edge.
 EDGES = "from,to,kind\na,b,1\nb,c,1\nc,d,1\nd,a,1\nd,e,1\nb,a,1\ne,e,1\nx,y,1\na,z,0\n"
@@ -102,14 +103,8 @@ def test_keys_that_a_graph_cannot_have(tmp_path, changes, message):
 
 def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path):
     save_prepared(prepare(tmp_path), tmp_path / "data")
-    made = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 2}
-    config = {
-        "run": {"datasets": ["a"], "methods": ["m"]},
-        "datasets": {"a": made},
-        "methods": {"m": {"class": "fairclust.methods.KMeans"}},
-    }
     data, folder = str(tmp_path / "data"), str(tmp_path / "graph")
-    prepare_jobs.graph(SimpleNamespace(input={"": [data]}, output=[folder], config=config))
+    prepare_jobs.graph(SimpleNamespace(input={"": [data]}, output=[folder], config=small_config()))
     assert load_graph(tmp_path / "graph")[0].nnz == 10
 
     def run(cls, graph, **params):

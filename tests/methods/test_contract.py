@@ -237,23 +237,6 @@ def test_too_few_steps_are_announced_at_the_line_of_the_user(cls, grouped_blobs)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_constant_column_changes_nothing(model, grouped_blobs):
-    if isinstance(model, methods.FairMixture):
-        pytest.skip("one variance is shared by all columns, constant ones included")
-    if isinstance(model, methods.FairletTreeClustering):
-        pytest.skip("the shift of the quadtree is drawn for every column")
-    X, codes = grouped_blobs(n_samples=200)
-    if "precision" in model.get_params():
-        model.set_params(precision="double")
-    if isinstance(model, methods.PriceFairKMeans):
-        # The search draws numbers for every column.
-        model.set_params(search=False)
-    plain = clone(model).fit_predict(X, sensitive_features=codes)
-    wider = np.c_[X[:, :1], np.full(200, 12.5), X[:, 1:]]
-    np.testing.assert_array_equal(clone(model).fit_predict(wider, sensitive_features=codes), plain)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_numbers_in_single_precision_give_the_same_labels(model, grouped_blobs):
     X, codes = grouped_blobs(n_samples=200)
     single = (50 * X + 3).astype(np.float32)

@@ -140,20 +140,6 @@ def test_extreme_weights_keep_all_clusters(grouped_blobs, cls, lam):
 # Medians
 
 
-def test_lam_zero_alternates_medoids(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=500)
-    model = VariationalFairKMedians(4, lam=0, init=X[:4], tol=0.0).fit(X, sensitive_features=codes)
-    centers = X[:4]
-    while True:
-        labels = cdist(X, centers).argmin(axis=1)
-        new = medoids_of(X, labels, 4)
-        if (new == centers).all():
-            break
-        centers = new
-    np.testing.assert_array_equal(model.labels_, labels)
-    np.testing.assert_array_equal(model.cluster_centers_, centers)
-
-
 def test_bounded_search_states_its_error(grouped_blobs, monkeypatch):
     X, codes = grouped_blobs(n_samples=3000, n_features=15, seed=4)
     exact = VariationalFairKMedians(3, lam=300, init=X[:3]).fit(X, sensitive_features=codes)

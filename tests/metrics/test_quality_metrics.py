@@ -25,7 +25,6 @@ from fairclust.metrics import (
 
 # Cluster 0: 0, 2, 7 on the line; cluster 1: 10, 13.
 X = [[0.0], [10.0], [2.0], [13.0], [7.0]]
-LABELS = [0, 1, 0, 1, 0]
 
 
 def test_gaps_in_the_labels_are_empty_clusters():

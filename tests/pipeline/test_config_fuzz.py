@@ -3,26 +3,22 @@
 import copy
 from datetime import date, datetime
 from functools import cache
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from small import small_paper
 
-from fairclust.pipeline.config import ConfigError, load_config, read_catalogues, read_yaml
+from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.rule_inputs import RuleInputs
+from small import CONFIG, shipped_sections, small_paper
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @cache
 def shipped():
     """Return a small part of the shipped configuration, whose plan is made quickly."""
-    raw = read_yaml(ROOT / "config/config.yaml")
-    del raw["catalogues"]
-    sections, _ = read_catalogues(sorted((ROOT / "config").glob("*s/*.yaml")))
+    raw, sections = shipped_sections()
     methods, datasets = sections["methods"], sections["datasets"]
     raw["methods"] = {name: methods[name] for name in ("kmeans", "vfc_kmeans")}
     raw["datasets"] = {name: {**datasets[name], "settings": {}} for name in ("synthetic", "adult", "bank_3")}
@@ -33,7 +29,7 @@ def shipped():
     on_adult = {"datasets": ["adult"]}
     raw["papers"] = {
         "doe": small_paper(
-            reported=str(ROOT / "config/papers/vfc.csv"),
+            reported=str(CONFIG / "papers/vfc.csv"),
             experiments=[
                 {
                     **{"datasets": ["adult", "synthetic"], "methods": ["vfc_kmeans"], "n_clusters": [5]},
@@ -122,7 +118,7 @@ def test_the_shipped_part_is_a_plan():
 @example(("results",), "replace", "\0")
 @example(("papers", "doe", "reported"), "replace", "\0")
 @example(("papers", "doe", "reported"), "replace", "/")
-@example(("papers", "doe", "reported"), "replace", str(ROOT / "config/config.yaml"))
+@example(("papers", "doe", "reported"), "replace", str(CONFIG / "config.yaml"))
 def test_one_change_anywhere(place, how, value):
     message = plan_or_error(changed(place, how, value))
     assert "Traceback" not in message

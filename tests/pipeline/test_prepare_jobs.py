@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import pytest
 from small import small_config
 
-from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import read_card
 from fairclust.pipeline.cell_store import DamagedFile
-from fairclust.pipeline.prepare_jobs import check_downloads, download, prepare
+from fairclust.pipeline.prepare_jobs import download, prepare
 from working_folder import FAR, table_of
 
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i * 7 % 31},{i * i % 17}\n" for i in range(40))
@@ -77,17 +76,3 @@ def test_a_damaged_record_is_named(source, content):
     (source / "source.json").write_text(content)
     with pytest.raises(DamagedFile, match=rf"'{source}/source.json' is damaged. Fix: delete the folder"):
         prepared(source)
-
-
-def test_the_rule_download_fails_with_source_reason_and_fix(source, tmp_path, monkeypatch):
-    monkeypatch.setattr("fairclust.datasets.download.BACKOFF", 0.0)
-    check_downloads(SimpleNamespace(input={"": [str(source)]}))
-    check_downloads(SimpleNamespace(input={}))
-    fetch(tmp_path / "gone", tmp_path / "none")
-    with pytest.raises(DatasetError) as caught:
-        check_downloads(SimpleNamespace(input={"": [str(source), str(tmp_path / "gone")]}))
-    text = str(caught.value)
-    assert text.startswith(
-        "1 of 2 sources could not be downloaded; the same command tries again\nsource 'far'"
-    )
-    assert "none/deep/far.csv" in text and "Fix: " in text

@@ -17,7 +17,6 @@ from fairclust.pipeline.results_folder import write_digests
 from fairclust.pipeline.rule_inputs import REMADE, RuleInputs
 from working_folder import FAR
 
-ROOT = Path(__file__).parents[2]
 KMEANS = {"class": "fairclust.methods.KMeans"}
 VFC = {"class": "fairclust.methods.VariationalFairKMeans", "grid": {"lam": [1, 10]}}
 DEAR = {"kmedians_cost", "dunn_index", "ncut"}

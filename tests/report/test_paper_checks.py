@@ -2,25 +2,21 @@
 
 import copy
 from functools import cache
-from pathlib import Path
 
 import pytest
 import yaml
 
 from fairclust.pipeline.blocks import blocks_of, plan_blocks
-from fairclust.pipeline.config import load_config, read_catalogues, read_yaml
+from fairclust.pipeline.config import load_config, read_yaml
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.report.paper_checks import paper_problems
-
-ROOT = Path(__file__).parents[2]
+from small import CONFIG, shipped_sections, small_config, small_paper
 
 
 @cache
 def shipped():
     """Return the shipped configuration with the catalogues in it, and only the paper that the copied one names."""
-    raw = read_yaml(ROOT / "config/config.yaml")
-    del raw["catalogues"]
-    sections, _ = read_catalogues(sorted((ROOT / "config").glob("*s/*.yaml")))
+    raw, sections = shipped_sections()
     return {**raw, **sections, "papers": {"fmc": sections["papers"]["fmc"]}}
 
 
@@ -31,9 +27,9 @@ def test_the_shipped_papers_have_no_problems(catalogue):
 @pytest.fixture
 def paper(tmp_path):
     """Return a copy of a shipped paper, and a function that writes it, changed, and returns its problems."""
-    spec = read_yaml(ROOT / "config/papers/vfc.yaml")["papers"]["vfc"]
+    spec = read_yaml(CONFIG / "papers/vfc.yaml")["papers"]["vfc"]
     for kind in ("", "_programs"):
-        text = (ROOT / f"config/papers/vfc{kind}.csv").read_text()
+        text = (CONFIG / f"papers/vfc{kind}.csv").read_text()
         (tmp_path / f"mine{kind}.csv").write_text(text)
 
     def problems(change, lines=lambda text: text, file="mine.csv"):
@@ -106,22 +102,19 @@ def test_every_damaged_line_is_found(paper, file, old, new, message):
 
 
 def test_a_paper_reads_its_own_cells(tmp_path):
-    generated = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 2}
     figure = {"plot": "front", "title": "F", "datasets": ["a"], "x": "sse", "y": ["balance"]}
 
     def paper_of(ks, lams, **more):
         experiment = {"datasets": ["a"], "methods": ["vfc"], "n_clusters": ks, "seeds": 1}
         experiment["settings"] = {"vfc": {"grid": {"lam": lams}}}
-        named = {"short_name": "P", "citation": "C", "year": 2020}
-        return {**named, "experiments": [experiment], "figures": {"f": figure}, **more}
+        return small_paper(experiments=[experiment], figures={"f": figure}, **more)
 
     def inputs(**more):
-        raw = {
-            "run": {"papers": ["mine", "theirs"]},
-            "datasets": {"a": generated},
-            "methods": {"vfc": {"class": "fairclust.methods.VariationalFairKMeans"}},
-            "papers": {"mine": paper_of([3, 5], [1, 2], **more), "theirs": paper_of([2, 3], [2, 9])},
-        }
+        raw = small_config(
+            run={"papers": ["mine", "theirs"]},
+            methods={"vfc": {"class": "fairclust.methods.VariationalFairKMeans"}},
+            papers={"mine": paper_of([3, 5], [1, 2], **more), "theirs": paper_of([2, 3], [2, 9])},
+        )
         return RuleInputs(load_config(raw))
 
     def cells(inputs):

@@ -1,5 +1,11 @@
 """Small configurations for tests of the plan."""
 
+from pathlib import Path
+
+from fairclust.pipeline.config import read_catalogues, read_yaml
+
+CONFIG = Path(__file__).parents[1] / "config"
+
 GENERATED = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 2}
 
 
@@ -21,3 +27,10 @@ def small_paper(**changes):
         "experiments": [{"datasets": ["a"], "methods": ["m"]}],
         **changes,
     }
+
+
+def shipped_sections():
+    """Return the shipped configuration without its catalogues, and what is in these, by section."""
+    raw = read_yaml(CONFIG / "config.yaml")
+    del raw["catalogues"]
+    return raw, read_catalogues(sorted(CONFIG.glob("*s/*.yaml")))[0]
