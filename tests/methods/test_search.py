@@ -12,7 +12,7 @@ from fairclust.methods.price import price_kmeans
 from fairclust.metrics import contingency, fairness_ratio
 from fairclust.solvers import alternation
 from fairclust.solvers.alternation import Prototypes, mean_centers
-from fairclust.solvers.search import Effort, Moves, breathe, cross, plain_run
+from fairclust.solvers.search import USUAL, Effort, Moves, breathe, cross, plain_run
 
 SIDE = 6
 
@@ -99,6 +99,7 @@ def test_memory_of_the_search():
     moves = Moves(
         lambda points, start, _, n_steps: plain_run(points, start, mean_centers, 1e-5, n_steps),
         lambda run: (False, run.last.objective),
+        USUAL,
     )
     tracemalloc.start()
     breathe(points, runs, moves, np.random.RandomState(0))
@@ -122,7 +123,7 @@ def test_a_crossed_run_replaces_the_dearer_parent_or_the_most_similar_run(keeps_
         return SimpleNamespace(prototypes=Prototypes(np.full((2, 1), place)), last=last)
 
     points, effort = SimpleNamespace(n_samples=10, squared=True), Effort(keeps_apart=keeps_apart)
-    moves = Moves(lambda *_: run(5.0, 2.0), lambda run: (False, run.last.objective), effort=effort)
+    moves = Moves(lambda *_: run(5.0, 2.0), lambda run: (False, run.last.objective), effort)
     runs = [run(place, cost) for place, cost in zip(places, (1.0, 3.0), strict=True)]
     assert [run.last.objective for run in cross(points, runs, moves, np.random.RandomState(0))] == costs
 

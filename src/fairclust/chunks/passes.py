@@ -84,9 +84,14 @@ def _reach_of_lists(points: AnyPoints) -> np.ndarray:
     return np.array([points.n_short, points.n_samples * points.reach, points.n_samples])
 
 
+def label_type(n_clusters: int) -> np.dtype:
+    """The smallest unsigned integer type that holds the labels."""
+    return np.min_scalar_type(n_clusters - 1)
+
+
 def labels_of(chunk: Chunk, moved: np.ndarray, moved_labels: np.ndarray, by: Map) -> np.ndarray:
-    """The labels of the rows, in the smallest integer type. Rows in `moved` get the labels in `moved_labels`."""
-    found = np.empty(chunk.n_rows, np.min_scalar_type(len(by.centers) - 1))
+    """The labels of the rows. Rows in `moved` get the labels in `moved_labels`."""
+    found = np.empty(chunk.n_rows, label_type(len(by.centers)))
     for first, X, points in _blocks(chunk, by):
         found[first : first + len(X)] = _assign(points, by)[0]
     found[moved] = moved_labels
@@ -107,18 +112,11 @@ def close_to(chunk: Chunk, by: Map, reach: np.ndarray) -> list[tuple[np.ndarray,
     return found
 
 
-def add(total: tuple[Any, ...], part: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Add two tuples entry by entry. An empty tuple counts as zero."""
-    if not total or not part:
-        return total or part
-    return tuple(one + other for one, other in zip(total, part, strict=True))
-
-
 def total_of(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Add tuples in their order. Returns the empty tuple if there are none."""
+    """Add tuples entry by entry, in their order. An empty tuple counts as zero."""
     total: tuple[Any, ...] = ()
-    for part in parts:
-        total = add(total, part)
+    for part in filter(None, parts):
+        total = tuple(one + other for one, other in zip(total, part, strict=True)) if total else part
     return total
 
 

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from fairclust.base import Diverged
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.passes import Kept, Listing, Map, close_to, hard_sums, labels_of, soft_sums, total_of
-from fairclust.chunks.sources import Chunk
+from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.chunks.survey import Survey
 from fairclust.kernels.assignment import of_groups
 from fairclust.kernels.listed import ListedPoints, many_short, worth_listing
@@ -64,11 +64,9 @@ class LazyLabels:
         """For every chunk, yield the rows that moved, as positions in the chunk, and their labels."""
         rows = np.array(sorted(self.moved), np.int64)
         labels = np.array([self.moved[row] for row in rows.tolist()], np.int64)
-        first = 0
-        for chunk in chunks:
-            low, high = np.searchsorted(rows, (first, first + chunk.n_rows))
-            yield rows[low:high] - first, labels[low:high]
-            first += chunk.n_rows
+        for of_chunk in slices_of(chunks):
+            low, high = np.searchsorted(rows, (of_chunk.start, of_chunk.stop))
+            yield rows[low:high] - of_chunk.start, labels[low:high]
 
 
 class ChunkedPoints:
@@ -162,13 +160,11 @@ class ChunkedPoints:
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """As `Potentials.soft`."""
-        mass, potential, logsum = self._sum(soft_sums, self._map(scale, offset), "soft")
-        return mass, potential, logsum
+        return self._sum(soft_sums, self._map(scale, offset), "soft")
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
         """As `Potentials.soft_moments`."""
-        mass, potential, logsum, moments = self._sum(soft_sums, self._map(scale, offset), "soft_moments")
-        return mass, potential, logsum, moments
+        return self._sum(soft_sums, self._map(scale, offset), "soft_moments")
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[LazyLabels, np.ndarray, float]:
         """As `Potentials.hard`, but the labels are `LazyLabels`."""
@@ -238,11 +234,10 @@ class ChunkedPoints:
 
     def _close(self, by: Map, reach: np.ndarray) -> list[np.ndarray]:
         """The results of `close_to` for all chunks, with rows numbered over all chunks."""
-        first, parts = 0, []
+        parts: list[tuple[np.ndarray, ...]] = []
         found = self.engine.run(close_to, self.chunks, by, reach)
-        for chunk, blocks in zip(self.chunks, found, strict=True):
-            parts += [(rows + first, *more) for rows, *more in blocks]
-            first += chunk.n_rows
+        for of_chunk, blocks in zip(slices_of(self.chunks), found, strict=True):
+            parts += [(rows + of_chunk.start, *more) for rows, *more in blocks]
         self.n_passes += 1
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 

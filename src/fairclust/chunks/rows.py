@@ -23,8 +23,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import DTypeLike
 
+from fairclust.chunks.passes import label_type
 from fairclust.chunks.points import ChunkedPoints, LazyLabels
-from fairclust.chunks.sources import ChunkError, on_one_line
+from fairclust.chunks.sources import ChunkError, on_one_line, slices_of
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable
 from fairclust.outputs import atomic_write
@@ -228,11 +229,6 @@ def check_space(table: ChunkTable, n_clusters: int) -> None:
             )
 
 
-def label_type(n_clusters: int) -> np.dtype:
-    """The smallest unsigned integer type that holds the labels."""
-    return np.min_scalar_type(n_clusters - 1)
-
-
 def computed(labels: LazyLabels, points: ChunkedPoints, table: ChunkTable) -> Any:
     """The labels of all rows in the form that `open_chunks` was asked for: array, memory-mapped file or Dask array."""
     dtype = label_type(points.n_clusters)
@@ -243,10 +239,8 @@ def computed(labels: LazyLabels, points: ChunkedPoints, table: ChunkTable) -> An
 
         return held_labels(labels, points.chunks, points.engine, dtype)  # type: ignore[arg-type]
     out = np.empty(points.n_samples, dtype)
-    first = 0
-    for part in points.written(labels):
-        out[first : first + len(part)] = part
-        first += len(part)
+    for rows, part in zip(slices_of(points.chunks), points.written(labels), strict=True):
+        out[rows] = part
     return out
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairclust.chunks.passes import group_codes, total_of
-from fairclust.chunks.sources import Chunk
+from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.chunks.table import ChunkTable
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics.centers import squared_distances_to_own
@@ -24,10 +24,7 @@ def score_chunks(
     """
 
     def own() -> Iterator[tuple[np.ndarray]]:
-        first = 0
-        for chunk in table.chunks:
-            yield (np.asarray(labels[first : first + chunk.n_rows]),)
-            first += chunk.n_rows
+        return ((np.asarray(labels[rows]),) for rows in slices_of(table.chunks))
 
     counts, sums = total_of(table.engine.run(_counts_and_sums, table.chunks, names, n_clusters, each=own()))
     means = sums / np.maximum(counts.sum(axis=0), 1)[:, None]

@@ -294,6 +294,14 @@ class ParquetChunk:
         return f"column {self.features[column]!r}"
 
 
+def slices_of(chunks: Sequence[Chunk]) -> Iterator[slice]:
+    """The rows of every chunk, numbered over all chunks."""
+    first = 0
+    for chunk in chunks:
+        yield slice(first, first + chunk.n_rows)
+        first += chunk.n_rows
+
+
 def files_of(chunks: Sequence[Chunk]) -> set[str]:
     """The files from which the chunks are read."""
     found = set()
@@ -315,19 +323,14 @@ def parquet_files(pattern: str | Path) -> list[Path]:
     path = Path(pattern)
     if path.is_file():
         return [path]
-    found = sorted(path.rglob("*.parquet") if path.is_dir() else _matches(path))
+    # A relative pattern has no anchor, and then this is the current folder.
+    folder = Path(path.anchor)
+    found = sorted(path.rglob("*.parquet") if path.is_dir() else folder.glob(str(path.relative_to(folder))))
     if not found:
         raise ChunkError(
             f"there is no Parquet file at {pattern}: pass a file, a folder or a pattern that matches files"
         )
     return found
-
-
-def _matches(pattern: Path) -> Iterator[Path]:
-    """The paths that match a relative or absolute pattern."""
-    if pattern.is_absolute():
-        return Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
-    return Path().glob(str(pattern))
 
 
 def parquet_chunks(

@@ -106,10 +106,9 @@ def alternate(
     last: Step | None = None
     n_rises, verdict, n_done = 0, "cut short", 0
     if begun is not None:
-        prototypes, last, history, n_done, n_rises, verdict = begun
-        if verdict:
+        if begun.verdict:
             return begun
-        verdict = "cut short"
+        prototypes, last, history, n_done, n_rises, _ = begun
     step = n_done
     for step in range(n_done + 1, max_iter + 1):
         begin = perf_counter()

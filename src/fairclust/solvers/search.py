@@ -84,9 +84,9 @@ class Moves(NamedTuple):
     run: Callable[[TiledPoints, Prototypes, Any, int], Run]
     # Sort key of runs. The second entry is the cost.
     rank: Callable[[Run], tuple[bool, float]]
+    effort: Effort
     # Whether no further run may begin.
     is_done: Callable[[], bool] = lambda: False
-    effort: Effort = USUAL
 
 
 def plain_run(
@@ -104,7 +104,7 @@ def plain_search(
     moves = Moves(
         lambda points, start, _, n_steps: plain_run(points, start, update, tol, n_steps),
         lambda run: (False, run.last.objective),
-        effort=_PLAIN,
+        _PLAIN,
     )
     best = cross(points, breathe(points, runs, moves, rng), moves, rng)[0]
     return plain_run(points, best.prototypes, update, tol)

@@ -86,10 +86,9 @@ class Criterion:
     excess: Callable[..., np.ndarray]
     equal: bool = False  # Whether the rows are those of `exact_shares`, which are all equalities
     helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_rows, n_helpers)
-    # (n_groups,). The bounds of criteria whose rows are ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` for all
-    # groups, in this order, or whose rows fix the shares. Empty for other criteria.
-    low: np.ndarray = field(default_factory=lambda: np.empty(0))
-    high: np.ndarray = field(default_factory=lambda: np.empty(0))  # (n_groups,)
+    # (n_groups,). The largest shares, of criteria that fix the shares or bound that of every group on both sides. Empty
+    # for other criteria.
+    high: np.ndarray = field(default_factory=lambda: np.empty(0))
     # Factors of the rows. By default each row is its own value.
     factors: Factors = None  # type: ignore[assignment]
     exact: np.ndarray = field(
@@ -220,7 +219,6 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
         np.zeros(n_rows),
         excess,
         equal=True,
-        low=shares,
         high=shares,
         factors=factors,
     )
@@ -253,9 +251,10 @@ def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
         np.repeat([1.0, -1.0], [len(over), len(under)]),
         np.r_[-high[high < 1], low[low > 0]],
     )
-    if len(rows) == 2 * len(lower):
-        return Criterion(rows, np.zeros(len(rows)), excess, low=lower, high=upper, factors=factors)
-    return Criterion(rows, np.zeros(len(rows)), excess, factors=factors)
+    bound_all = len(rows) == 2 * len(lower)
+    return Criterion(
+        rows, np.zeros(len(rows)), excess, high=upper if bound_all else np.empty(0), factors=factors
+    )
 
 
 def ratio_bound(ratio: float, n_groups: int) -> Criterion:

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -192,27 +193,27 @@ def fair_assignment(
         return criterion, solve(potentials, criterion)
 
     residuals = rounded_away(sensitive_features, sensitive, potentials.group_sizes, weights)
-
-    def assigned(criterion: Criterion, found: Prices) -> FairAssignment:
-        return _assign(costs, potentials, criterion, found, sensitive, residuals, weights, unit)
-
+    assigned = partial(_assign, costs, potentials, sensitive, residuals, unit)
     if max_cost is None and max_cost_increase is None:
         work = Work()
-        return _with_warning(assigned(*solved(asked, work)), work)
-    budget = check_budget(asked, max_cost, max_cost_increase, potentials.row_min_sum * unit)
+        made = assigned(*solved(asked, work))
+    else:
+        budget = check_budget(asked, max_cost, max_cost_increase, potentials.row_min_sum * unit)
 
-    def attempt(tolerance: float | None, work: Work) -> Attempt:
-        criterion, found = solved(asked._replace(tolerance=tolerance), work)
-        least = lower_bound(potentials, criterion, found) * unit
-        if least > budget:
-            return Attempt(np.inf, least, None)
-        made = assigned(criterion, found)
-        return Attempt(made.cost, made.lower_bound, (made, work))
+        def attempt(tolerance: float | None, work: Work) -> Attempt:
+            criterion, found = solved(asked._replace(tolerance=tolerance), work)
+            least = lower_bound(potentials, criterion, found) * unit
+            if least > budget:
+                return Attempt(np.inf, least, None)
+            made = assigned(criterion, found)
+            return Attempt(made.cost, made.lower_bound, (made, work))
 
-    fairest = fairest_within(attempt, budget)
-    made, work = fairest.found
-    made = replace(made, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
-    return _with_warning(made, work)
+        fairest = fairest_within(attempt, budget)
+        made, work = fairest.found
+        made = replace(made, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
+    if work.is_cut:
+        warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=2)
+    return made
 
 
 def _checked(distances: Any) -> np.ndarray:
@@ -251,14 +252,13 @@ def _potentials(
 def _assign(
     costs: np.ndarray | SquaredDistances,
     potentials: Potentials,
-    criterion: Criterion,
-    solved: Prices,
     sensitive: Sensitive,
     residuals: dict[int, tuple[np.ndarray, np.ndarray]],
-    weights: np.ndarray | None,
     unit: float,
+    criterion: Criterion,
+    solved: Prices,
 ) -> FairAssignment:
-    labels, _, counts, _ = round_prices(potentials, criterion, solved)
+    labels, _, counts = round_prices(potentials, criterion, solved)
     by_column = criterion.column_prices(solved.multipliers) if residuals else []
     # The cost and the bound are summed in double precision, even if the tiles are in single precision.
     cost = least = 0.0
@@ -271,8 +271,9 @@ def _assign(
             slope = (by_column[i][-1] - by_column[i][0]) / (scores[-1] - scores[0])
             priced += residual[block, None] * slope
         reduced = priced.min(axis=1)
-        if weights is not None:
-            paid, reduced = paid * weights[block], reduced * weights[block]
+        if potentials.weights is not None:
+            weights = potentials.weights[block]
+            paid, reduced = paid * weights, reduced * weights
         cost += float(paid.sum())
         least += float(reduced.sum())
     bound = least - paid_limits(criterion, solved)
@@ -287,40 +288,24 @@ def _assign(
     )
 
 
-def _with_warning(made: FairAssignment, work: Work) -> FairAssignment:
-    if work.is_cut:
-        warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=3)
-    return made
-
-
 def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None) -> Prices:
     """Solve for the prices down to the last temperature, from zero or from the multipliers of a similar problem."""
-    found = dual_prices(
-        points,
-        criterion,
-        start=start,
-        levels=COLD if start is None else WARM,
-        max_steps=_STEPS,
-        tol=_TOL,
-        last_tol=min(_TOL, max(0.5 / points.n_samples, _LEAST_TOL)),
-    )
+    ascend = partial(dual_prices, points, criterion, max_steps=_STEPS, tol=_TOL)
+    last_tol = min(_TOL, max(0.5 / points.n_samples, _LEAST_TOL))
+    found = ascend(start=start, levels=COLD if start is None else WARM, last_tol=last_tol)
     lists, n_left = points.lists, _LISTINGS
     while lists is not None and n_left and lists.outgrown(found.prices):
         n_left -= 1
-        found = dual_prices(
-            points, criterion, start=found.multipliers, levels=WARM, max_steps=_STEPS, tol=_TOL
-        )
+        found = ascend(start=found.multipliers, levels=WARM)
     # Rounding removes an error of up to a point. A larger error may mean that a Newton step has failed.
     if found.error > max(1.0, 10 * _TOL * points.n_samples):
-        slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
-        found = min(found, slow, key=lambda prices: prices.error)
+        found = min(found, ascend(levels=_SLOW), key=lambda prices: prices.error)
     if points.rounding > _DOUBLE_ROUNDING or not criterion.rows.size:
         return found
     found, tight = _deepen(points, criterion, found)
     if not tight:
         # Groups of one or two points can have prices far from zero, which only a slow decrease of temperature finds.
-        slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
-        slow, _ = _deepen(points, criterion, slow)
+        slow, _ = _deepen(points, criterion, ascend(levels=_SLOW))
         found = max(found, slow, key=lambda prices: lower_bound(points, criterion, prices))
     return found
 

@@ -409,8 +409,8 @@ class PriceFairKMeans(PrototypeClusterer):
                 criterion = self._criterion(sample.group_sizes)
             except NotSupported:
                 return prototypes, None
-            tol = self.tol if n_rows == rows.points.n_samples else _MORE_EXACT * self.tol
-            kind = self._priced(criterion, multipliers, tol=tol)
+            of_tol = 1.0 if n_rows == rows.points.n_samples else _MORE_EXACT
+            kind = self._priced(criterion, multipliers, of_tol=of_tol)
             run = alternate(kind, sample, prototypes, max_iter=self.max_iter, verbose=self.verbose)
             prototypes, multipliers = run.prototypes, run.last.state
         return prototypes, multipliers
@@ -497,35 +497,24 @@ class PriceFairKMeans(PrototypeClusterer):
             begun = [approach(points, criterion, self._update, start) for start in starts]
         for n_steps, n_runs, choose in (_FIRST_ROUND, coarse.effort.parents, None), (*_SECOND_ROUND, search):
             if choose is not None or len(begun) > n_runs:
-                steps = min(n_steps, self.max_iter)
-                runs = [self._run(*coarse[:2], *start, steps, rough=coarse.level) for start in begun]
+                steps, runs = min(n_steps, self.max_iter), []
+                for start, multipliers in begun:
+                    kind = self._priced(coarse.criterion, multipliers, rough=coarse.level)
+                    runs.append(alternate(kind, coarse.points, start, max_iter=steps, verbose=self.verbose))
                 runs.sort(key=_rough_rank)
                 chosen = runs[:n_runs] if choose is None else choose(runs)
                 begun = [(run.prototypes, run.last.state) for run in chosen]
         runs = []
-        for start in begun:
+        for start, multipliers in begun:
             # The cheapest rough run comes first, and most others need a few steps only to show that they are dearer.
             target = min((run.last.objective for run in runs), default=np.inf)
-            runs.append(self._run(points, criterion, *start, self.max_iter, target=target))
+            kind = self._priced(criterion, multipliers, target=target)
+            runs.append(alternate(kind, points, start, max_iter=self.max_iter, verbose=self.verbose))
         if search is None:
             # There is one start if the plain clusterings of all starts are alike.
             n_starts = self.n_init if len(starts) == 1 and isinstance(self.init, str) else len(runs)
             self._state_spread([run.last.objective for run in runs], n_starts)
         return sorted(runs, key=_rank)
-
-    def _run(
-        self,
-        points: TiledPoints,
-        criterion: Criterion,
-        start: Prototypes,
-        multipliers: np.ndarray | None,
-        n_steps: int,
-        *,
-        rough: float = 0.0,
-        target: float = np.inf,
-    ) -> Run:
-        kind = self._priced(criterion, multipliers, rough=rough, target=target)
-        return alternate(kind, points, start, max_iter=n_steps, verbose=self.verbose)
 
     def _priced(
         self,
@@ -533,14 +522,15 @@ class PriceFairKMeans(PrototypeClusterer):
         multipliers: np.ndarray | None,
         *,
         rough: float = 0.0,
-        tol: float | None = None,
+        of_tol: float = 1.0,
         target: float = np.inf,
     ) -> Alternation[Any]:
-        """Assignments by prices and new centres in turn. The first prices are searched for from `multipliers`."""
+        """Assignments by prices and new centres in turn, until the cost falls by less than `of_tol` times `tol`.
+
+        The first prices are searched for from `multipliers`.
+        """
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
-        return Alternation(
-            step, self._update, partial(judge_fall, tol=self.tol if tol is None else tol, target=target)
-        )
+        return Alternation(step, self._update, partial(judge_fall, tol=of_tol * self.tol, target=target))
 
     def _best(
         self,
@@ -578,14 +568,13 @@ class PriceFairKMeans(PrototypeClusterer):
 
         def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
             steps, criterion = min(n_steps, self.max_iter), criteria[points.n_clusters]
-            tol = _SEARCH_TOL * self.tol
             if self.metric == COSINE:
                 # The centres of a split cluster are not quite as long as one.
                 start = Prototypes(normalize(start.centers))
-            kind = self._priced(criterion, multipliers, rough=coarse.level, tol=tol)
+            kind = self._priced(criterion, multipliers, rough=coarse.level, of_tol=_SEARCH_TOL)
             return alternate(kind, points, start, max_iter=steps)
 
-        moves = Moves(run, _rough_rank, work.is_done, coarse.effort)
+        moves = Moves(run, _rough_rank, coarse.effort, work.is_done)
 
         def search(runs: Sequence[Run]) -> list[Run]:
             ends = breathe(points, runs, moves, rng)
@@ -622,7 +611,7 @@ class PriceFairKMeans(PrototypeClusterer):
             # The lower bound alone is not enough, because it is too low for prices that are far from optimal.
             value = max(found.cost, lower_bound(points, criterion, found))
             if few:
-                _, cost, counts, _ = round_prices(points, criterion, found)
+                _, cost, counts = round_prices(points, criterion, found)
                 value = cost + WORST * temperature_unit(points) * float(criterion.excess(counts).max())
             # Starts with the same result differ by rounding errors, which must not choose between them.
             if best is None or value < best[0] - self.tol * abs(best[0]):
@@ -684,9 +673,9 @@ class PriceFairKMeans(PrototypeClusterer):
         """
         unit = self._unit
         points.measure(run.prototypes.centers)
-        labels, cost, counts, least = round_prices(points, criterion, found)
+        labels, cost, counts = round_prices(points, criterion, found)
         made = strict = Labels(labels, cost, counts, run.prototypes, found)
-        dear = self._is_dear(points, criterion, made, least - paid_limits(criterion, found))
+        dear = self._is_dear(points, criterion, made, lower_bound(points, criterion, found))
         # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
         if dear and codes is not None and points.weights is None and not points.is_sparse:
             made = loose_labels(
@@ -703,7 +692,10 @@ class PriceFairKMeans(PrototypeClusterer):
         prices, counts = made.found.prices, made.counts
         back = slice(None) if order is None else np.argsort(order)
         self._keep(points, made.prototypes, prices[back])
-        cost = self._cost(points, made, codes)
+        # The tiles may be in single precision, so the cost of rows in memory is summed again from the rows.
+        cost = made.cost
+        if codes is not None and not points.is_sparse:
+            cost = self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
         bound = self._least(points, prices, codes) - paid_limits(criterion, made.found)
         gap = certified_gap(criterion, made.found, cost, bound, counts)
         # No labels cost less than those of the nearest centres.
@@ -777,12 +769,6 @@ class PriceFairKMeans(PrototypeClusterer):
             gap > 1 and per_cell >= _FEW_PER_CELL
         )
 
-    def _cost(self, points: Any, made: Labels, codes: np.ndarray | None) -> float:
-        """The cost of labels. The tiles may be in single precision, so it is summed again from rows in memory."""
-        if codes is None or points.is_sparse:
-            return made.cost
-        return self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
-
     def _least(self, points: Any, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""
         if codes is None or points.is_sparse:
@@ -825,14 +811,13 @@ def _more(increase: float) -> str:
     return f"{increase:.0%} more" if increase < 10 else f"{1 + increase:.2g} times as much"
 
 
-def _rough_rank(run: Run) -> tuple[bool, float]:
-    return _rank(run, far=ROUGH * _FAR)
-
-
 def _rank(run: Run, far: float = _FAR) -> tuple[bool, float]:
     """Sort key of a run. Runs whose prices are far off come last: their lower bound is too low and looks cheap."""
     is_far = run.last.more.get("violation", 0.0) > max(1.0, far * len(run.last.labels))
     return is_far, max(run.last.objective, run.last.clustering)
+
+
+_rough_rank = partial(_rank, far=ROUGH * _FAR)
 
 
 def _as_rows(known: Survey) -> np.ndarray:

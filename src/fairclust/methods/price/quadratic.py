@@ -9,6 +9,8 @@ long.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg.lapack import dposv
 from scipy.sparse import csr_array
@@ -63,9 +65,7 @@ def step_of_rows_that_bind(
         hessian.solve(slack - hessian @ step, free, step)
         return step, slack - hessian @ step
 
-    always = np.broadcast_to(exact[:, None], y.shape)
-    unit, scale = np.abs(y).max() or 1.0, np.abs(slack).max() or 1.0
-    return pivot(solve, (y > 0) | always, y, unit, scale, always=always)
+    return pivot(solve, slack, y, exact, unit=float(np.abs(y).max()) or 1.0)
 
 
 class _DenseHessian:
@@ -129,13 +129,22 @@ class _SparseHessian:
             raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
 
 
-def pivot(solve, free, y, unit, scale, *, always=False):  # type: ignore[no-untyped-def]
+def pivot(
+    solve: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    slack: np.ndarray,
+    y: np.ndarray,
+    exact: np.ndarray,
+    *,
+    unit: float,
+) -> np.ndarray | None:
     """Find the rows that bind by block principal pivoting (Portugal, Judice, Vicente 1994).
 
     Free multipliers that are negative and others whose gradient is positive have the wrong state. All of them change
     their state at once, as long as their number falls, and then for a few more rounds. After these, one of them changes
-    at a time. Multipliers where `always` is true are free and may have any sign.
+    at a time. Multipliers of `exact` rows are free and may have any sign.
     """
+    always, scale = np.broadcast_to(exact[:, None], y.shape), float(np.abs(slack).max()) or 1.0
+    free = (y > 0) | always
     fewest, patience = free.size + 1, _FULL_PIVOTS
     for _ in range(_PIVOTS):
         try:
@@ -144,7 +153,7 @@ def pivot(solve, free, y, unit, scale, *, always=False):  # type: ignore[no-unty
             # The system is singular because no point is near a boundary, or conjugate gradients did not converge.
             return None
         new = y + step
-        wrong = np.where(free, (new < -_ZERO * unit) & ~np.asarray(always), left > _ZERO * scale)
+        wrong = np.where(free, (new < -_ZERO * unit) & ~always, left > _ZERO * scale)
         n_wrong = int(wrong.sum())
         if not n_wrong:
             return np.where(free, np.where(always, new, np.maximum(new, 0.0)), 0.0)

@@ -55,14 +55,13 @@ _FREE, _ROUNDING = 1e-6, 1e-9
 
 def round_prices(
     points: Points, criterion: Criterion, solved: Prices
-) -> tuple[np.ndarray, float, np.ndarray, float]:
+) -> tuple[np.ndarray, float, np.ndarray]:
     """Labels within the bounds, obtained from the argmin at the prices by moving few points.
 
-    Returns them with the sum of their potentials, their table, and the least of `Potentials.priced`.
+    Returns them with the sum of their potentials and their table.
     """
-    labels, counts, cost, least = points.priced(solved.prices)
+    labels, counts, cost, _ = points.priced(solved.prices)
     unit = temperature_unit(points)
-    weights = points.weights
     soft, prices = soft_table(solved), solved.prices / unit
 
     def moved(labels: Any, counts: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
@@ -79,14 +78,14 @@ def round_prices(
         and points.n_samples < _FEW * counts.size
     )
     if small:
-        nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
+        nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit)
         if criterion.excess(nearby[1]).max() <= accepted(criterion):
-            return nearby[0], cost + nearby[2], nearby[1], least
-    if weights is not None:
-        added = move_singly(points, criterion, solved.prices, labels, counts, weights)
+            return nearby[0], cost + nearby[2], nearby[1]
+    if points.weights is not None:
+        added = move_singly(points, criterion, solved.prices, labels, counts)
     elif criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
-        free, table = (labels.copy(), counts.copy()), flow_table(soft, prices, criterion)
-        added, counts = moved(labels, counts, [np.rint(counts) if table is None else table])
+        free = labels.copy(), counts.copy()
+        added, counts = moved(labels, counts, [flow_table(soft, prices, criterion)])
         added += move_singly(points, criterion, solved.prices, labels, counts)
         # Single moves are chosen one after the other, so other moves to the same table can cost less. Without
         # these, 2 of 20 mixed problems cost 0.2 % and 27 % more.
@@ -100,7 +99,7 @@ def round_prices(
         added, counts = moved(labels, counts, tables)
     if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
         labels, counts, added = nearby
-    return labels, cost + added, counts, least
+    return labels, cost + added, counts
 
 
 def soft_table(solved: Prices) -> np.ndarray:
@@ -122,8 +121,6 @@ def move_to_table(
     The table for which the least cost of moving points plus its charge is least is chosen. The labels are those that
     `Points.priced` returns for these prices.
     """
-    if not tables:
-        raise RuntimeError("HiGHS found no integer table")
     wanted = [(counts - table).astype(np.int64) for table in tables]
     units = np.max([np.maximum(of_table, 0).sum(axis=1) for of_table in wanted], axis=0)
     few = np.minimum(units, _FEW_MOVED) if len(prices[0]) >= _MANY_CLUSTERS else units
@@ -160,7 +157,6 @@ def move_nearby(
     labels: np.ndarray,
     counts: np.ndarray,
     unit: float,
-    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Move the points nearest to the boundaries so that the criterion's rows are met, or broken as little as possible.
 
@@ -172,7 +168,7 @@ def move_nearby(
     group, rows, cost = _nearest_rows(points, prices, labels)
     n_points = len(rows)
     own, each = labels[rows], np.arange(n_points)
-    weight = np.ones(n_points) if weights is None else weights[rows]
+    weight = np.ones(n_points) if points.weights is None else points.weights[rows]
     fixed = counts.copy()
     np.subtract.at(fixed, (group, own), weight)
     program = Program()
@@ -266,12 +262,7 @@ def cell_regrets(
 
 
 def move_singly(
-    points: Points,
-    criterion: Criterion,
-    prices: np.ndarray,
-    labels: np.ndarray,
-    counts: np.ndarray,
-    weights: np.ndarray | None = None,
+    points: Points, criterion: Criterion, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray
 ) -> float:
     """Change labels in place, one at a time, until no change brings the table nearer to its bounds.
 
@@ -284,7 +275,7 @@ def move_singly(
         return 0.0
     group, rows, cost = _movable_rows(points, prices, labels, np.full(n_groups, _NEARBY))
     each = np.arange(len(rows))
-    weights = np.ones(len(rows)) if weights is None else weights[rows]
+    weights = np.ones(len(rows)) if points.weights is None else points.weights[rows]
     reduced = cost + prices[group]
     change = np.zeros((n_groups, len(rows)))
     change[group, each] = weights

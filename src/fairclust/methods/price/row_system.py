@@ -179,7 +179,6 @@ def step_of_rows(
     be of order one. `damping` times half the squared step is subtracted.
     """
     helpers, to_helpers = system.shape.helpers, system.shape.to_helpers
-    always = np.broadcast_to(exact[:, None], y.shape)
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The step if all multipliers that are not free become zero, and the gradient after it."""
@@ -189,14 +188,7 @@ def step_of_rows(
         step += fixed
         return step, slack - system.apply(step) - damping * step - helpers @ v
 
-    found = pivot(
-        solve,
-        (y > 0) | always,
-        y,
-        max(float(np.abs(y).max()), 1e-3),
-        float(np.abs(slack).max()) or 1.0,
-        always=always,
-    )
+    found = pivot(solve, slack, y, exact, unit=max(float(np.abs(y).max()), 1e-3))
     if found is not None and np.abs(to_helpers @ found).max(initial=0.0) <= _RESIDUAL:
         return found
     return None

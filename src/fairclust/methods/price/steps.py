@@ -10,7 +10,7 @@ import numpy as np
 
 from fairclust.base import Diverged
 from fairclust.methods.price.criteria import Criterion
-from fairclust.methods.price.fair_assignment import certified_gap, paid_limits
+from fairclust.methods.price.fair_assignment import certified_gap, lower_bound, paid_limits
 from fairclust.methods.price.prices import dual_prices
 from fairclust.solvers.alternation import Prototypes, Step
 from fairclust.solvers.points import MeasuredPoints, Points
@@ -59,7 +59,7 @@ def rough_level(points: MeasuredPoints, criterion: Criterion, start: Prototypes)
     for level in _ROUGH_LEVELS:
         levels = _levels(_FIRST, points, criterion, level)
         found = dual_prices(points, criterion, levels=levels, max_steps=_STEPS, tol=ROUGH * _TOL, part=_PART)
-        bound = points.priced(found.prices)[3] - paid_limits(criterion, found)
+        bound = lower_bound(points, criterion, found)
         if found.cost - bound <= _ROUGH_GAP * abs(bound):
             break
     return level

@@ -91,14 +91,14 @@ def integer_tables(
         large = criterion.combined or (soft.size > _LARGE and not is_few)
         if large:
             sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(np.rint(soft.sum())))
-            tables += [] if sizes is None else _search(soft, prices, criterion, _NEAR_CELLS, sizes=sizes)
+            tables += [] if sizes is None else _search(soft, prices, criterion, sizes=sizes)
         most = accepted(criterion)
         if is_few:
             # Sizes are met exactly, also if shares cannot be.
             within = _MET if criterion.combined else most
             tables += Columns(soft, prices, criterion, regrets).cheapest(within)
         elif not large or soft.size <= _SEARCHED_CELLS:
-            tables += _search(soft, prices, criterion, _window(soft, criterion), strict=True)
+            tables += _search(soft, prices, criterion, strict=True)
         good = [table for table in tables if criterion.excess(table).max() <= most]
         if good:
             return good
@@ -111,13 +111,12 @@ def tables_near(
     soft: np.ndarray, prices: np.ndarray, criterion: Criterion, regrets: Regrets | None = None
 ) -> list[np.ndarray]:
     """Integer tables near the soft one that exceed the bounds by little, mostly by less than a point in any cell."""
-    flow = flow_table(soft, prices, criterion)
-    tables = [] if flow is None else [flow]
+    tables = [flow_table(soft, prices, criterion)]
     if soft.size > _SEARCHED_CELLS:
         return tables
     if _has_few_groups(soft, criterion):
         return tables + Columns(soft, prices, criterion, regrets).nearest()
-    return tables + _search(soft, prices, criterion, _window(soft, criterion))
+    return tables + _search(soft, prices, criterion)
 
 
 def _window(soft: np.ndarray, criterion: Criterion) -> int:
@@ -184,7 +183,7 @@ def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
     return (whole & (factors.value >= 0) & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
 
 
-def flow_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
+def flow_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray:
     """Round every cell up or down, so that the row sums stay the same and the column sums are rounded up or down too.
 
     This is a flow problem, so the vertices of its linear program are whole numbers. For exact shares, the cells are
@@ -213,7 +212,7 @@ def flow_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np
         found = program.solve()
         if found is not None:
             return (down + np.rint(found.values["up"])).astype(np.int64)
-    return None
+    raise RuntimeError(f"HiGHS found no integer table: {program.message}")
 
 
 class Columns:
@@ -279,7 +278,6 @@ def _search(
     soft: np.ndarray,
     prices: np.ndarray,
     criterion: Criterion,
-    window: int,
     *,
     sizes: np.ndarray | None = None,
     strict: bool = False,
@@ -299,6 +297,7 @@ def _search(
     # Subtracting a constant from each group's prices does not change which table is best. It makes the objective
     # smaller, and HiGHS's tolerance is a fraction of the objective.
     by_group = (soft * prices).sum(axis=1, keepdims=True) / in_group[:, None]
+    window = _window(soft, criterion) if sizes is None else _NEAR_CELLS
     low, high = np.maximum(np.floor(soft) - window, 0), np.ceil(soft) + window
     program.variables("table", by_group - prices, low, high, whole=not is_flow)
     # In a cell with many points, those that move lie close to a boundary, so a larger distance is allowed.
