@@ -1,10 +1,10 @@
 """From the configuration to blocks and cells."""
 
 import pytest
-from small import GENERATED, small_paper
 
 from fairclust.pipeline.blocks import count_cells, derive_random_state, estimated_minutes, plan_blocks
 from fairclust.pipeline.config import load_config
+from small import GENERATED, small_paper
 
 CLASS = "fairclust.methods.VariationalFairKMeans"
 VFC = {"class": CLASS, "params": {"tol": 1e-4}, "grid": {"lam": [1, 10]}}

@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 import yaml
-from small import GENERATED, small_config, small_paper
 
 from fairclust.pipeline.config import ConfigError, load_config, read_yaml, resolve, with_user_layer
+from small import GENERATED, small_config, small_paper
 
 
 def changed(path, value):

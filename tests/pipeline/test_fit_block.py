@@ -12,7 +12,6 @@ import numpy as np
 import psutil
 import pytest
 from blocks_of_odd import LIMITS, block, run, stored
-from small import GENERATED, small_config
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
@@ -21,6 +20,7 @@ from fairclust.pipeline.fit_block import TryAgain, fit
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.provenance import version_text
 from fairclust.pipeline.rule_inputs import inputs_of
+from small import GENERATED, small_config
 
 
 def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data):

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from small import small_config, small_paper
 
 from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.papers import ProgramSpec
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
+from small import small_config, small_paper
 
 ROOT = Path(__file__).parents[2]
 HEAD = "table,dataset,n_clusters,method,metric,value"

@@ -5,11 +5,11 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from small import small_config
 
 from fairclust.datasets.store import read_card
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.prepare_jobs import download, prepare
+from small import small_config
 from working_folder import FAR, table_of
 
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i * 7 % 31},{i * i % 17}\n" for i in range(40))

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-from small import GENERATED, small_config, small_paper
 
 from fairclust.datasets.spec import SourceSpec
 from fairclust.metrics.table import METRICS
@@ -15,6 +14,7 @@ from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.results_folder import write_digests
 from fairclust.pipeline.rule_inputs import REMADE, RuleInputs
+from small import GENERATED, small_config, small_paper
 from working_folder import FAR
 
 KMEANS = {"class": "fairclust.methods.KMeans"}
