@@ -41,7 +41,7 @@ def count(number: int, what: str) -> str:
 
 
 def counted(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
-    """How often each value occurs, in this order, without those that do not occur."""
+    """The number of times that each value occurs, in the given order. Values that do not occur are left out."""
     found = Counter(values)
     return {value: found[value] for value in order if value in found}
 

@@ -236,8 +236,8 @@ def test_a_far_value_has_its_part_of_the_cost(model, far, blobs):
 
 @pytest.mark.parametrize(
     "change",
-    [lambda X: X + 1e6, lambda X: np.round(X) + 1e-6 * X],
-    ids=["offset", "tight"],
+    [lambda X: X * 1e-30, lambda X: X + 1e6, lambda X: np.round(X) + 1e-6 * X],
+    ids=["small", "offset", "tight"],
 )
 @pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
 def test_costs_do_not_depend_on_the_unit_or_the_origin(model, change, blobs):

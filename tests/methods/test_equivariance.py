@@ -8,9 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fairclust.methods as methods
 from fairclust import FairCoreset
+from fairclust.metrics import sse
 from toys import make_grouped_blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -42,6 +45,15 @@ for name in (
     "VariationalFairNCut",
 ):  # fmt: skip
     EXCEPTIONS[name, "rows"] = "the start is drawn by the positions of the rows"
+# Changes that alter the labels on some data only, and by how much, relatively, the cost of the labels may then differ.
+# Exact shares leave points at which two clusters have the same price, so their labels, and then the centres, depend on
+# the last digits of sums. On data set 50, Newton's steps of the variational method end in another minimum, with one
+# other label and a cost that differs by 0.3 %, after 3 of 120 changes of unit or origin. On other sets none do.
+MOSTLY = {
+    (name, change): most
+    for name, most in (("PriceFairKMeans", 0.001), ("VariationalFairKMeans", 0.005))
+    for change in ("columns", "shift", "unit")
+}
 # Methods that can start from given centres. Other starts are drawn by the positions of the rows, so the order of the
 # rows matters.
 CENTERED = {
@@ -61,8 +73,10 @@ def changed(change, X, groups, number):
     """Change the data, and return for each of the new rows the position that it had before."""
     rng = np.random.default_rng(number)
     rows = np.arange(len(X))
-    if change == "times 1e-9":
-        X = 1e-9 * X
+    if change.startswith("times"):
+        X = X * float(change.split()[1])
+    elif change == "unit":
+        X = X * 10.0 ** rng.uniform(-12, 12)
     elif change == "shift":
         X = X + rng.normal(scale=100, size=X.shape[1])
     elif change == "columns":
@@ -100,6 +114,15 @@ def labels_before(name, number, given_start):
     return fitted(name, X, groups, X[:N_CLUSTERS] if given_start else None).labels_
 
 
+def labels_of_both(name, change, number):
+    """Return the labels before and after a change of the data, in the order of the changed rows."""
+    X, groups = data_of(number)
+    given_start = change == "rows" and name in CENTERED
+    after, groups_after, rows = changed(change, X, groups, number)
+    labels = fitted(name, after, groups_after, X[:N_CLUSTERS] if given_start else None).labels_
+    return labels_before(name, number, given_start)[rows], labels
+
+
 def pairs(*changes):
     for name in methods.__all__:
         for change in changes:
@@ -112,11 +135,20 @@ def pairs(*changes):
 def test_labels_are_the_same(name, change):
     # A method in `EXCEPTIONS` may pass by chance on one set of points, so more sets are tried until one fails.
     for number in range(1, 20 if (name, change) in EXCEPTIONS else 2):
-        X, groups = data_of(number)
-        given_start = change == "rows" and name in CENTERED
-        after, groups_after, rows = changed(change, X, groups, number)
-        labels = fitted(name, after, groups_after, X[:N_CLUSTERS] if given_start else None).labels_
-        np.testing.assert_array_equal(labels, labels_before(name, number, given_start)[rows])
+        np.testing.assert_array_equal(*labels_of_both(name, change, number))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, change", list(pairs("unit", "shift", "columns", "rows", "names")))
+@settings(max_examples=20, deadline=None, derandomize=True, database=None)
+@given(number=st.integers(2, 60))
+def test_labels_are_the_same_on_many_data(name, change, number):
+    X, _ = data_of(number)
+    before, after = labels_of_both(name, change, number)
+    if (name, change) in MOSTLY and (before != after).any():
+        assert sse(X, after) == pytest.approx(sse(X, before), rel=MOSTLY[name, change])
+    else:
+        np.testing.assert_array_equal(after, before)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +175,7 @@ def test_sums_in_single_precision_do_not_depend_on_the_order_of_rows(name, param
             assert model.medoid_gap_ == 0
 
 
-@pytest.mark.parametrize("change", ["times 1e-9", "shift", "columns"])
+@pytest.mark.parametrize("change", ["times 1e-9", "unit", "shift", "columns"])
 def test_a_coreset_has_the_same_rows_and_weights(change):
     X, groups = data_of(3)
     after, _, _ = changed(change, X, groups, 3)

@@ -85,6 +85,18 @@ def test_mean_of_a_number(people):
     np.testing.assert_array_equal(model.predict(X, new), model.predict(X, given))
 
 
+def test_ranges_of_a_number(people):
+    X, columns = people
+    age = np.round(40 + 10 * X[:, 0])
+    with pytest.raises(ValueError, match="bins=4"):
+        PriceFairKMeans(4).fit(X, sensitive_features=columns.assign(age=age))
+    model = PriceFairKMeans(4, tolerance=0.3, bins=3, n_init=1, random_state=0)
+    labels = model.fit_predict(X, sensitive_features={"age": age})
+    assert len(model.groups_) == 3
+    assert ratio(labels, model.groups_[model._sensitive.columns[0].encode(age, len(X))]) >= 0.7 - 1e-9
+    assert (model.predict(X, {"age": age}) != labels).sum() == model.n_rounded_
+
+
 def test_weights(people):
     X, columns = people
     weights = np.random.default_rng(0).uniform(1, 5, len(X))

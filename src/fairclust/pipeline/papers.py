@@ -283,7 +283,8 @@ class PaperSpec(Spec):
         if not self.reported:
             return []
         path = Path(self.reported)
-        return [str(path), *[str(path.with_name(f"{path.stem}_programs.csv"))] * bool(self.programs)]
+        of_programs = path.with_name(f"{path.stem}_programs.csv")
+        return [str(path), str(of_programs)] if self.programs else [str(path)]
 
     def match_of(self, figure: FigureSpec) -> MatchSpec | None:
         """How a figure chooses settings, if it refers to a table that says so."""

@@ -67,7 +67,7 @@ def _of_value(value: Any) -> str:
 
 
 def count_causes(rows: pd.DataFrame) -> dict[str, int]:
-    """How the causes of the `row_verdicts` that differ from the paper are known, and of how many rows."""
+    """The number of `row_verdicts` that differ from the paper, by how their cause is known (the texts of `CAUSES`)."""
     found = counted(rows.cause[rows.verdict.isin(DIFFERING)], CAUSES)
     return {CAUSES[cause]: number for cause, number in found.items()}
 

@@ -67,8 +67,8 @@ class Preparation:
     def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The sensitive columns as text, with numbers as `value_text` writes them, or the ranges that they are in.
 
-        Missing values stay missing, or are the group "missing". TableError if the table lacks a column, or that group
-        exists beside missing cells.
+        Missing values stay missing, or become the group "missing" if `missing` is "group". Raises TableError if the
+        table lacks a column, or if a column has both missing values and a group of this name.
         """
         found = {}
         for name in self.sensitive:
@@ -78,7 +78,7 @@ class Preparation:
                 _in_ranges(frame[name], self.ranges[name]) if name in self.ranges else frame[name]
             )
             lacks = cells.isna()
-            # A row without the number cannot count for its mean, so it has no group even if missing values are one.
+            # In a column whose mean is bounded, a missing number stays missing, because it has no part in the mean.
             if self.missing == "group" and name not in self.means and lacks.any():
                 if (cells == _MISSING_GROUP).any():
                     raise TableError(

@@ -86,8 +86,8 @@ class Criterion:
     excess: Callable[..., np.ndarray]
     equal: bool = False  # Whether the rows are those of `exact_shares`, which are all equalities
     helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_rows, n_helpers)
-    # (n_groups,). The largest shares, of criteria that fix the shares or bound that of every group on both sides. Empty
-    # for other criteria.
+    # The largest share of each group, (n_groups,). It is set if the rows fix the shares, or bound the share of every
+    # group from above and from below. Otherwise it is empty.
     high: np.ndarray = field(default_factory=lambda: np.empty(0))
     # Factors of the rows. By default each row is its own value.
     factors: Factors = None  # type: ignore[assignment]

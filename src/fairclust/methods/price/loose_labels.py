@@ -65,8 +65,8 @@ def loose_labels(
         last = np.inf
         for _ in range(max_iter):
             points.measure(prototypes.centers)
-            # The bounds need not hold exactly, so the prices of the usual temperatures are good enough. `solve`
-            # lowers them further for a tight bound, which takes up to thirty times as long.
+            # These labels may miss the bounds by a point, so rough prices are enough here. `solve` goes on to lower
+            # temperatures until its lower bound on the cost is tight, and takes up to thirty times as long.
             prices = dual_prices(points, criterion, levels=COLD)
             rounded = _round_loosely(points, criterion, prototypes, prices)
             if rounded is None:
@@ -85,7 +85,7 @@ def loose_labels(
         if moved.cost < best.cost * (1 / _FAR_CHEAPER if worse else 1 - _CHEAPER):
             best = moved
     points.measure(best.prototypes.centers)
-    return best if best.prototypes is strict.prototypes else best._replace(found=solve(points, criterion))
+    return best._replace(found=solve(points, criterion)) if best is moved else best
 
 
 def _round_loosely(
