@@ -111,13 +111,19 @@ def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     return weights
 
 
-def initial_centers(X: np.ndarray, n_clusters: int, init: Any, rng: np.random.RandomState) -> np.ndarray:
+def initial_centers(
+    X: np.ndarray,
+    n_clusters: int,
+    init: Any,
+    rng: np.random.RandomState,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
     """Starting centres in the frame of `X`: k-means++ picks (no Lloyd steps), or the given array."""
     if isinstance(init, str):
         if init != "k-means++":
             raise ValueError(f"init must be 'k-means++' or an array of centres, found {init!r}")
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        return np.asarray(kmeans_plusplus(X, n_clusters, random_state=seed)[0], dtype=float)
+        return np.asarray(kmeans_plusplus(X, n_clusters, sample_weight=weights, random_state=seed)[0], dtype=float)
     centers = np.array(init, dtype=float)
     if centers.shape != (n_clusters, X.shape[1]):
         raise ValueError(

@@ -229,7 +229,7 @@ def test_equal_rows_of_a_group_are_one_point():
     rng = np.random.default_rng(0)
     X, groups = rng.integers(3, size=(900, 3)).astype(float), rng.integers(2, size=900).astype(np.int32)
     points = TiledPoints.pack(X, groups, 2, 4, dtype=np.float64)
-    joined, mean = points.of_distinct_rows()
+    joined, mean = points.of_distinct_rows
     assert joined.n_samples == len(np.unique(np.c_[X, groups], axis=0)) == pytest.approx(900 / mean)
     np.testing.assert_allclose(joined.group_sizes * mean, points.group_sizes)
     prices, centers = rng.normal(size=(2, 4)), rng.normal(size=(4, 3))
@@ -244,4 +244,4 @@ def test_equal_rows_of_a_group_are_one_point():
 
 def test_few_equal_rows_stay_as_they_are():
     X = np.random.default_rng(0).normal(size=(900, 3))
-    assert TiledPoints.pack(X, np.zeros(900, np.int32), 1, 4).of_distinct_rows() is None
+    assert TiledPoints.pack(X, np.zeros(900, np.int32), 1, 4).of_distinct_rows is None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -535,6 +535,8 @@ def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
 
 def _bundles(group: np.ndarray, most: int) -> np.ndarray:
     """Cut tiles into runs of at most `most` tiles of one group: the first tile of each run, and the number of tiles."""
+    if most == 1:
+        return np.arange(len(group) + 1)
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     ends = np.append(starts[1:], len(group))
     firsts = [np.arange(start, end, most) for start, end in zip(starts, ends, strict=True)]
@@ -594,6 +596,7 @@ class Potentials:
         """Count every point as many times as its weight, which is positive, says. The mean of the weights is 1."""
         layout = self.layout
         self.weights = weights
+        self.__dict__.pop("group_sizes", None)
         self.weight = np.zeros((layout.n_tiles, TILE), self.a.dtype)
         self._tile = np.repeat(np.arange(layout.n_tiles), layout.count)
         self._slot = np.arange(len(layout.order)) - np.repeat(layout.start, layout.count)
@@ -616,7 +619,7 @@ class Potentials:
     def n_clusters(self) -> int:
         return self.a.shape[1]
 
-    @property
+    @cached_property
     def group_sizes(self) -> np.ndarray:
         """Number of points of each group, or the sum of their weights."""
         layout = self.layout

@@ -6,6 +6,7 @@ The rows of a fit in memory have arrays of their own, and blocks of rows in chun
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -105,6 +106,7 @@ class TiledPoints(Potentials):
             other.weigh(self.weights)
         return other
 
+    @cached_property
     def of_distinct_rows(self) -> tuple[Self, float] | None:
         """One point for all equal rows of a group, and the mean number of rows of a point; None if that is too small.
 

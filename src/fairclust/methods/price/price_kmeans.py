@@ -457,21 +457,27 @@ class PriceFairKMeans(PrototypeClusterer):
         """
         if not isinstance(self.init, str):
             return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
-        searches = self._searches
+        searches, joined = self._searches, self._joined(points)
+        few = points if joined is None else joined[0]
         picks: list[Prototypes] = []
         runs: list[Run] = []
         for i in range(self.n_init):
-            start = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
+            start = Prototypes(initial_centers(few.X, self.n_clusters, "k-means++", rng, few.weights))
             if self.init == "k-means++" or (searches and i % 2):
                 picks.append(start)
                 continue
             # Plain steps are cheap, and after them fewer steps with prices are needed.
-            run = plain_run(points, start, self._update, self.tol)
-            if not any(alike(points, run, other) for other in runs):
+            run = plain_run(few, start, self._update, self.tol)
+            if not any(alike(few, run, other) for other in runs):
                 runs.append(run)
         if searches and runs:
-            runs.append(plain_search(points, sorted(runs, key=_rank)[:PARENTS], self._update, self.tol, rng))
+            runs.append(plain_search(few, sorted(runs, key=_rank)[:PARENTS], self._update, self.tol, rng))
         return [run.prototypes for run in runs] + picks
+
+    def _joined(self, points: TiledPoints) -> tuple[TiledPoints, float] | None:
+        """The different rows, with weights, from which several starts are faster; see `TiledPoints.of_distinct_rows`."""
+        several = self.takes_weights and self.n_init > 1
+        return points.of_distinct_rows if several and points.lists is None else None
 
     @property
     def _searches(self) -> bool:
@@ -545,8 +551,8 @@ class PriceFairKMeans(PrototypeClusterer):
         `criterion_of` is called as `_criterion`, for other numbers of clusters.
         """
         effort = PATIENT if points.n_samples <= _FEW_ROWS else USUAL
-        coarse, joins = Coarse(points, criterion, effort=effort), self.takes_weights and points.lists is None
-        joined = points.of_distinct_rows() if joins and len(starts) > 1 else None
+        coarse = Coarse(points, criterion, effort=effort)
+        joined = self._joined(points) if len(starts) > 1 else None
         if joined is not None:
             few, unit = joined
             criterion_of = partial(criterion_of, unit=unit)

@@ -37,8 +37,8 @@ def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarra
     solved = np.linalg.solve(blocks, right)
     # step_j = B_j^-1 (n_j - shares_j v), with v chosen so that sum_j shares_j step_j = 0.
     free = shares @ solved[:, :, 0]
-    pulled = np.tensordot(shares**2, solved[:, :, 1:], 1)
-    v = np.linalg.solve(pulled, free)
+    pulled = (shares**2)[:, None, None] * solved[:, :, 1:]
+    v = np.linalg.solve(pulled.sum(axis=0), free)
     return solved[:, :, 0] - shares[:, None] * (solved[:, :, 1:] @ v)
 
 
