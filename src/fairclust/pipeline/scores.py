@@ -54,12 +54,11 @@ def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.Dat
     The cells have the columns of `fits_frame` and `pack`, the output of the job. The steps have `STEP_COLUMNS` and
     further keys of the histories.
     """
-    place = {tuple(at): i for i, at in enumerate(needs)}
-    read = ((record, str(pack)) for pack in packs for record in read_output(Path(pack)))
-    found = sorted((pair for pair in read if _at(pair[0]) in place), key=lambda pair: place[_at(pair[0])])
+    found = [(record, str(pack)) for pack in packs for record in read_output(Path(pack))]
     cells = fits_frame(record for record, _ in found).assign(pack=[pack for _, pack in found])
-    histories = ((record["key"], record.get("history", [])) for record, _ in found)
-    steps = pd.DataFrame([{"key": key, **step} for key, history in histories for step in history])
+    cells = cells_at(cells, needs)
+    histories = {record["key"]: record.get("history", []) for record, _ in found}
+    steps = pd.DataFrame([{"key": key, **step} for key in cells.key.dropna() for step in histories[key]])
     more = [name for name in steps if name not in STEP_COLUMNS]
     return cells, steps.reindex(columns=[*STEP_COLUMNS, *more])
 
@@ -67,17 +66,9 @@ def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.Dat
 def cells_at(cells: pd.DataFrame, needs: Iterable[At]) -> pd.DataFrame:
     """The cells of some data sets, methods and K, in this order, out of those of `load_cells`."""
     place = {tuple(at): i for i, at in enumerate(needs)}
-    found = pd.Series(
-        [place.get(at, -1) for at in zip(cells.dataset, cells.method, cells.n_clusters, strict=True)],
-        index=cells.index,
-        dtype=int,
-    )
-    order = found[found >= 0].sort_values(kind="stable").index
-    return cells.loc[order].reset_index(drop=True)
-
-
-def _at(record: Mapping[str, Any]) -> At:
-    return record["dataset"], record["method"], record["n_clusters"]
+    found = [place.get(at) for at in zip(cells.dataset, cells.method, cells.n_clusters, strict=True)]
+    order = pd.Series(found, cells.index, dtype=float).dropna().sort_values(kind="stable")
+    return cells.loc[order.index].reset_index(drop=True)
 
 
 def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
