@@ -88,6 +88,19 @@ class Table:
             "",
         ]
 
+def read_data(
+    path: Path, columns: list[str], texts: Collection[str], counts: Collection[str]
+) -> pd.DataFrame:
+    """Columns of a CSV that a run has written. Absent texts are empty, counts are Int64, and the rest are floats."""
+    numbers = [name for name in columns if name not in texts]
+    kinds: dict[str, Any] = {
+        "dtype": dict.fromkeys(texts, str),
+        "na_values": {name: [""] for name in numbers},
+    }
+    found = pd.read_csv(path, keep_default_na=False, **kinds)[columns]
+    return found.astype({name: "Int64" if name in counts else float for name in numbers})
+
+
 
 def _list(lines: Iterable[str]) -> list[str]:
     found = [f"- {escape_markdown(line)}" for line in lines]

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -45,6 +44,7 @@ from fairclust.report.selection import (
     reported_level,
     spread,
 )
+from fairclust.report.table import read_data
 
 _OF_DATA_ITSELF = "data"
 _PASSES = {
@@ -110,12 +110,8 @@ def reported_lines(frame: pd.DataFrame) -> pd.DataFrame:
 
 def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
     """Read and join files of `reported_lines`, the scoreboard's CSV included. Missing texts are empty strings."""
-    empty = {name: [""] for name in VERDICT_COLUMNS if name not in _TEXT}
-    kinds: dict[str, Any] = {"dtype": dict.fromkeys(_TEXT, str), "keep_default_na": False, "na_values": empty}
-    frames = [pd.read_csv(path, **kinds)[VERDICT_COLUMNS] for path in paths]
-    joint = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
-    numbers = [name for name in VERDICT_COLUMNS if name not in (*_TEXT, *_COUNTS)]
-    return joint.astype({**dict.fromkeys(_COUNTS, "Int64"), **dict.fromkeys(numbers, float)})
+    frames = [read_data(path, VERDICT_COLUMNS, _TEXT, _COUNTS) for path in paths]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
 
 
 def table_rows(
