@@ -17,7 +17,7 @@ from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_graph, save_prepared, write_skipped
-from fairclust.outputs import atomic_write
+from fairclust.outputs import write_text
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.rule_inputs import RECORD, inputs_of
@@ -37,8 +37,7 @@ def download(job: Job) -> None:
         print(error, file=sys.stderr)
         found = {"source": name, "status": "unavailable", "reason": str(error)}
     found |= {"asked": dict(asked), "when": time.time()}
-    with atomic_write(folder / RECORD) as file:
-        file.write(json.dumps(found, indent=2).encode())
+    write_text(folder / RECORD, json.dumps(found, indent=2))
 
 
 def check_downloads(job: Job) -> None:

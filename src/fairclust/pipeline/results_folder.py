@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from fairclust.datasets.digest import content_digest
-from fairclust.outputs import atomic_write
+from fairclust.outputs import write_text
 from fairclust.temporary import remove_leftovers, temporary_beside
 
 _DIGESTS = ".sha256"
@@ -152,8 +152,7 @@ def write_digests(outputs: Iterable[str], log: Path, remade: int = 0) -> None:
     files = [path for path in map(Path, outputs) if path.is_file()]
     if files:
         lines = [f"{content_digest(path)}  {os.path.relpath(path, log.parent)}\n" for path in files]
-        with atomic_write(digest_file(log)) as file:
-            file.write("".join([f"{_REMADE}{remade}\n", *lines]).encode())
+        write_text(digest_file(log), "".join([f"{_REMADE}{remade}\n", *lines]))
 
 
 def digest_file(log: Path) -> Path:

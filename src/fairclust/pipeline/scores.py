@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairclust.metrics.table import METRICS
-from fairclust.outputs import atomic_write
+from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.blocks import At
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output, store_of
 from fairclust.pipeline.columns import STATED
@@ -135,10 +135,8 @@ def scores(job: Job) -> None:
     packs = list(map(Path, job.input[""]))
     found = gather_scores(packs, order, scores.with_suffix(""), runs.with_suffix(""))
     settings = {**inputs.settings(), "digest": inputs.configuration_digest()}
-    with atomic_write(summary) as file:
-        file.write(json.dumps(found, indent=2).encode())
-    with atomic_write(origin) as file:
-        file.write(json.dumps({**provenance(), "config": settings}, indent=2, default=str).encode())
+    write_text(summary, json.dumps(found, indent=2))
+    write_text(origin, json.dumps({**provenance(), "config": settings}, indent=2, default=str))
 
 
 def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs: Path) -> dict[str, Any]:
@@ -175,8 +173,7 @@ def _write_table(stem: Path, frame: pd.DataFrame) -> None:
     schema = pa.schema([(name, _ARROW.get(_KINDS.get(name, ""), pa.string())) for name in frame])
     table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     write_arrow(stem.with_suffix(".parquet"), table)
-    with atomic_write(stem.with_suffix(".csv")) as file:
-        frame.to_csv(file, index=False)
+    write_text(stem.with_suffix(".csv"), frame.to_csv(index=False))
 
 
 def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from fairclust.looks import SHAPES
 from fairclust.metrics.table import METRICS
-from fairclust.outputs import atomic_write
+from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart
@@ -160,8 +160,7 @@ def write_page(
     by their places in the folder of results. `runs` are the times and memory of the cells.
     """
     text = make_page(results, provenance, papers, files)
-    with atomic_write(page) as file:
-        file.write(text.encode())
+    write_text(page, text)
     members: dict[str, bytes] = {"index.html": text.encode()}
     for name, path in sorted(files.items()):
         members[name] = path.read_bytes() if path.suffix == ".png" else redacted(path).encode()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairclust.outputs import atomic_write
+from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.blocks import blocks_of
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job
@@ -70,8 +70,7 @@ def paper(job: Job) -> None:
         with problems.of(f"figure {name}", [figures / f"{name}.{kind}" for kind in formats]):
             figure = spec.figures[name]
             make_figure(material.at(product.needs), figure, spec.match_of(figure), figures / name, formats)
-    with atomic_write(Path(job.output[-1])) as file:
-        file.write(json.dumps(problems.found).encode())
+    write_text(Path(job.output[-1]), json.dumps(problems.found))
 
 
 class _Problems:
@@ -107,8 +106,7 @@ class _Problems:
             return
         columns = VERDICT_COLUMNS if path.name.endswith(".verdicts.csv") else CLAIM_COLUMNS
         text = {".csv": ",".join(columns), ".md": escape_markdown(line), ".tex": f"% {escape_latex(line)}"}
-        with atomic_write(path) as file:
-            file.write(f"{text[path.suffix]}\n".encode())
+        write_text(path, f"{text[path.suffix]}\n")
 
 
 def board(job: Job) -> None:
@@ -124,8 +122,7 @@ def board(job: Job) -> None:
     leaderboard, settings = map(Path, job.output[-2:])
     with atomic_write(settings) as file:
         results.settings.to_parquet(file, index=False)
-    with atomic_write(leaderboard) as file:
-        results.leaderboard.to_csv(file, index=False)
+    write_text(leaderboard, results.leaderboard.to_csv(index=False))
     stems = {Path(path).stem: Path(path).with_suffix("") for path in job.output[:-2]}
     if "overview" in stems:
         make_overview(scores, inputs.config.report.fairness_error, names, stems["overview"])

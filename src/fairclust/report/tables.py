@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.outputs import atomic_write
+from fairclust.outputs import write_text
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import MatchSpec, TableSpec
@@ -41,8 +41,7 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
         raise ValueError("a table needs reported values; add the key `reported` to the paper's file")
     judged = table_rows(spec, reported, material.cells, material.programs)
     verdicts = verdict_frame(material.paper, spec, judged)
-    with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
-        reported_lines(verdicts).to_csv(file, index=False)
+    write_text(stem.with_name(f"{stem.name}.verdicts.csv"), reported_lines(verdicts).to_csv(index=False))
     labels = [metric_label(name) for name in verdicts.metric.unique() if name]
     shown, data, notes = [], [], [*_HOW_TO_READ, describe(spec.match), *spec.remarks]
     used = set(verdicts.verdict)
