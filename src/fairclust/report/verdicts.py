@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairclust.pipeline.columns import COLUMNS, TIMES
+from fairclust.pipeline.columns import TIMES, column_of
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.causes import explain, runs_beside, stand_beside_program
@@ -252,7 +252,7 @@ class _Part:
         cost = float(at.value.iloc[0]) if len(at) else math.nan
         choice = at_level(cells, level.value, match, cost)
         found = choice.spread(match.order).mean
-        higher = match.order in COLUMNS and COLUMNS[match.order].direction == "higher"
+        higher = column_of(match.order).direction == "higher"
         if choice.reached and (found >= cost if higher else found <= cost):
             return choice
         return replace(at_level(cells, level.allowed, match, cost), loosened=True)
