@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -48,24 +48,25 @@ _KINDS = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys(_COUNTS, "Int64") | 
 _ARROW = {"float64": pa.float64(), "Int64": pa.int64(), "boolean": pa.bool_()}
 
 
-def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The cells of some data sets, methods and K, in this order, in the outputs of fit jobs, and their outer steps.
+def load_cells(packs: Iterable[str | Path], needs: Collection[At]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The cells of some data sets, methods and K in the outputs of fit jobs, and their outer steps.
 
     The cells have the columns of `fits_frame` and `pack`, the output of the job. The steps have `STEP_COLUMNS` and
     further keys of the histories.
     """
-    found = [(record, str(pack)) for pack in packs for record in read_output(Path(pack))]
+    wanted, read = set(needs), ((record, str(pack)) for pack in packs for record in read_output(Path(pack)))
+    # The histories of other cells would take too much memory.
+    found = [pair for pair in read if tuple(map(pair[0].get, ("dataset", "method", "n_clusters"))) in wanted]
     cells = fits_frame(record for record, _ in found).assign(pack=[pack for _, pack in found])
-    cells = cells_at(cells, needs)
-    histories = {record["key"]: record.get("history", []) for record, _ in found}
-    steps = pd.DataFrame([{"key": key, **step} for key in cells.key.dropna() for step in histories[key]])
+    histories = ((record["key"], record.get("history", [])) for record, _ in found)
+    steps = pd.DataFrame([{"key": key, **step} for key, history in histories for step in history])
     more = [name for name in steps if name not in STEP_COLUMNS]
     return cells, steps.reindex(columns=[*STEP_COLUMNS, *more])
 
 
 def cells_at(cells: pd.DataFrame, needs: Iterable[At]) -> pd.DataFrame:
     """The cells of some data sets, methods and K, in this order, out of those of `load_cells`."""
-    place = {tuple(at): i for i, at in enumerate(needs)}
+    place = {at: i for i, at in enumerate(needs)}
     found = [place.get(at) for at in zip(cells.dataset, cells.method, cells.n_clusters, strict=True)]
     order = pd.Series(found, cells.index, dtype=float).dropna().sort_values(kind="stable")
     return cells.loc[order.index].reset_index(drop=True)
