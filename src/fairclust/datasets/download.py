@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import requests
 from tqdm import tqdm
 
-from fairclust.datasets.digest import content_digest
+from fairclust.datasets.digest import content_digest, is_damaged
 from fairclust.datasets.errors import SourceCorrupt, SourceUnavailable
 from fairclust.datasets.spec import SourceSpec, is_secure_url
 from fairclust.temporary import temporary_beside
@@ -102,7 +102,7 @@ def _is_current(target: Path, spec: SourceSpec) -> bool:
     if spec.content_sha256 is None:
         # The user may have replaced an archive since its member was unpacked.
         return target.is_file() and (spec.path is None or spec.member is None)
-    return target.is_file() and content_digest(target) == spec.content_sha256
+    return not is_damaged(target, spec.content_sha256)
 
 
 def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fairclust.datasets.digest import content_digest
+from fairclust.datasets.digest import content_digest, is_damaged
 from fairclust.datasets.download import fetch_source, local_paths
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
@@ -121,7 +121,7 @@ def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str,
     DamagedFile if the file is missing, or its content is not what was fetched.
     """
     path = folder / local_paths(name, spec, "")[1]
-    if not path.is_file() or content_digest(path) != record["sha256"]:
+    if is_damaged(path, record["sha256"]):
         raise DamagedFile(
             f"'{path}' is damaged: its content is not what was downloaded. "
             f"Fix: delete the folder '{folder}' and run again"

@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-from fairclust.datasets.digest import content_digest
+from fairclust.datasets.digest import content_digest, is_damaged
 from fairclust.outputs import write_text
 from fairclust.temporary import remove_leftovers, temporary_beside
 
@@ -172,11 +172,6 @@ def stated_digests(results: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
         }
         # The file may be damaged or come from others, so its names must not lead outside the results.
         yield file, {path: digest for path, digest in stated.items() if path.resolve().is_relative_to(inside)}
-
-
-def is_damaged(path: Path, digest: str) -> bool:
-    """Whether a file is missing or its content does not match the digest."""
-    return not path.is_file() or content_digest(path) != digest
 
 
 def damaged_jobs(results: Path) -> dict[str, tuple[int, list[Path]]]:
