@@ -84,7 +84,7 @@ def round_tiles(args: argparse.Namespace) -> dict[str, float]:
     family = Family(True, X.shape[1], (), np.full((1, 1), -5.0))
     start = Mixture(family, np.zeros(K), centers_of(X, K) - shift, np.zeros((1, 1)), np.zeros((K, 0)))
     fair = FairPart(tiles, smooth_penalty(LAM))
-    components = start.components()
+    components = start.components
 
     def rounds(n: int) -> None:
         fair_em(fair, start, Trace(), max_iter=n)

@@ -16,22 +16,18 @@ def problem(n_samples, n_numeric, sizes, n_clusters, n_groups, shared):
     n_levels, starts = sum(sizes), np.cumsum(sizes) - sizes
     levels = rng.integers(sizes, size=(n_samples, len(sizes))) + starts.astype(int)
     levels[rng.random(levels.shape) < 0.1] = n_levels
-    shape = (1, 1) if shared else (n_clusters, n_numeric)
-    components = Components(
-        rng.normal(size=n_clusters),
-        rng.normal(size=(n_clusters, n_numeric)),
-        rng.uniform(0.5, 3, size=shape),
-        np.hstack([rng.normal(size=(n_clusters, n_levels)), np.zeros((n_clusters, 1))]),
-    )
+    const, means = rng.normal(size=n_clusters), rng.normal(size=(n_clusters, n_numeric))
+    roots = rng.uniform(0.5, 1.3, size=(1, 1) if shared else means.shape) + 0 * means
+    tables = np.hstack([rng.normal(size=(n_clusters, n_levels)), np.zeros((n_clusters, 1))])
+    components = Components(const, means, roots, roots * means, tables)
     X = rng.normal(size=(n_samples, n_numeric))
     return X, levels.astype(np.int32), n_levels, np.arange(n_samples) % n_groups, n_groups, components
 
 
 def twin(X, levels, components):
     """Compute z_ik = log(pi_k f_k(x_i)) in the order of the rows."""
-    const, means, precisions, tables = components
-    far = ((X[:, None] - means) ** 2 * np.broadcast_to(precisions, means.shape)).sum(axis=2)
-    return const - 0.5 * far + tables.T[levels].sum(axis=1)
+    const, means, roots, _, tables = components
+    return const - (((X[:, None] - means) * roots) ** 2).sum(axis=2) + tables.T[levels].sum(axis=1)
 
 
 def twin_moments(X, levels, components, w, n_levels):
@@ -63,7 +59,8 @@ def test_passes_match_numpy(n_samples, n_numeric, sizes, shared, n_clusters, n_g
     )
     shift = np.full(n_numeric, 0.5)
     tiles = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, shift, dtype, merge=merge)
-    moved = components._replace(means=components.means - shift)
+    means = components.means - shift
+    moved = components._replace(means=means, root_means=components.roots * means)
     z = twin(X, levels, components)
     psi, member = softmax(z, axis=1), np.eye(n_groups)[groups].T
     close = {"rtol": tol, "atol": 5 * tol * n_samples}
@@ -76,12 +73,12 @@ def test_passes_match_numpy(n_samples, n_numeric, sizes, shared, n_clusters, n_g
     C = np.random.default_rng(1).normal(size=(n_groups, n_clusters))
     pull = 0.7 + C[groups] - (C[groups] * psi).sum(axis=1, keepdims=True)
     for alpha, table, w in ((1.0, None, psi), (0.7, C, psi * pull)):
-        for kept in (None, tiles.room(n_clusters)):
-            tiles.table(moved, psi=kept)
-            found, again = tiles.moments(moved, alpha=alpha, C=table, psi=kept)
+        for kept in (False, True):
+            tiles.table(moved)
+            found, again = tiles.moments(moved, alpha=alpha, C=table, kept=kept)
             for a, b in zip(found, twin_moments(X, levels, components, w, n_levels), strict=True):
                 np.testing.assert_allclose(a, b, **close)
-            assert again == (pytest.approx(logsum) if kept is None else 0)
+            assert again == (0 if kept else pytest.approx(logsum))
     if merge:
         # Rows with the same categories are one point, unless they have numbers as well.
         assert tiles.n_samples == n_samples
@@ -91,12 +88,13 @@ def test_passes_match_numpy(n_samples, n_numeric, sizes, shared, n_clusters, n_g
             tiles.log_joint(moved), z[tiles.layout.order], rtol=100 * tol, atol=10 * tol
         )
     scaled = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, shift, dtype, unit=3.0, merge=merge)
-    np.testing.assert_allclose(3 * scaled.points, tiles.points, rtol=1e-6)
+    np.testing.assert_allclose(3 * scaled.rows.points, tiles.rows.points, rtol=1e-6)
 
 
 def test_points_far_from_all_means_have_finite_sums():
     X = np.array([[1e4], [-1e4], [0.0]])
-    components = Components(np.zeros(2), np.array([[0.0], [1.0]]), np.array([[1e4]]), np.zeros((2, 1)))
+    means, roots = np.array([[0.0], [1.0]]), np.full((2, 1), np.sqrt(0.5e4))
+    components = Components(np.zeros(2), means, roots, roots * means, np.zeros((2, 1)))
     tiles = MixtureTiles.pack(X, np.zeros((3, 0), np.int32), 0, np.zeros(3, int), 1, np.zeros(1))
     sums, logsum, _ = tiles.table(components)
     assert np.isfinite(logsum)
@@ -105,7 +103,6 @@ def test_points_far_from_all_means_have_finite_sums():
 
 def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
     X, levels, n_levels, groups, n_groups, components = problem(60_000, 3, (3, 2), 6, 3, True)
-    tiles = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, np.zeros(3), np.float64)
     C, before, found = np.random.default_rng(0).normal(size=(3, 6)), numba.get_num_threads(), []
     try:
         for keep_bytes, entries in ((1 << 27, 75_000), (0, 75_000), (0, 10**9)):
@@ -113,9 +110,9 @@ def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
                 monkeypatch.setattr(module, "_KEEP_BYTES", keep_bytes)
                 monkeypatch.setattr(module, "_ENTRIES_PER_BLOCK", entries)
                 numba.set_num_threads(threads)
-                psi = tiles.room(6)
-                tiles.table(components, psi=psi)
-                found.append(tiles.moments(components, C=C, psi=psi)[0])
+                tiles = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, np.zeros(3), np.float64)
+                tiles.table(components)
+                found.append(tiles.moments(components, C=C, kept=True)[0])
     finally:
         numba.set_num_threads(before)
     for i, other in enumerate(found):

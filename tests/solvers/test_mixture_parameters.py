@@ -53,7 +53,7 @@ def test_gradient_of_the_objective(kind, n_groups, name, by_precision):
 
     def objective(vector):
         at = mixture.at(vector)
-        sums, logsum, _ = tiles.table(at.components())
+        sums, logsum, _ = tiles.table(at.components)
         return logsum / N - fair.penalty(sums / sizes[:, None], None, None)[0]
 
     found = mixture.gradient(fair.pull(mixture, fair.look(mixture), 1 / N))

@@ -25,7 +25,15 @@ from numba import njit
 from numpy.typing import DTypeLike
 
 from fairclust.kernels.fast import FAST, exp, larger, where_less
-from fairclust.kernels.tiles import TILE, TileLayout, distinct_rows, make_layout, pack_points, run_over_tiles
+from fairclust.kernels.tiles import (
+    TILE,
+    TileLayout,
+    distinct_rows,
+    make_layout,
+    pack_points,
+    run_over_tiles,
+    sum_by_group,
+)
 
 # Responsibilities of at most this many bytes are kept between the two passes of a gradient. Larger ones are computed
 # again.
@@ -41,33 +49,20 @@ _ENTRIES_PER_BLOCK = 75_000
 
 
 class Components(NamedTuple):
-    """Parameters of the components, laid out for the kernels."""
+    """Parameters of the components, as the kernels read them: a Gaussian is ``exp(-sum (r x - r m)^2)``."""
 
     const: np.ndarray  # (n_clusters,), log weight and normalising constant
     means: np.ndarray  # (n_clusters, n_numeric), minus the shift of the points
-    # Inverse variances, (n_clusters, n_numeric), or (1, 1) if all features of all components share one.
-    precisions: np.ndarray
+    roots: np.ndarray  # (n_clusters, n_numeric), roots of half the inverse variances
+    root_means: np.ndarray  # the means times the roots
     # (n_clusters, n_levels + 1), log probabilities of all categories of all features. The last column, for unknown
-    # categories, is zero.
+    # categories, is zero. Kernels get the columns of the joint categories instead.
     tables: np.ndarray
-
-
-class _Density(NamedTuple):
-    """What the kernels read of `Components`, in the dtype of the points.
-
-    A Gaussian is ``exp(-sum (r x - r m)^2)``, r being the root of half the precision.
-    """
-
-    const: np.ndarray
-    means: np.ndarray
-    roots: np.ndarray
-    root_means: np.ndarray
-    tables: np.ndarray  # of the joint categories
 
 
 class _Rows(NamedTuple):
     points: np.ndarray  # (n_tiles, n_numeric, TILE)
-    codes: np.ndarray  # (n_tiles, n_columns, TILE), int32: joint categories
+    codes: np.ndarray  # (n_tiles, n_columns, TILE), int32: rows of `MixtureTiles.members`
     counts: np.ndarray  # (n_tiles, TILE): the rows of the data that each point stands for, 0 in the padding
 
 
@@ -393,11 +388,9 @@ class MixtureTiles:
     layout: TileLayout
     n_groups: int
     n_levels: int  # number of categories of all categorical features together
-    points: np.ndarray  # (n_tiles, n_numeric, TILE)
-    codes: np.ndarray  # (n_tiles, n_columns, TILE), int32: rows of `members`
+    rows: _Rows
     # (n_joint_categories, width), int32: the categories of each joint category, as columns of `Components.tables`.
     members: np.ndarray
-    counts: np.ndarray  # (n_tiles, TILE): the rows of the data that each point stands for, 0 in the padding
 
     @classmethod
     def pack(
@@ -426,48 +419,34 @@ class MixtureTiles:
                 numeric, levels, groups = numeric[rows], levels[rows], groups[rows]
             levels, members = _joint_categories(levels, n_levels)
         layout = make_layout(groups, n_groups)
-        return cls(
-            layout,
-            n_groups,
-            n_levels,
+        packed = _Rows(
             pack_points(numeric, layout, shift, dtype, unit),
             pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32),
-            members,
             np.ascontiguousarray(pack_points(counts[:, None], layout, np.zeros(1), dtype)[:, 0]),
         )
+        return cls(layout, n_groups, n_levels, packed, members)
 
     def __post_init__(self) -> None:
-        # The groups with points, and the first tile of each.
-        self._present, self._first = np.unique(self.layout.group, return_index=True)
-        self.group_sizes = self._by_group(self.counts.sum(axis=1, dtype=np.float64)[:, None])[:, 0]
+        counts = self.rows.counts.sum(axis=1, dtype=np.float64)
+        self.group_sizes = sum_by_group(counts, self.layout, self.n_groups)
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
-        self._rows = _Rows(self.points, self.codes, self.counts)
-        self._last: tuple[Components, _Density] | None = None
+        self._last: tuple[Components, Components] | None = None
+        self._psi = self._room(0)
 
-    def room(self, n_clusters: int) -> np.ndarray:
-        """An array in which `table` stores responsibilities for `moments`; empty if they take too much memory."""
-        size = float(self.layout.n_tiles) * n_clusters * TILE * self.points.itemsize
-        return np.empty(
-            (self.layout.n_tiles if size <= _KEEP_BYTES else 0, n_clusters, TILE), self.points.dtype
-        )
+    def _room(self, n_clusters: int) -> np.ndarray:
+        """An array for the responsibilities of all points; empty if they take too much memory."""
+        shape, dtype = (self.layout.n_tiles, n_clusters, TILE), self.rows.points.dtype
+        return np.empty(shape if np.prod(shape) * dtype.itemsize <= _KEEP_BYTES else (0, *shape[1:]), dtype)
 
-    def _by_group(self, per_tile: np.ndarray) -> np.ndarray:
-        found = np.zeros((self.n_groups, per_tile.shape[1]))
-        found[self._present] = np.add.reduceat(per_tile, self._first, axis=0)
-        return found
-
-    def _density(self, components: Components) -> _Density:
+    def _for_kernels(self, components: Components) -> Components:
+        """The components in the dtype of the points, with the tables of the joint categories."""
         # The two passes of a gradient have the same components.
         if self._last is None or self._last[0] is not components:
-            dtype, (const, means, precisions, tables) = self.points.dtype, components
-            # Adding zeros gives `roots` the shape of the means, also if all components share one precision.
-            roots = np.sqrt(0.5 * precisions) + 0.0 * means
-            tables = tables.astype(dtype)
+            *parts, tables = (part.astype(self.rows.points.dtype) for part in components)
             # The log probability of a joint category is the sum of those of its members.
             joint = sum(np.take(tables, column, axis=1) for column in self.members.T)
-            parts = [part.astype(dtype) for part in (const, means, roots, roots * means)]
-            self._last = components, _Density._make([*parts, joint])
+            self._last = components, Components._make([*parts, joint])
         return self._last[1]
 
     def table(
@@ -476,23 +455,28 @@ class MixtureTiles:
         *,
         sharpness: float = 1.0,
         with_logsum: bool = True,
-        psi: np.ndarray | None = None,
         with_hard: bool = False,
     ) -> tuple[np.ndarray, float, np.ndarray]:
         """Sums per group of the responsibilities ``softmax(sharpness * z_i)``, and the log-likelihood, in one pass.
 
         `sharpness` is the inverse temperature; the log-likelihood has a meaning only at 1, and is 0 without
-        `with_logsum`. `psi`, from `room`, is filled with the responsibilities. The third value, shape (n_groups,
-        n_clusters), is with `with_hard` the number of rows for which each component is the most probable.
+        `with_logsum`. The third value, shape (n_groups, n_clusters), is with `with_hard` the number of rows for which
+        each component is the most probable. The responsibilities are kept for `moments`.
         """
         n_tiles, n_clusters = self.layout.n_tiles, len(components.const)
+        if self._psi.shape[1] != n_clusters:
+            self._psi = self._room(n_clusters)
         mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
         hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
-        kept = np.empty((0, n_clusters, TILE), self.points.dtype) if psi is None else psi
-        given = self._rows, self.layout, self._density(components), self.points.dtype.type(sharpness)
-        out = with_logsum, kept, mass, logsum, with_hard, hard
+        given = self.rows, self.layout, self._for_kernels(components), self.rows.points.dtype.type(sharpness)
+        out = with_logsum, self._psi, mass, logsum, with_hard, hard
         run_over_tiles(_table, n_tiles, self.n_points * n_clusters, *given, *out)
-        return self._by_group(mass), float(logsum.sum()), self._by_group(hard) if with_hard else hard
+        sums = sum_by_group(mass, self.layout, self.n_groups)
+        return (
+            sums,
+            float(logsum.sum()),
+            sum_by_group(hard, self.layout, self.n_groups) if with_hard else hard,
+        )
 
     def moments(
         self,
@@ -501,15 +485,16 @@ class MixtureTiles:
         alpha: float = 1.0,
         C: np.ndarray | None = None,
         sharpness: float = 1.0,
-        psi: np.ndarray | None = None,
+        kept: bool = False,
     ) -> tuple[Moments, float]:
         """Moments about the means, weighted by ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``, by default C = 0.
 
-        Also returns the log-likelihood; 0 with a `psi` that `table` filled for the same components and sharpness. An
-        empty `psi` is not used. The weights are not multiplied by the sharpness.
+        Also returns the log-likelihood. With `kept`, the last call of `table` was for the same components and
+        sharpness, whose responsibilities are used, and the log-likelihood may be 0. The weights are not multiplied by
+        the sharpness.
         """
         n_clusters, n_features = components.means.shape
-        n_tiles, dtype = self.layout.n_tiles, self.points.dtype
+        n_tiles, dtype = self.layout.n_tiles, self.rows.points.dtype
         # Edges of the runs of tiles that have one sum each. They do not depend on the number of threads.
         size = n_clusters * (2 * n_features + len(self.members) + 1)
         most = min(_MAX_BLOCKS, n_tiles, max(1, _MAX_BLOCK_BYTES // (8 * size)))
@@ -519,9 +504,9 @@ class MixtureTiles:
         joint = np.zeros((n_blocks, len(self.members), n_clusters))
         logsum = np.zeros(n_tiles)
         edges = np.arange(n_blocks + 1) * n_tiles // n_blocks
-        kept = np.empty((0, n_clusters, TILE), dtype) if psi is None else psi
+        psi = self._psi if kept else self._psi[:0]
         pulls = np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype)
-        given = edges, self._rows, self.layout, self._density(components), dtype.type(sharpness), kept
+        given = edges, self.rows, self.layout, self._for_kernels(components), dtype.type(sharpness), psi
         out = dtype.type(alpha), pulls, weight, first, second, joint, logsum
         run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, *given, *out)
         levels = np.zeros((self.n_levels + 1, n_clusters))
@@ -531,7 +516,7 @@ class MixtureTiles:
 
     def log_joint(self, components: Components) -> np.ndarray:
         """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters), points in the order of `layout.order`."""
-        out = np.empty((self.n_points, len(components.const)), self.points.dtype)
-        given = self._rows, self.layout, self._density(components)
+        out = np.empty((self.n_points, len(components.const)), self.rows.points.dtype)
+        given = self.rows, self.layout, self._for_kernels(components)
         run_over_tiles(_by_row, self.layout.n_tiles, out.size, *given, out)
         return out

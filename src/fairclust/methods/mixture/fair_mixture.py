@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
-from fairclust.kernels.mixture import MixtureTiles
-from fairclust.kernels.tiles import blocks
+from fairclust.kernels.mixture import Components, MixtureTiles
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
@@ -38,7 +37,7 @@ from fairclust.methods.mixture.group_gap import (
     sum_of_columns,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import BLOCK_ROWS, Columns, divided, draw, find_columns
+from fairclust.methods.mixture.rows import Columns, divided, draw, find_columns
 from fairclust.methods.mixture.start import start_mixture
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
@@ -248,7 +247,7 @@ class FairMixture(FairClusterer):
             return contingency(labels, codes, self.n_clusters, n_groups)
 
         def watch(mixture: Mixture) -> dict[str, float]:
-            labels = self._labels(X, mixture)
+            labels = self._labels(X, mixture.components)
             table = count(labels)
             cost = sse(X[:, numeric], labels) if len(numeric) else np.nan
             return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
@@ -265,11 +264,11 @@ class FairMixture(FairClusterer):
                 parts = divided(len(X), self.sample_size or _BATCH, None if is_mapped(X) else rng)
                 batches = Batches(lambda part: columns.tiles(X[part], codes[part], n_groups), parts, rng)
             mixture = self._learn(tiles, batches, start, trace, lam)
-            nll = tiles.table(mixture.components())[1] / -tiles.n_samples
+            nll = tiles.table(mixture.components)[1] / -tiles.n_samples
             offset = np.zeros(self.n_clusters)
             if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
                 offset = calibrated(tiles, mixture)
-            labels = self._labels(X, mixture, offset)
+            labels = self._labels(X, mixture.shifted(offset))
             return _Learned(mixture, trace, offset, labels), self._tables(count(labels)), nll
 
         sizes = self._tables(np.bincount(codes))
@@ -388,10 +387,9 @@ class FairMixture(FairClusterer):
         self.cluster_centers_[:, columns.numeric] = self.means_
         for i, table in zip(columns.categorical, by_column, strict=True):
             self.cluster_centers_[:, i] = table.argmax(axis=1)
-        components, loglik, sums = mixture.components(), 0.0, np.zeros((len(self.groups_), self.n_clusters))
-        for block in blocks(len(X), BLOCK_ROWS):
-            tiles = columns.tiles(X[block], codes[block], len(self.groups_))
-            by_group, logsum, _ = tiles.table(components)
+        loglik, sums = 0.0, np.zeros((len(self.groups_), self.n_clusters))
+        for tiles in columns.in_blocks(X, codes, len(self.groups_)):
+            by_group, logsum, _ = tiles.table(mixture.components)
             sums, loglik = sums + by_group, loglik + logsum
         self.nll_ = -loglik / len(X) + self._log_volume
         for record in self.history_:
@@ -402,20 +400,14 @@ class FairMixture(FairClusterer):
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 
     def _by_row(
-        self,
-        reduce: Callable[[np.ndarray], np.ndarray],
-        X: np.ndarray,
-        mixture: Mixture,
-        offset: np.ndarray | None = None,
+        self, reduce: Callable[[np.ndarray], np.ndarray], X: np.ndarray, components: Components
     ) -> np.ndarray:
         """A function of the log joint densities of each row, shape (n_rows, n_clusters), in the frame of the fit."""
-        components, codes = mixture.components(offset), np.zeros(BLOCK_ROWS, np.int32)
-        parts = (X[block] for block in blocks(len(X), BLOCK_ROWS))
-        tiles = (self._columns.tiles(part, codes[: len(part)], 1) for part in parts)
-        return np.concatenate([reduce(of_part.log_joint(components).astype(float)) for of_part in tiles])
+        tiles = self._columns.in_blocks(X, np.zeros(len(X), np.int32), 1)
+        return np.concatenate([reduce(part.log_joint(components).astype(float)) for part in tiles])
 
-    def _labels(self, X: np.ndarray, mixture: Mixture, offset: np.ndarray | None = None) -> np.ndarray:
-        return self._by_row(lambda z: z.argmax(axis=1).astype(np.int32), X, mixture, offset)
+    def _labels(self, X: np.ndarray, components: Components) -> np.ndarray:
+        return self._by_row(lambda z: z.argmax(axis=1).astype(np.int32), X, components)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Most probable component of each row. The groups are not needed.
@@ -429,7 +421,7 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._labels(self._new_rows(X), self._mixture, self._offset)
+        return self._labels(self._new_rows(X), self._mixture.shifted(self._offset))
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
@@ -476,7 +468,7 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        return self._by_row(partial(softmax, axis=1), self._new_rows(X), self._mixture)
+        return self._by_row(partial(softmax, axis=1), self._new_rows(X), self._mixture.components)
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -507,4 +499,5 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._by_row(partial(logsumexp, axis=1), self._new_rows(X), self._mixture) - self._log_volume
+        rows, components = self._new_rows(X), self._mixture.components
+        return self._by_row(partial(logsumexp, axis=1), rows, components) - self._log_volume

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from fairclust.base import Diverged
+from fairclust.base import Diverged, record
 from fairclust.kernels.mixture import MixtureTiles, Moments
 from fairclust.methods.mixture.group_gap import Penalty
 from fairclust.methods.mixture.parameters import Mixture
@@ -60,7 +60,6 @@ class Gaps(NamedTuple):
     M: np.ndarray  # (n_groups, n_clusters)
     penalty: float
     by_M: np.ndarray  # (n_groups, n_clusters); derivative of the penalty
-    psi: np.ndarray  # The responsibilities, as `MixtureTiles.table` stores them
     hard: np.ndarray | None  # (n_groups, n_clusters); the table of hard labels, if the penalty takes it
     loglik: float  # Mean log-likelihood, if it was asked for
 
@@ -72,20 +71,13 @@ class FairPart:
     tiles: MixtureTiles
     penalty: Penalty  # From `fairclust.methods.mixture.group_gap`
     with_labels: bool = False  # Whether the penalty takes the table of hard labels
-    _psi: np.ndarray | None = None
 
     def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True) -> Gaps:
-        """The gaps of a mixture. A penalty that takes hard labels takes `held` too.
-
-        Every call writes the responsibilities to the same array, so it overwrites those of earlier gaps.
-        """
+        """The gaps of a mixture. A penalty that takes hard labels takes `held` too."""
         tiles, with_hard = self.tiles, self.with_labels
-        self._psi = tiles.room(mixture.n_clusters) if self._psi is None else self._psi
-        sums, logsum, hard = tiles.table(
-            mixture.components(), with_logsum=with_logsum, psi=self._psi, with_hard=with_hard
-        )
+        sums, logsum, hard = tiles.table(mixture.components, with_logsum=with_logsum, with_hard=with_hard)
         M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
-        return Gaps(M, *self.penalty(M, labels, held), self._psi, labels, logsum / tiles.n_samples)
+        return Gaps(M, *self.penalty(M, labels, held), labels, logsum / tiles.n_samples)
 
     def pull(self, mixture: Mixture, gaps: Gaps, alpha: float = 0.0) -> Moments:
         """Moments whose `Mixture.gradient` is that of `alpha` times the log-likelihood, minus that of the penalty.
@@ -93,12 +85,12 @@ class FairPart:
         `gaps` must be those of the last call of `look`.
         """
         C = -gaps.by_M / self.tiles.group_sizes[:, None]
-        return self.tiles.moments(mixture.components(), alpha=alpha, C=C, psi=gaps.psi)[0]
+        return self.tiles.moments(mixture.components, alpha=alpha, C=C, kept=True)[0]
 
 
 def e_step(tiles: MixtureTiles, mixture: Mixture) -> tuple[Moments, float]:
     """The E-step on all rows at once."""
-    found, logsum = tiles.moments(mixture.components())
+    found, logsum = tiles.moments(mixture.components)
     return found.times(1 / tiles.n_samples), logsum / tiles.n_samples
 
 
@@ -129,7 +121,7 @@ class Batches:
 
     def _visit(self, b: int, mixture: Mixture) -> tuple[Moments, float, int]:
         tiles = self.load(self.rows[b])
-        found, logsum = tiles.moments(mixture.components())
+        found, logsum = tiles.moments(mixture.components)
         return found.moved(mixture.means), logsum, tiles.n_samples
 
 
@@ -155,19 +147,10 @@ class Trace:
                 f"the log-likelihood or a parameter of the mixture is not finite at step {step}: "
                 "take a smaller lam, or scale the columns to similar sizes"
             )
-        now = perf_counter()
-        self.history.append(
-            {
-                "step": step,
-                "objective": -value,
-                "clustering": -loglik,
-                "fairness": 0.0 if gaps is None else delta(gaps.M),
-                **more,
-                **({} if self.watch is None else self.watch(mixture)),
-                "seconds": now - self._begin,
-            }
-        )
-        self._begin = now
+        fairness = 0.0 if gaps is None else delta(gaps.M)
+        watched = {} if self.watch is None else self.watch(mixture)
+        self.history.append(record(step, self._begin, -value, -loglik, fairness, **more, **watched))
+        self._begin = perf_counter()
         if self.rank is not None and gaps is not None and gaps.hard is not None:
             value = self.rank(gaps.hard) if step else -np.inf
         if value > self.best_value:
@@ -223,7 +206,7 @@ def fair_em(
         if step == max_iter or trace.at_rest(TOL, times, quantity):
             break
         if moments is None:
-            moments = fair.tiles.moments(mixture.components(), alpha=1 / n_samples, psi=gaps.psi)[0]
+            moments = fair.tiles.moments(mixture.components, alpha=1 / n_samples, kept=True)[0]
         if reference:
             # The program divides the objective by the number of clusters, so that its epsilon is as much larger.
             adam = Adam(_RATE_OF_EM, mixture.vector().size, 1e-8 * mixture.n_clusters)
@@ -281,21 +264,19 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
     component that loses its points. They are kept if Delta of the hard labels falls and no cluster loses all its
     points.
     """
-    psi, sizes = tiles.room(mixture.n_clusters), tiles.group_sizes
 
     def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
-        components = mixture.components(offset)
-        sums, _, _ = tiles.table(components, sharpness=sharpness, with_logsum=False, psi=psi)
-        M = np.maximum(sums / sizes[:, None], 1e-9)
+        components, sizes = mixture.shifted(offset), tiles.group_sizes[:, None]
+        sums, _, _ = tiles.table(components, sharpness=sharpness, with_logsum=False)
+        M = np.maximum(sums / sizes, 1e-9)
         mean = M.mean(axis=0)
         logs = np.log(M / mean)
         by_M = 2 * (logs / M - logs.mean(axis=0) / mean)
-        C = by_M / sizes[:, None]
-        moved = tiles.moments(components, alpha=0.0, C=C, sharpness=sharpness, psi=psi)[0]
+        moved = tiles.moments(components, alpha=0.0, C=by_M / sizes, sharpness=sharpness, kept=True)[0]
         return float((logs**2).sum()), sharpness * moved.weight
 
     def judged(offset: np.ndarray) -> tuple[float, int]:
-        table = tiles.table(mixture.components(offset), with_logsum=False, with_hard=True)[2]
+        table = tiles.table(mixture.shifted(offset), with_logsum=False, with_hard=True)[2]
         return delta(table), int((table.sum(axis=0) > 0).sum())
 
     best = offset = np.zeros(mixture.n_clusters)

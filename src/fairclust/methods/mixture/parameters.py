@@ -82,22 +82,21 @@ class Mixture:
     def probabilities(self) -> np.ndarray:
         return self._probabilities[1]
 
-    def log_constants(self) -> np.ndarray:
-        """Log weights minus the logs of the normalising constants of the Gaussians, shape (n_clusters,)."""
+    @cached_property
+    def components(self) -> Components:
+        """The parameters as the kernels read them."""
         n_numeric = self.means.shape[1]
         sd = n_numeric * self.log_sd[0, 0] if self.family.shared else self.log_sd.sum(axis=1)
-        return self.log_weights - (sd + 0.5 * np.log(2 * np.pi) * n_numeric)
-
-    def components(self, offset: np.ndarray | None = None) -> Components:
-        """The parameters as the kernels read them. `offset` is added to the log weights."""
-        found = self._components
-        return found if offset is None else found._replace(const=found.const + offset)
-
-    @cached_property
-    def _components(self) -> Components:
+        const = self.log_weights - (sd + 0.5 * np.log(2 * np.pi) * n_numeric)
         tables = np.zeros((self.n_clusters, self.family.n_levels + 1))
         tables[:, :-1] = self.log_probabilities
-        return Components(self.log_constants(), self.means, np.exp(-2 * self.log_sd), tables)
+        # Adding zeros gives `roots` the shape of the means, also if all components share one variance.
+        roots = np.sqrt(0.5 * np.exp(-2 * self.log_sd)) + 0.0 * self.means
+        return Components(const, self.means, roots, roots * self.means, tables)
+
+    def shifted(self, offset: np.ndarray) -> Components:
+        """The components with `offset` added to the log weights."""
+        return self.components._replace(const=self.components.const + offset)
 
     def vector(self) -> np.ndarray:
         """All parameters in one vector."""
@@ -121,7 +120,7 @@ class Mixture:
 
     def value(self, moments: Moments) -> float:
         """Sum of ``w_ik log(pi_k f_k(x_i))`` for moments about these means."""
-        found = moments.weight @ self.log_constants() - 0.5 * self.spread(moments).sum()
+        found = moments.weight @ self.components.const - 0.5 * self.spread(moments).sum()
         return float(found + (moments.levels * self.log_probabilities).sum())
 
     def gradient(self, moments: Moments) -> np.ndarray:

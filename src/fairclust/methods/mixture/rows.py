@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.tiles import blocks
 
-BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
+_BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
 # Points and responsibilities are in single precision, parameters and sums are double.
 DTYPE: DTypeLike = np.float32
 _LEAST_PER_GROUP = 50
@@ -51,6 +51,10 @@ class Columns(NamedTuple):
         return MixtureTiles.pack(
             numeric, levels, n_levels, codes, n_groups, self.shift, DTYPE, unit=unit, merge=merge
         )
+
+    def in_blocks(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Iterator[MixtureTiles]:
+        """Tiles of all rows, block by block."""
+        return (self.tiles(X[part], codes[part], n_groups) for part in blocks(len(X), _BLOCK_ROWS))
 
 
 def find_columns(

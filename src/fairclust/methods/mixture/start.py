@@ -82,7 +82,8 @@ def _warm(
 def _numeric_part(tiles: MixtureTiles, mixture: Mixture) -> tuple[MixtureTiles, Mixture]:
     family = replace(mixture.family, sizes=())
     bare = replace(mixture, family=family, logits=np.zeros((mixture.n_clusters, 0)))
-    return replace(tiles, n_levels=0, codes=tiles.codes[:, :0], members=np.zeros((1, 1), np.int32)), bare
+    rows = tiles.rows._replace(codes=tiles.rows.codes[:, :0])
+    return replace(tiles, n_levels=0, rows=rows, members=np.zeros((1, 1), np.int32)), bare
 
 
 def _start_of_program(
@@ -110,7 +111,7 @@ def _start_of_program(
         only = replace(family, shared=True, n_numeric=0, min_log_sd=np.zeros((1, 1)))
         drawn = rng.standard_normal((n_clusters, 1 + family.n_levels))
         free = Mixture(only, drawn[:, 0], np.zeros((n_clusters, 0)), np.zeros((1, 1)), drawn[:, 1:])
-        codes = replace(tiles, points=tiles.points[:, :0])
+        codes = replace(tiles, rows=tiles.rows._replace(points=tiles.rows.points[:, :0]))
         free, _ = _warm(codes, free, _CATEGORY_ROUNDS, _CATEGORY_TOL)
         weights.append(np.exp(free.log_weights))
     return replace(mixture, eta=np.log(np.mean(weights, axis=0)), logits=np.zeros_like(mixture.logits))
