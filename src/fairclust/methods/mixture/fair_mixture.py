@@ -30,12 +30,7 @@ from fairclust.methods.mixture.fit import (
     fair_em,
     plain_em,
 )
-from fairclust.methods.mixture.group_gap import (
-    Penalty,
-    program_penalty,
-    smooth_penalty,
-    sum_of_columns,
-)
+from fairclust.methods.mixture.group_gap import Penalty, program_penalty, smooth_penalty, sum_of_columns
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.methods.mixture.rows import Columns, divided, draw, find_columns
 from fairclust.methods.mixture.start import start_mixture
@@ -175,11 +170,7 @@ class FairMixture(FairClusterer):
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
         "match_reference": ["boolean", StrOptions({"best_balance"})],
-        "sample_size": [
-            None,
-            *COUNT,
-            Interval(Real, 0, 1, closed="neither"),
-        ],
+        "sample_size": [None, *COUNT, Interval(Real, 0, 1, closed="neither")],
         "max_iter": [None, *COUNT],
         "init": [StrOptions({"k-means", "em"}), "array-like"],
         "calibrate": ["boolean"],
@@ -207,12 +198,11 @@ class FairMixture(FairClusterer):
         self._validate_params()
         self.categories_: dict[int, np.ndarray] = {}
         if isinstance(X, pd.DataFrame):
-            for i in range(X.shape[1]):
-                column = X.iloc[:, i]
+            for i, (name, column) in enumerate(X.items()):
                 if not pd.api.types.is_numeric_dtype(column):
                     values = column.astype("category")
                     if values.isna().any():
-                        raise ValueError(f"column {column.name!r} has missing values")
+                        raise ValueError(f"column {name!r} has missing values")
                     self.categories_[i] = values.cat.categories.to_numpy()
         return super()._check_input(self._encoded(X), sensitive_features)
 
@@ -380,8 +370,8 @@ class FairMixture(FairClusterer):
         self.weights_ = np.exp(mixture.log_weights)
         self.means_ = mixture.means * columns.unit + columns.shift
         self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape)) * columns.unit**2
-        ends = np.cumsum(columns.sizes)[:-1].astype(int)
-        by_column = np.split(np.exp(mixture.log_probabilities), ends, axis=1) if columns.sizes else []
+        shares = np.exp(mixture.log_probabilities)
+        by_column = np.split(shares, mixture.family.edges[1:-1], axis=1) if columns.sizes else []
         self.probabilities_ = by_column
         self.cluster_centers_ = np.empty((self.n_clusters, len(columns.numeric) + len(columns.categorical)))
         self.cluster_centers_[:, columns.numeric] = self.means_

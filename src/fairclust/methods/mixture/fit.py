@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -39,19 +41,24 @@ _TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
 Expectation = Callable[[Mixture], tuple[Moments, float]]
 
 
+@dataclass
 class Adam:
     """Adam for maximisation (Kingma and Ba 2015), with its usual constants."""
 
-    def __init__(self, rate: float, size: int, epsilon: float = 1e-8) -> None:
-        self.rate, self.epsilon = rate, epsilon
-        self._mean, self._square, self._step = np.zeros(size), np.zeros(size), 0
+    rate: float
+    epsilon: float = 1e-8
+    _mean: Any = 0.0
+    _square: Any = 0.0
+    _step: int = 0
 
-    def move(self, gradient: np.ndarray) -> np.ndarray:
+    def moved(self, mixture: Mixture, moments: Moments) -> Mixture:
+        """The mixture after a step along its gradient for these moments about its means."""
+        gradient = mixture.gradient(moments)
         self._step += 1
-        self._mean += 0.1 * (gradient - self._mean)
-        self._square += 0.001 * (gradient**2 - self._square)
+        self._mean = self._mean + 0.1 * (gradient - self._mean)
+        self._square = self._square + 0.001 * (gradient**2 - self._square)
         root = np.sqrt(self._square / (1 - 0.999**self._step)) + self.epsilon
-        return (self.rate / (1 - 0.9**self._step)) * self._mean / root
+        return mixture.at(mixture.vector() + (self.rate / (1 - 0.9**self._step)) * self._mean / root)
 
 
 class Gaps(NamedTuple):
@@ -105,24 +112,16 @@ class Batches:
     load: Callable[[Any], MixtureTiles]  # Tiles of the rows of a batch
     rows: Sequence[np.ndarray | slice]  # Of each batch
     rng: np.random.RandomState
-    _parts: list[tuple[Moments, float, int]] = field(default_factory=list)
+    # Of each batch, in the order of `rows`: moments about zero, log-likelihood and number of rows
+    _parts: dict[int, tuple[Moments, float, int]] = field(default_factory=dict)
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
-        if not self._parts:
-            self._parts = [self._visit(b, mixture) for b in range(len(self.rows))]
-        else:
-            b = int(self.rng.randint(len(self.rows)))
-            self._parts[b] = self._visit(b, mixture)
-        n = sum(part[2] for part in self._parts)
-        total = self._parts[0][0]
-        for moments, _, _ in self._parts[1:]:
-            total = total + moments
-        return total.times(1 / n).moved(-mixture.means), sum(part[1] for part in self._parts) / n
-
-    def _visit(self, b: int, mixture: Mixture) -> tuple[Moments, float, int]:
-        tiles = self.load(self.rows[b])
-        found, logsum = tiles.moments(mixture.components)
-        return found.moved(mixture.means), logsum, tiles.n_samples
+        for b in [int(self.rng.randint(len(self.rows)))] if self._parts else range(len(self.rows)):
+            tiles = self.load(self.rows[b])
+            found, logsum = tiles.moments(mixture.components)
+            self._parts[b] = found.moved(mixture.means), logsum, tiles.n_samples
+        moments, logsums, sizes = zip(*self._parts.values(), strict=True)
+        return reduce(add, moments).times(1 / sum(sizes)).moved(-mixture.means), sum(logsums) / sum(sizes)
 
 
 @dataclass
@@ -195,7 +194,7 @@ def fair_em(
     `reference` it has a new Adam, holds its first mean responsibilities and is not halved, as in the published program.
     """
     n_samples, group_sizes = fair.tiles.n_samples, fair.tiles.group_sizes
-    adam = Adam(_RATE_OF_EM, mixture.vector().size)
+    adam = Adam(_RATE_OF_EM)
     more: dict[str, float] = {}
     held = None
     times, quantity = (1, "clustering") if reference else (_ROUNDS_AT_REST, "objective")
@@ -209,19 +208,17 @@ def fair_em(
             moments = fair.tiles.moments(mixture.components, alpha=1 / n_samples, kept=True)[0]
         if reference:
             # The program divides the objective by the number of clusters, so that its epsilon is as much larger.
-            adam = Adam(_RATE_OF_EM, mixture.vector().size, 1e-8 * mixture.n_clusters)
+            adam = Adam(_RATE_OF_EM, 1e-8 * mixture.n_clusters)
             held = group_sizes @ gaps.M / group_sizes.sum()
         start = mixture
         before = start.value(moments) - gaps.penalty
-        vector = start.vector()
         for r in range(GRADIENT_STEPS):
             if r:
                 gaps = fair.look(mixture, held, with_logsum=False)
-            total = moments.moved(start.means - mixture.means) + fair.pull(mixture, gaps)
-            vector = vector + adam.move(mixture.gradient(total))
-            mixture = start.at(vector)
-            vector = mixture.vector()
-        reach, length = vector - start.vector(), 1.0
+            mixture = adam.moved(
+                mixture, moments.moved(start.means - mixture.means) + fair.pull(mixture, gaps)
+            )
+        reach, length = mixture.vector() - start.vector(), 1.0
         while True:
             gaps = fair.look(mixture, with_logsum=batches is None)
             after = mixture.value(moments.moved(start.means - mixture.means)) - gaps.penalty
@@ -231,7 +228,7 @@ def fair_em(
             mixture = start.at(start.vector() + length * reach)
             if length == 0.0:
                 # No step in this direction was accepted. A new optimiser forgets the direction and takes smaller steps.
-                adam = Adam(adam.rate / 2, vector.size)
+                adam = Adam(adam.rate / 2)
         if not reference:
             more = {"q_before": before, "q_after": after, "step_length": length}
     return mixture
@@ -242,8 +239,7 @@ def ascend(fair: FairPart, mixture: Mixture, trace: Trace, *, max_iter: int) -> 
 
     It stops when the objective changes by no more than `TOL` over `RECORD_EVERY` steps.
     """
-    vector = mixture.vector()
-    adam = Adam(_RATE_OF_ASCENT, vector.size)
+    adam = Adam(_RATE_OF_ASCENT)
     for step in range(max_iter + 1):
         recorded = step % RECORD_EVERY == 0 or step == max_iter
         gaps = fair.look(mixture, with_logsum=recorded)
@@ -251,9 +247,7 @@ def ascend(fair: FairPart, mixture: Mixture, trace: Trace, *, max_iter: int) -> 
             trace.add(step, mixture, gaps.loglik, gaps)
             if step == max_iter or trace.at_rest(TOL):
                 break
-        vector = vector + adam.move(mixture.gradient(fair.pull(mixture, gaps, 1 / fair.tiles.n_samples)))
-        mixture = mixture.at(vector)
-        vector = mixture.vector()
+        mixture = adam.moved(mixture, fair.pull(mixture, gaps, 1 / fair.tiles.n_samples))
     return mixture
 
 

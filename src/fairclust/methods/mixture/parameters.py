@@ -41,15 +41,9 @@ class Family:
         """The first column of each categorical feature in tables of all categories, and the number of columns."""
         return np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
 
-    @cached_property
+    @property
     def n_levels(self) -> int:
-        return int(sum(self.sizes))
-
-    def sums(self, levels: np.ndarray) -> np.ndarray:
-        """Sums over the categories of each feature, repeated in the columns of all its categories."""
-        if not self.sizes:
-            return levels
-        return np.repeat(np.add.reduceat(levels, self.edges[:-1], axis=1), self.sizes, axis=1)
+        return int(self.edges[-1])
 
 
 @dataclass(frozen=True)
@@ -158,13 +152,15 @@ class Mixture:
                 log_sd = 0.5 * np.log(about.sum(keepdims=True) / n_values + self.family.ridge)
             else:
                 log_sd = np.where(alive[:, None], 0.5 * np.log(about / per + self.family.ridge), self.log_sd)
-        totals = self.family.sums(moments.levels)
-        shares = np.where(totals > 0, moments.levels / np.where(totals > 0, totals, 1.0), self.probabilities)
-        shares = np.maximum(shares, _MIN_PROBABILITY)
+        shares = moments.levels
+        if self.family.sizes:
+            by_feature = np.add.reduceat(shares, self.family.edges[:-1], axis=1)
+            totals = np.repeat(by_feature, self.family.sizes, axis=1)
+            shares = np.where(totals > 0, shares / np.where(totals > 0, totals, 1.0), self.probabilities)
         return replace(
             self,
             eta=np.log(np.maximum(weight / max(weight.sum(), _MIN_WEIGHT), _MIN_WEIGHT)),
             means=self.means + step,
             log_sd=np.maximum(log_sd, self.family.min_log_sd),
-            logits=np.log(shares),
+            logits=np.log(np.maximum(shares, _MIN_PROBABILITY)),
         )
