@@ -12,7 +12,7 @@ the table.
 
 Points are in tiles (`fairclust.kernels.tiles`), in float32 by default. Sums are float64. The moments have one sum for
 each of at most 64 runs of tiles, so their memory does not grow with the number of rows. Rows with the same categories
-can be one point with a count, and columns of categories can be joined: see `MixtureTiles.pack`.
+can be one point with a count, and columns of categories can be joined: see `fairclust.methods.mixture.rows`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import DTypeLike
 
 from fairclust.kernels.fast import FAST, exp, larger, where_less
-from fairclust.kernels.tiles import (
-    TILE,
-    TileLayout,
-    distinct_rows,
-    make_layout,
-    pack_points,
-    run_over_tiles,
-    sum_by_group,
-)
+from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles, sum_by_group
 
 # Responsibilities of at most this many bytes are kept between the two passes of a gradient. Larger ones are computed
 # again.
 _KEEP_BYTES = 1 << 27
-# There must be this many times more rows than joint categories, because every pass computes the table of the joint
-# categories again.
-_ROWS_PER_JOINT = 8
 # Moments have one sum, of the size of the parameters, for each run of tiles. The number of runs is at most _MAX_BLOCKS,
 # their sums take at most _MAX_BLOCK_BYTES, and a run has about _ENTRIES_PER_BLOCK responsibilities or more.
 _MAX_BLOCKS = 64
@@ -60,7 +48,9 @@ class Components(NamedTuple):
     tables: np.ndarray
 
 
-class _Rows(NamedTuple):
+class PackedRows(NamedTuple):
+    """Points as the kernels read them."""
+
     points: np.ndarray  # (n_tiles, n_numeric, TILE)
     codes: np.ndarray  # (n_tiles, n_columns, TILE), int32: rows of `MixtureTiles.members`
     counts: np.ndarray  # (n_tiles, TILE): the rows of the data that each point stands for, 0 in the padding
@@ -352,35 +342,6 @@ def _parted(joint, members, out):  # type: ignore[no-untyped-def]
                 target[k] += source[k]
 
 
-def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Replace many columns of categories by few columns of joint categories, whose numbers run over all columns.
-
-    The two columns with the fewest categories are joined repeatedly, as long as there are far fewer joint categories
-    than rows. The second array, shape (n_joint_categories + 1, width), lists the categories of each joint category,
-    filled up with `n_levels`. The last joint category has none.
-    """
-    limit = len(levels) // _ROWS_PER_JOINT
-    parts = []
-    for column in levels.T:
-        found, codes = np.unique(column, return_inverse=True)
-        parts.append((found[:, None], codes))
-    while len(parts) > 1:
-        parts.sort(key=lambda part: len(part[0]))
-        (one, first), (two, second) = parts[:2]
-        pairs, codes = np.unique(first.astype(np.int64) * len(two) + second, return_inverse=True)
-        if len(pairs) > limit:
-            break
-        parts[:2] = [(np.hstack([one[pairs // len(two)], two[pairs % len(two)]]), codes)]
-    sizes = [len(members) for members, _ in parts]
-    starts = np.cumsum(sizes) - sizes
-    width = max(members.shape[1] for members, _ in parts)
-    table = np.full((sum(sizes) + 1, width), n_levels, np.int32)
-    for (members, _), start in zip(parts, starts, strict=True):
-        table[start : start + len(members), : members.shape[1]] = members
-    joint = np.stack([codes + start for (_, codes), start in zip(parts, starts, strict=True)], axis=1)
-    return joint.astype(np.int32), table
-
-
 @dataclass
 class MixtureTiles:
     """Points of a mixture in tiles, and the passes over them."""
@@ -388,43 +349,9 @@ class MixtureTiles:
     layout: TileLayout
     n_groups: int
     n_levels: int  # number of categories of all categorical features together
-    rows: _Rows
+    rows: PackedRows
     # (n_joint_categories, width), int32: the categories of each joint category, as columns of `Components.tables`.
     members: np.ndarray
-
-    @classmethod
-    def pack(
-        cls,
-        numeric: np.ndarray,
-        levels: np.ndarray,
-        n_levels: int,
-        groups: np.ndarray,
-        n_groups: int,
-        shift: np.ndarray,
-        dtype: DTypeLike = np.float32,
-        *,
-        unit: float = 1.0,
-        merge: bool = False,
-    ) -> MixtureTiles:
-        """Sort rows by group and cut them into tiles. Numeric features are shifted by `shift` and divided by `unit`.
-
-        With `merge`, columns of categories are joined, and without numeric features rows with the same categories and
-        group become one point. Sums over points stay the same up to rounding. This takes as long as about ten passes,
-        so it pays for tiles that are read more often than that.
-        """
-        members, counts = np.arange(n_levels + 1, dtype=np.int32)[:, None], np.ones(len(groups))
-        if merge and levels.shape[1]:
-            if not numeric.shape[1]:
-                rows, counts = distinct_rows(levels, groups)
-                numeric, levels, groups = numeric[rows], levels[rows], groups[rows]
-            levels, members = _joint_categories(levels, n_levels)
-        layout = make_layout(groups, n_groups)
-        packed = _Rows(
-            pack_points(numeric, layout, shift, dtype, unit),
-            pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32),
-            np.ascontiguousarray(pack_points(counts[:, None], layout, np.zeros(1), dtype)[:, 0]),
-        )
-        return cls(layout, n_groups, n_levels, packed, members)
 
     def __post_init__(self) -> None:
         counts = self.rows.counts.sum(axis=1, dtype=np.float64)
