@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from fairclust.methods import FairMixture, VariationalFairKMeans
-from fairclust.methods.mixture.fit import FairPart, Trace, fair_em
+from fairclust.methods.mixture.fit import Objective, Trace, fair_em
 from fairclust.methods.mixture.group_gap import smooth_penalty
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.methods.mixture.rows import Columns
@@ -82,13 +82,13 @@ def round_tiles(args: argparse.Namespace) -> dict[str, float]:
     shift = X.mean(axis=0)
     columns = Columns(np.arange(X.shape[1]), np.array([], int), (), shift)
     tiles = columns.tiles(X, groups, 2)
-    family = Family(True, X.shape[1], (), np.full((1, 1), -5.0))
+    family = Family(True, (), -5.0)
     start = Mixture(family, np.zeros(K), centers_of(X, K) - shift, np.zeros((1, 1)), np.zeros((K, 0)))
-    fair = FairPart(tiles, smooth_penalty(LAM))
+    objective = Objective(tiles, smooth_penalty(LAM))
     components = start.components
 
     def rounds(n: int) -> None:
-        fair_em(fair, start, Trace(), max_iter=n)
+        fair_em(objective, start, Trace(), max_iter=n)
 
     ten, twenty = (least(lambda n=n: rounds(n), 3, process_time) for n in (10, 20))
     return {

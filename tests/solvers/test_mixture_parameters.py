@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from fairclust.methods.mixture import group_gap, rows
-from fairclust.methods.mixture.fit import FairPart
+from fairclust.methods.mixture.fit import Objective
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.metrics import delta
 
@@ -28,7 +28,7 @@ def problem(kind, n_groups, by_precision):
     X = np.hstack([X, rng.integers(sizes, size=(N, len(sizes)))])
     groups = np.arange(N) * n_groups // N
     shape = (1, 1) if shared else (3, n_numeric)
-    family = Family(shared, n_numeric, sizes, np.array(-3.0), by_precision)
+    family = Family(shared, sizes, -3.0, by_precision)
     means, log_sd = rng.normal(size=(3, n_numeric)), rng.normal(scale=0.2, size=shape)
     mixture = Mixture(family, rng.normal(size=3), means, log_sd, rng.normal(size=(3, sum(sizes))))
     numeric, categorical = np.split(np.arange(X.shape[1]), [n_numeric])
@@ -50,15 +50,15 @@ PENALTIES = {
 def test_gradient_of_the_objective(monkeypatch, kind, n_groups, name, by_precision):
     monkeypatch.setattr(rows, "DTYPE", np.float64)
     tiles, sizes, mixture = problem(kind, n_groups, by_precision)
-    fair = FairPart(tiles, PENALTIES[name])
+    objective = Objective(tiles, PENALTIES[name])
 
-    def objective(vector):
+    def value(vector):
         at = mixture.at(vector)
         sums, logsum, _ = tiles.table(at.components)
-        return logsum / N - fair.penalty(sums / sizes[:, None], None, None)[0]
+        return logsum / N - objective.penalty(sums / sizes[:, None], None, None)[0]
 
-    found = mixture.gradient(fair.pull(mixture, fair.look(mixture), 1 / N))
-    expected = approx_fprime(mixture.vector(), objective, 1e-6)
+    found = mixture.gradient(objective.pull(mixture, objective.look(mixture), 1 / N))
+    expected = approx_fprime(mixture.vector(), value, 1e-6)
     np.testing.assert_allclose(found, expected, atol=3e-5)
     assert np.abs(found).max() > 1e-2
 

@@ -359,12 +359,8 @@ class MixtureTiles:
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
         self._last: tuple[Components, Components] | None = None
-        self._psi = self._room(0)
-
-    def _room(self, n_clusters: int) -> np.ndarray:
-        """An array for the responsibilities of all points; empty if they take too much memory."""
-        shape, dtype = (self.layout.n_tiles, n_clusters, TILE), self.rows.points.dtype
-        return np.empty(shape if np.prod(shape) * dtype.itemsize <= _KEEP_BYTES else (0, *shape[1:]), dtype)
+        # The responsibilities of all points, or of none if they take too much memory.
+        self._psi = np.empty((0, 0, TILE), self.rows.points.dtype)
 
     def _for_kernels(self, components: Components) -> Components:
         """The components in the dtype of the points, with the tables of the joint categories."""
@@ -392,7 +388,8 @@ class MixtureTiles:
         """
         n_tiles, n_clusters = self.layout.n_tiles, len(components.const)
         if self._psi.shape[1] != n_clusters:
-            self._psi = self._room(n_clusters)
+            fits = n_tiles * n_clusters * TILE * self._psi.itemsize <= _KEEP_BYTES
+            self._psi = np.empty((n_tiles if fits else 0, n_clusters, TILE), self._psi.dtype)
         mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
         hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
         given = self.rows, self.layout, self._for_kernels(components), self.rows.points.dtype.type(sharpness)

@@ -20,17 +20,14 @@ from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import Components, MixtureTiles
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
-from fairclust.methods.mixture.fit import (
-    Batches,
-    FairPart,
-    Trace,
-    ascend,
-    calibrated,
-    e_step,
-    fair_em,
-    plain_em,
+from fairclust.methods.mixture.fit import Batches, Objective, Trace, ascend, calibrated, fair_em, plain_em
+from fairclust.methods.mixture.group_gap import (
+    Penalty,
+    no_penalty,
+    program_penalty,
+    smooth_penalty,
+    sum_of_columns,
 )
-from fairclust.methods.mixture.group_gap import Penalty, program_penalty, smooth_penalty, sum_of_columns
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.methods.mixture.rows import Columns, divided, draw, find_columns
 from fairclust.methods.mixture.start import start_mixture
@@ -322,13 +319,10 @@ class FairMixture(FairClusterer):
         # The published program takes steps of fixed length in the unit of the data.
         unit = 1.0 if self.match_reference else frame.unit
         self._columns = self._columns._replace(shift=frame.mean, unit=unit)
-        shared = self.covariance == "isotropic"
-        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(frame.spread / unit)
         return Family(
-            shared,
-            len(numeric),
+            self.covariance == "isotropic",
             self._columns.sizes,
-            np.full((1, 1) if shared else (len(numeric),), floor),
+            min_log_sd=float(0.5 * np.log(_MIN_VARIANCE) + np.log(frame.spread / unit)),
             by_precision=bool(self.match_reference) and self.lam != 0,
             ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
         )
@@ -338,21 +332,18 @@ class FairMixture(FairClusterer):
     ) -> Mixture:
         reference = bool(self.match_reference)
         max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
-        fair = FairPart(tiles, self._penalty(tiles.group_sizes, lam), with_labels=reference and lam != 0)
-        if self.solver == "gd":
-            mixture = ascend(fair, start, trace, max_iter=max_iter)
-        elif lam == 0:
-            expect, patience = (batches, len(batches.rows)) if batches else (partial(e_step, tiles), 1)
-            mixture = plain_em(expect, start, trace, max_iter=max_iter, patience=patience)
-        else:
-            mixture = fair_em(fair, start, trace, max_iter=max_iter, batches=batches, reference=reference)
+        penalty = self._penalty(tiles.group_sizes, lam)
+        objective = Objective(tiles, penalty, with_labels=reference and lam != 0, batches=batches)
+        plain = plain_em if lam == 0 else partial(fair_em, reference=reference)
+        learn = ascend if self.solver == "gd" else plain
+        mixture = learn(objective, start, trace, max_iter=max_iter)
         # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
         keeps = trace.rank is not None or not (batches or reference)
         return trace.best if keeps and trace.best is not None else mixture
 
     def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
         if lam == 0:
-            return lambda M, hard, held: (0.0, np.zeros_like(M))
+            return no_penalty
 
         def of(sizes: np.ndarray) -> Penalty:
             return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
@@ -438,7 +429,7 @@ class FairMixture(FairClusterer):
         eta = stored.array("eta", None)
         k, shared = len(eta), stored.flag("shared")
         self._mixture = Mixture(
-            Family(shared, len(numeric), sizes, np.zeros((1, 1))),
+            Family(shared, sizes, 0.0),
             eta,
             stored.array("means", k, len(numeric)),
             stored.array("log_sd", *((1, 1) if shared else (k, len(numeric)))),

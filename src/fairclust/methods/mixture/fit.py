@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 
 from fairclust.base import Diverged, record
 from fairclust.kernels.mixture import MixtureTiles, Moments
-from fairclust.methods.mixture.group_gap import Penalty
+from fairclust.methods.mixture.group_gap import Penalty, no_penalty
 from fairclust.methods.mixture.parameters import Mixture
 from fairclust.metrics import delta
 
@@ -36,9 +36,6 @@ _MAX_HALVINGS = 10
 _ROUNDS_AT_REST = 5
 # The falling temperatures of the calibration.
 _TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
-
-# Sufficient statistics of an E-step: the moments about the means, per point, and the mean log-likelihood.
-Expectation = Callable[[Mixture], tuple[Moments, float]]
 
 
 @dataclass
@@ -59,46 +56,6 @@ class Adam:
         self._square = self._square + 0.001 * (gradient**2 - self._square)
         root = np.sqrt(self._square / (1 - 0.999**self._step)) + self.epsilon
         return mixture.at(mixture.vector() + (self.rate / (1 - 0.9**self._step)) * self._mean / root)
-
-
-class Gaps(NamedTuple):
-    """The table of mean responsibilities of a mixture with its penalty."""
-
-    M: np.ndarray  # (n_groups, n_clusters)
-    penalty: float
-    by_M: np.ndarray  # (n_groups, n_clusters); derivative of the penalty
-    hard: np.ndarray | None  # (n_groups, n_clusters); the table of hard labels, if the penalty takes it
-    loglik: float  # Mean log-likelihood, if it was asked for
-
-
-@dataclass
-class FairPart:
-    """The rows on which the penalty is evaluated."""
-
-    tiles: MixtureTiles
-    penalty: Penalty  # From `fairclust.methods.mixture.group_gap`
-    with_labels: bool = False  # Whether the penalty takes the table of hard labels
-
-    def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True) -> Gaps:
-        """The gaps of a mixture. A penalty that takes hard labels takes `held` too."""
-        tiles, with_hard = self.tiles, self.with_labels
-        sums, logsum, hard = tiles.table(mixture.components, with_logsum=with_logsum, with_hard=with_hard)
-        M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
-        return Gaps(M, *self.penalty(M, labels, held), labels, logsum / tiles.n_samples)
-
-    def pull(self, mixture: Mixture, gaps: Gaps, alpha: float = 0.0) -> Moments:
-        """Moments whose `Mixture.gradient` is that of `alpha` times the log-likelihood, minus that of the penalty.
-
-        `gaps` must be those of the last call of `look`.
-        """
-        C = -gaps.by_M / self.tiles.group_sizes[:, None]
-        return self.tiles.moments(mixture.components, alpha=alpha, C=C, kept=True)[0]
-
-
-def e_step(tiles: MixtureTiles, mixture: Mixture) -> tuple[Moments, float]:
-    """The E-step on all rows at once."""
-    found, logsum = tiles.moments(mixture.components)
-    return found.times(1 / tiles.n_samples), logsum / tiles.n_samples
 
 
 @dataclass
@@ -122,6 +79,48 @@ class Batches:
             self._parts[b] = found.moved(mixture.means), logsum, tiles.n_samples
         moments, logsums, sizes = zip(*self._parts.values(), strict=True)
         return reduce(add, moments).times(1 / sum(sizes)).moved(-mixture.means), sum(logsums) / sum(sizes)
+
+
+class Gaps(NamedTuple):
+    """The table of mean responsibilities of a mixture with its penalty."""
+
+    M: np.ndarray  # (n_groups, n_clusters)
+    penalty: float
+    by_M: np.ndarray  # (n_groups, n_clusters); derivative of the penalty
+    hard: np.ndarray | None  # (n_groups, n_clusters); the table of hard labels, if the penalty takes it
+    loglik: float  # Mean log-likelihood, if it was asked for
+
+
+@dataclass
+class Objective:
+    """The mean log-likelihood minus a penalty from `fairclust.methods.mixture.group_gap`."""
+
+    tiles: MixtureTiles  # The rows on which the penalty is evaluated
+    penalty: Penalty = no_penalty
+    with_labels: bool = False  # Whether the penalty takes the table of hard labels
+    batches: Batches | None = None  # The rows of the log-likelihood, if they are not those of `tiles`
+
+    def expect(self, mixture: Mixture) -> tuple[Moments, float]:
+        """The E-step: the moments about the means, per point, and the mean log-likelihood."""
+        if self.batches is not None:
+            return self.batches(mixture)
+        found, logsum = self.tiles.moments(mixture.components)
+        return found.times(1 / self.tiles.n_samples), logsum / self.tiles.n_samples
+
+    def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True) -> Gaps:
+        """The gaps of a mixture. A penalty that takes hard labels takes `held` too."""
+        tiles, with_hard = self.tiles, self.with_labels
+        sums, logsum, hard = tiles.table(mixture.components, with_logsum=with_logsum, with_hard=with_hard)
+        M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
+        return Gaps(M, *self.penalty(M, labels, held), labels, logsum / tiles.n_samples)
+
+    def pull(self, mixture: Mixture, gaps: Gaps, alpha: float = 0.0) -> Moments:
+        """Moments whose `Mixture.gradient` is that of `alpha` times the log-likelihood, minus that of the penalty.
+
+        `gaps` must be those of the last call of `look`.
+        """
+        C = -gaps.by_M / self.tiles.group_sizes[:, None]
+        return self.tiles.moments(mixture.components, alpha=alpha, C=C, kept=True)[0]
 
 
 @dataclass
@@ -163,15 +162,16 @@ class Trace:
 
 
 def plain_em(
-    expect: Expectation, mixture: Mixture, trace: Trace, *, max_iter: int, tol: float = TOL, patience: int = 1
+    objective: Objective, mixture: Mixture, trace: Trace, *, max_iter: int, tol: float = TOL
 ) -> Mixture:
-    """EM by closed-form steps.
+    """EM by closed-form steps, without the penalty.
 
-    It stops when the mean log-likelihood has not changed by more than `tol` in any of the last `patience` steps, as
-    many as there are batches.
+    It stops when the mean log-likelihood has not changed by more than `tol` in any of as many steps as there are
+    batches.
     """
+    patience = 1 if objective.batches is None else len(objective.batches.rows)
     for step in range(max_iter + 1):
-        moments, loglik = expect(mixture)
+        moments, loglik = objective.expect(mixture)
         trace.add(step, mixture, loglik, None)
         if step == max_iter or trace.at_rest(tol, patience):
             break
@@ -180,47 +180,40 @@ def plain_em(
 
 
 def fair_em(
-    fair: FairPart,
-    mixture: Mixture,
-    trace: Trace,
-    *,
-    max_iter: int,
-    batches: Expectation | None = None,
-    reference: bool = False,
+    objective: Objective, mixture: Mixture, trace: Trace, *, max_iter: int, reference: bool = False
 ) -> Mixture:
-    """Generalised EM (Algorithms 2 and 3) on the rows of `fair`, or with the E-step of `batches`.
+    """Generalised EM (Algorithms 2 and 3).
 
     A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. With
     `reference` it has a new Adam, holds its first mean responsibilities and is not halved, as in the published program.
     """
-    n_samples, group_sizes = fair.tiles.n_samples, fair.tiles.group_sizes
+    tiles, in_batches = objective.tiles, objective.batches is not None
     adam = Adam(_RATE_OF_EM)
     more: dict[str, float] = {}
     held = None
     times, quantity = (1, "clustering") if reference else (_ROUNDS_AT_REST, "objective")
-    gaps = fair.look(mixture, with_logsum=batches is None)
+    gaps = objective.look(mixture, with_logsum=not in_batches)
     for step in range(max_iter + 1):
-        moments, loglik = (None, gaps.loglik) if batches is None else batches(mixture)
+        moments, loglik = objective.expect(mixture) if in_batches else (None, gaps.loglik)
         trace.add(step, mixture, loglik, gaps, **more)
         if step == max_iter or trace.at_rest(TOL, times, quantity):
             break
         if moments is None:
-            moments = fair.tiles.moments(mixture.components, alpha=1 / n_samples, kept=True)[0]
+            moments = tiles.moments(mixture.components, alpha=1 / tiles.n_samples, kept=True)[0]
         if reference:
             # The program divides the objective by the number of clusters, so that its epsilon is as much larger.
             adam = Adam(_RATE_OF_EM, 1e-8 * mixture.n_clusters)
-            held = group_sizes @ gaps.M / group_sizes.sum()
+            held = tiles.group_sizes @ gaps.M / tiles.group_sizes.sum()
         start = mixture
         before = start.value(moments) - gaps.penalty
         for r in range(GRADIENT_STEPS):
             if r:
-                gaps = fair.look(mixture, held, with_logsum=False)
-            mixture = adam.moved(
-                mixture, moments.moved(start.means - mixture.means) + fair.pull(mixture, gaps)
-            )
+                gaps = objective.look(mixture, held, with_logsum=False)
+            total = moments.moved(start.means - mixture.means) + objective.pull(mixture, gaps)
+            mixture = adam.moved(mixture, total)
         reach, length = mixture.vector() - start.vector(), 1.0
         while True:
-            gaps = fair.look(mixture, with_logsum=batches is None)
+            gaps = objective.look(mixture, with_logsum=not in_batches)
             after = mixture.value(moments.moved(start.means - mixture.means)) - gaps.penalty
             if reference or length == 0.0 or after >= before - 1e-7 * (1 + abs(before)):
                 break
@@ -234,20 +227,20 @@ def fair_em(
     return mixture
 
 
-def ascend(fair: FairPart, mixture: Mixture, trace: Trace, *, max_iter: int) -> Mixture:
-    """Gradient ascent with Adam on the mean log-likelihood minus the penalty (Algorithm 1), on all rows of `fair`.
+def ascend(objective: Objective, mixture: Mixture, trace: Trace, *, max_iter: int) -> Mixture:
+    """Gradient ascent with Adam (Algorithm 1) on all rows.
 
     It stops when the objective changes by no more than `TOL` over `RECORD_EVERY` steps.
     """
     adam = Adam(_RATE_OF_ASCENT)
     for step in range(max_iter + 1):
         recorded = step % RECORD_EVERY == 0 or step == max_iter
-        gaps = fair.look(mixture, with_logsum=recorded)
+        gaps = objective.look(mixture, with_logsum=recorded)
         if recorded:
             trace.add(step, mixture, gaps.loglik, gaps)
             if step == max_iter or trace.at_rest(TOL):
                 break
-        mixture = adam.moved(mixture, fair.pull(mixture, gaps, 1 / fair.tiles.n_samples))
+        mixture = adam.moved(mixture, objective.pull(mixture, gaps, 1 / objective.tiles.n_samples))
     return mixture
 
 

@@ -20,6 +20,11 @@ BARRIER = 0.3
 _ROUNDING = 1e-7
 
 
+def no_penalty(M: np.ndarray, hard: Any = None, held: Any = None) -> tuple[float, np.ndarray]:
+    """The penalty of a mixture without fairness."""
+    return 0.0, np.zeros_like(M)
+
+
 @lru_cache(maxsize=16)
 def _pairs(n_groups: int) -> np.ndarray:
     """Signed incidence of the unordered pairs of groups: shape (n_pairs, n_groups)."""

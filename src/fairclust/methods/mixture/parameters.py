@@ -29,9 +29,8 @@ class Family:
     """A kind of mixture: the shapes and bounds of its parameters."""
 
     shared: bool  # One variance for all features of all components, else one for each
-    n_numeric: int
     sizes: tuple[int, ...]  # Categories of each categorical feature
-    min_log_sd: np.ndarray  # Lower bounds of the log standard deviations, shape (1, 1) or (n_numeric,)
+    min_log_sd: float  # Lower bound of the log standard deviations
     # Whether gradient steps change inverse standard deviations instead of the logarithms of standard deviations.
     by_precision: bool = False
     ridge: float = 0.0  # Added to the variances of every M-step
@@ -148,7 +147,7 @@ class Mixture:
         about = np.maximum(moments.second - step * moments.first, 0.0)
         with np.errstate(divide="ignore"):
             if self.family.shared:
-                n_values = max(weight.sum() * max(self.family.n_numeric, 1), _MIN_WEIGHT)
+                n_values = max(weight.sum() * max(self.means.shape[1], 1), _MIN_WEIGHT)
                 log_sd = 0.5 * np.log(about.sum(keepdims=True) / n_values + self.family.ridge)
             else:
                 log_sd = np.where(alive[:, None], 0.5 * np.log(about / per + self.family.ridge), self.log_sd)

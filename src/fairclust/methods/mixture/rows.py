@@ -113,11 +113,8 @@ def find_columns(
     found = set(known)
     for column in [] if chosen is None else chosen:
         place = names.index(column) if column in names else column
-        if (
-            isinstance(place, (bool, np.bool_))
-            or not isinstance(place, (int, np.integer))
-            or not 0 <= place < X.shape[1]
-        ):
+        whole = isinstance(place, Integral) and not isinstance(place, bool)
+        if not (whole and 0 <= place < X.shape[1]):
             raise ValueError(
                 f"categorical_features takes names of columns and indices from 0 to {X.shape[1] - 1}, found {column!r}"
             )
