@@ -153,9 +153,7 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
                 row[i] -= d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
             f += 4
         while f < n_features:
-            x = points[f]
-            rf = r[f]
-            mf = m[f]
+            x, rf, mf = points[f], r[f], m[f]
             for i in range(TILE):
                 diff = rf * x[i] - mf
                 row[i] -= diff * diff
@@ -163,8 +161,7 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
         table = density.tables[k]
         c = 0
         while c + 1 < n_columns:
-            code = codes[c]
-            other = codes[c + 1]
+            code, other = codes[c], codes[c + 1]
             for i in range(TILE):
                 row[i] += table[code[i]] + table[other[i]]
             c += 2
@@ -275,14 +272,9 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                 weight[b, k] += acc
                 f = 0
                 while f + 1 < n_features:
-                    x = points[t, f]
-                    y = points[t, f + 1]
-                    m = means[k, f]
-                    n = means[k, f + 1]
-                    a1 = zero
-                    a2 = zero
-                    b1 = zero
-                    b2 = zero
+                    x, y = points[t, f], points[t, f + 1]
+                    m, n = means[k, f], means[k, f + 1]
+                    a1 = a2 = b1 = b2 = zero
                     for i in range(TILE):
                         d = x[i] - m
                         e = y[i] - n
@@ -298,10 +290,8 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                     second[b, k, f + 1] += b2
                     f += 2
                 if f < n_features:
-                    x = points[t, f]
-                    m = means[k, f]
-                    a1 = zero
-                    a2 = zero
+                    x, m = points[t, f], means[k, f]
+                    a1 = a2 = zero
                     for i in range(TILE):
                         d = x[i] - m
                         vd = v[i] * d

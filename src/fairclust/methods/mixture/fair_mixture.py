@@ -14,7 +14,6 @@ from scipy.spatial.distance import pdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
@@ -191,32 +190,24 @@ class FairMixture(FairClusterer):
     record_labels: bool = False
     random_state: Any = None
 
-    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        self._validate_params()
-        self.categories_: dict[int, np.ndarray] = {}
-        if isinstance(X, pd.DataFrame):
-            for i, (name, column) in enumerate(X.items()):
+    def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
+        """Validated rows, with codes instead of the categories of a data frame; -1 for those not seen in fit."""
+        if reset:
+            self.categories_: dict[int, np.ndarray] = {}
+            for i, (name, column) in enumerate(X.items() if isinstance(X, pd.DataFrame) else ()):
                 if not pd.api.types.is_numeric_dtype(column):
                     values = column.astype("category")
                     if values.isna().any():
                         raise ValueError(f"column {name!r} has missing values")
                     self.categories_[i] = values.cat.categories.to_numpy()
-        return super()._check_input(self._encoded(X), sensitive_features)
-
-    def _encoded(self, X: Any) -> Any:
-        """The same frame with codes instead of the values of categorical columns; -1 for values not seen in fit."""
-        if not isinstance(X, pd.DataFrame) or not self.categories_:
-            return X
-        codes = {
-            X.columns[i]: pd.Index(values).get_indexer(pd.Index(X.iloc[:, i])).astype(float)
-            for i, values in self.categories_.items()
-            if i < X.shape[1]
-        }
-        return X.assign(**codes)
-
-    def _new_rows(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return super()._new_rows(self._encoded(X))
+        if isinstance(X, pd.DataFrame) and self.categories_:
+            codes = {
+                X.columns[i]: pd.Index(values).get_indexer(pd.Index(X.iloc[:, i])).astype(float)
+                for i, values in self.categories_.items()
+                if i < X.shape[1]
+            }
+            X = X.assign(**codes)
+        return super()._valid_rows(X, reset=reset)
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
