@@ -338,7 +338,6 @@ class MixtureTiles:
 
     layout: TileLayout
     n_groups: int
-    n_levels: int  # number of categories of all categorical features together
     rows: PackedRows
     # (n_joint_categories, width), int32: the categories of each joint category, as columns of `Components.tables`.
     members: np.ndarray
@@ -423,7 +422,7 @@ class MixtureTiles:
         given = edges, self.rows, self.layout, self._for_kernels(components), dtype.type(sharpness), psi
         out = dtype.type(alpha), pulls, weight, first, second, joint, logsum
         run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, *given, *out)
-        levels = np.zeros((self.n_levels + 1, n_clusters))
+        levels = np.zeros(components.tables.shape[::-1])
         _parted(joint.sum(axis=0), self.members, levels)
         found = Moments(weight.sum(axis=0), first.sum(axis=0), second.sum(axis=0), levels[:-1].T)
         return found, float(logsum.sum())

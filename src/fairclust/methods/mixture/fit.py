@@ -156,7 +156,7 @@ class Trace:
 
     def at_rest(self, tol: float, times: int = 1, quantity: str = "objective") -> bool:
         """Whether none of the last `times` changes of a recorded quantity was above `tol`."""
-        last = [record[quantity] for record in self.history[-times - 1 :]]
+        last = [one[quantity] for one in self.history[-times - 1 :]]
         self.converged = len(last) > times and float(np.abs(np.diff(last)).max()) <= tol
         return self.converged
 

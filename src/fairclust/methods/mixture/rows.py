@@ -67,7 +67,7 @@ class Columns(NamedTuple):
             pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32),
             np.ascontiguousarray(pack_points(counts[:, None], layout, np.zeros(1), DTYPE)[:, 0]),
         )
-        return MixtureTiles(layout, n_groups, n_levels, packed, members)
+        return MixtureTiles(layout, n_groups, packed, members)
 
     def in_blocks(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Iterator[MixtureTiles]:
         """Tiles of all rows, block by block."""

@@ -82,7 +82,7 @@ def _numeric_part(tiles: MixtureTiles, mixture: Mixture) -> tuple[MixtureTiles, 
     family = replace(mixture.family, sizes=())
     bare = replace(mixture, family=family, logits=np.zeros((mixture.n_clusters, 0)))
     rows = tiles.rows._replace(codes=tiles.rows.codes[:, :0])
-    return replace(tiles, n_levels=0, rows=rows, members=np.zeros((1, 1), np.int32)), bare
+    return replace(tiles, rows=rows, members=np.zeros((1, 1), np.int32)), bare
 
 
 def _start_of_program(
