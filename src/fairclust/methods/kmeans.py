@@ -118,7 +118,7 @@ class KMeans(PrototypeClusterer):
         rng = check_random_state(self.random_state)
         init = self._searched(X) if self._searches else self._framed_init()
         points = self._points(X, np.zeros(X.shape[0], np.int32), n_groups=1)
-        kind: Alternation[Any] = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
+        kind = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
         runs = []
         for _ in range(self.n_init if isinstance(init, str) else 1):
             start = Prototypes(initial_centers(X, self.n_clusters, init, rng))
@@ -137,7 +137,7 @@ class KMeans(PrototypeClusterer):
         self.n_iter_, self.history_ = best.n_steps, best.history
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
-        kind: Alternation[Any] = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
+        kind = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
         known, (n_rows, *more) = rows.known, rows.samples
         self._frame = self._frame._replace(origin=rows.points.shift)
         # This computes the first centres, and `_model`, which `predict` uses. In the end the model gets the centres of

@@ -524,7 +524,7 @@ class PriceFairKMeans(PrototypeClusterer):
         rough: float = 0.0,
         of_tol: float = 1.0,
         target: float = np.inf,
-    ) -> Alternation[Any]:
+    ) -> Alternation:
         """Assignments by prices and new centres in turn, until the cost falls by less than `of_tol` times `tol`.
 
         The first prices are searched for from `multipliers`.
@@ -662,9 +662,9 @@ class PriceFairKMeans(PrototypeClusterer):
         criterion: Criterion,
         run: Run,
         found: Prices,
-        starts: Sequence[Prototypes] = (),
-        codes: np.ndarray | None = None,
-        order: np.ndarray | None = None,
+        starts: Sequence[Prototypes],
+        codes: np.ndarray | None,
+        order: np.ndarray | None,
     ) -> None:
         """Round the prices of the best run to labels, and set the attributes of the fit.
 

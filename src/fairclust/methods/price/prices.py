@@ -111,12 +111,7 @@ def dual_prices(
         temperature = level * unit
         asked = tol if last_tol is None or level != levels[-1] else last_tol
         enough = max(asked * n_points, 1e-4)
-
-        def evaluate(y: np.ndarray, temperature: float = temperature) -> _Smoothed:
-            criterion.work.pass_over(n_points * n_clusters)
-            return _evaluate(points, criterion, y, temperature, unit)
-
-        at = evaluate(y)
+        at = _evaluate(points, criterion, y, temperature, unit)
         n_passes += 1
         for _ in range(max_steps):
             if at.error <= enough or criterion.work.is_done(part):
@@ -129,7 +124,7 @@ def dual_prices(
                 trial = _within_reach(points.lists, criterion, at.multipliers, trial)
                 if np.abs(trial - at.multipliers).max() < _STILL * temperature:
                     break
-            new = evaluate(trial)
+            new = _evaluate(points, criterion, trial, temperature, unit)
             n_passes += 1
             # If the two values of the dual are equal up to rounding errors, the error decides.
             if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
@@ -162,6 +157,7 @@ class _Smoothed(NamedTuple):
 def _evaluate(
     points: Points, criterion: Criterion, y: np.ndarray, temperature: float, unit: float
 ) -> _Smoothed:
+    criterion.work.pass_over(points.n_samples * points.n_clusters)
     prices = criterion.prices(y)
     mass, cost, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
     limits = float((criterion.limits * y).sum())

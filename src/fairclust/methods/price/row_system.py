@@ -36,6 +36,11 @@ class Factors:
     size: np.ndarray  # (n_rows,); the coefficient of the cluster's size
 
     @property
+    def whole(self) -> np.ndarray:
+        """Which values count points, so that their sums over a cluster are whole numbers, shape (n_values,)."""
+        return np.all(np.isin(self.values, (0, 1)), axis=1)
+
+    @property
     def signed(self) -> np.ndarray:
         """The sign of every row at its own value and 0 at other values, shape (n_values, n_rows)."""
         out = np.zeros((len(self.values), len(self.value)))

@@ -318,7 +318,7 @@ class VariationalFairKMeans(PrototypeClusterer):
         """The target shares of each sensitive column."""
         return [self._target] if self._sensitive is None else [shares for _, shares in self._target]
 
-    def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation[Any]:
+    def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation:
         if self.match_reference:
             assign = partial(bound_step, lam=self.lam_, lipschitz=self.lipschitz, target=self._target)
             return Alternation(assign, self._update, self._judge_as_reference)
