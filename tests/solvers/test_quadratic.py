@@ -4,7 +4,7 @@ from problems import curved
 from scipy.optimize import nnls
 
 from fairclust.methods.price.criteria import share_bounds
-from fairclust.methods.price.quadratic import step_of_equal_shares, step_of_rows_that_bind
+from fairclust.methods.price.newton import step_of_equal_shares, step_of_rows_that_bind
 
 
 def test_step_of_equal_shares_solves_the_model():

@@ -3,7 +3,7 @@ import pytest
 from problems import curved
 
 from fairclust.methods.price.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
-from fairclust.methods.price.row_system import RowSystem, interior_step, step_of_rows
+from fairclust.methods.price.newton import RowSystem, interior_step, step_of_rows
 
 A, B, K = 4, 3, 3
 N_GROUPS = A * B

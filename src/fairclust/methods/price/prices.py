@@ -17,8 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fairclust.methods.price.criteria import Criterion
-from fairclust.methods.price.quadratic import step_of_equal_shares, step_of_rows_that_bind
-from fairclust.methods.price.row_system import RowSystem, interior_step, step_of_rows
+from fairclust.methods.price.newton import (
+    RowSystem,
+    interior_step,
+    step_of_equal_shares,
+    step_of_rows,
+    step_of_rows_that_bind,
+)
 from fairclust.solvers.points import Lists, Points
 
 # Temperatures in units of the mean gap between a point's two smallest potentials.
