@@ -28,18 +28,21 @@ from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeC
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work, exact_shares
-from fairclust.methods.price.fair_assignment import (
-    certificate_text,
+from fairclust.methods.price.fair_assignment import certificate_text, check_weights
+from fairclust.methods.price.loose_labels import Labels, loose_labels
+from fairclust.methods.price.prices import (
+    ROUGH,
+    Prices,
+    approach,
     certified_gap,
-    check_weights,
     lower_bound,
     paid_limits,
+    price_step,
+    rough_level,
     solve,
+    temperature_unit,
 )
-from fairclust.methods.price.loose_labels import Labels, loose_labels
-from fairclust.methods.price.prices import Prices, temperature_unit
 from fairclust.methods.price.rounding import round_prices
-from fairclust.methods.price.steps import ROUGH, approach, price_step, rough_level
 from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
@@ -696,7 +699,7 @@ class PriceFairKMeans(PrototypeClusterer):
         cost = made.cost
         if codes is not None and not points.is_sparse:
             cost = self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
-        bound = self._least(points, prices, codes) - paid_limits(criterion, made.found)
+        bound = self._least(points, prices, codes) - paid_limits(criterion, made.found.multipliers)
         gap = certified_gap(criterion, made.found, cost, bound, counts)
         # No labels cost less than those of the nearest centres.
         nearest = self._least(points, np.zeros_like(prices), codes) if dear else 0.0
