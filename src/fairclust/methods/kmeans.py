@@ -19,7 +19,7 @@ from fairclust.frame import Frame
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, plain_step
 from fairclust.solvers.lloyd import Lloyd
-from fairclust.solvers.search import PARENTS, plain_run, plain_search
+from fairclust.solvers.search import plain_run, plain_search
 from fairclust.stored import Stored
 
 # A run of the search ends when a step lowers the cost by no more than this fraction. `PriceFairKMeans` has it as `tol`.
@@ -100,18 +100,13 @@ class KMeans(PrototypeClusterer):
         # scikit-learn does not record its steps, so the history has one record, of the last step.
         self.history_ = [record(self.n_iter_, begin, self.inertia_, self.inertia_, 0.0)]
 
-    @property
-    def _searches(self) -> bool:
-        return self.search and isinstance(self.init, str) and self.n_init > 1 and self.n_clusters > 1
-
     def _searched(self, X: np.ndarray) -> np.ndarray:
         """The centres that the search finds from the best starts."""
         rng = check_random_state(self.random_state)
         points = self._points(X, np.zeros(X.shape[0], np.int32), n_groups=1)
         starts = (initial_centers(X, self.n_clusters, "k-means++", rng) for _ in range(self.n_init))
         runs = [plain_run(points, Prototypes(start), self._update, _TOL) for start in starts]
-        runs.sort(key=lambda run: run.last.objective)
-        return plain_search(points, runs[:PARENTS], self._update, _TOL, rng).prototypes.centers
+        return plain_search(points, runs, self._update, _TOL, rng).prototypes.centers
 
     def _fit_directions(self, X: np.ndarray) -> None:
         """Spherical k-means, which scikit-learn does not have."""

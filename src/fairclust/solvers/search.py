@@ -36,8 +36,6 @@ _SAME = 5e-4
 _STEPS_SPLIT, _STEPS_MERGED = 6, 20
 # Rounds of splitting and merging of each run, at most. With K = 20, no run took so many.
 _MOST_ROUNDS = 20
-# How many of the best runs of plain k-means take part.
-PARENTS = 5
 # A split moves the halves apart by this part of the root mean cost of a point, and two clusters are neighbours if they
 # are closer than so many times the mean distance of a centre to the nearest one; both as in breathing k-means.
 _APART, _NEAR = 0.01, 1.1
@@ -50,7 +48,7 @@ class Effort(NamedTuple):
     """How many runs a search makes."""
 
     # How many of the best runs take part.
-    parents: int = PARENTS
+    parents: int = 5
     # Runs that cost the same, after which no further run is split.
     enough: int = 3
     # Crossed runs, at most, and those in vain after which there are no more.
@@ -100,13 +98,14 @@ def plain_run(
 def plain_search(
     points: TiledPoints, runs: Sequence[Run], update: Any, tol: float, rng: np.random.RandomState
 ) -> Run:
-    """The best run of plain k-means that the search finds from these."""
+    """The best run of plain k-means that the search finds from the best of these."""
     moves = Moves(
         lambda points, start, _, n_steps: plain_run(points, start, update, tol, n_steps),
         lambda run: (False, run.last.objective),
         _PLAIN,
     )
-    best = cross(points, breathe(points, runs, moves, rng), moves, rng)[0]
+    parents = sorted(runs, key=moves.rank)[: moves.effort.parents]
+    best = cross(points, breathe(points, parents, moves, rng), moves, rng)[0]
     return plain_run(points, best.prototypes, update, tol)
 
 

@@ -49,7 +49,6 @@ from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import (
-    PARENTS,
     PATIENT,
     THOROUGH,
     USUAL,
@@ -473,14 +472,13 @@ class PriceFairKMeans(PrototypeClusterer):
             if not any(alike(points, run, other) for other in runs):
                 runs.append(run)
         if searches and runs:
-            runs.append(plain_search(points, sorted(runs, key=_rank)[:PARENTS], self._update, self.tol, rng))
+            runs.append(plain_search(points, runs, self._update, self.tol, rng))
         return [run.prototypes for run in runs] + picks
 
     @property
     def _searches(self) -> bool:
-        """Whether there are several starts to search from, and no cluster has a bound of its own."""
-        several = isinstance(self.init, str) and self.n_init > 1 and self.n_clusters > 1
-        return self.search and several and not (np.ndim(self.size_min) or np.ndim(self.size_max))
+        """As in the base, but not if clusters have bounds of their own."""
+        return super()._searches and not (np.ndim(self.size_min) or np.ndim(self.size_max))
 
     def _runs(
         self,
