@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dposv, dpstrf
 from scipy.sparse import csr_array
 
-from fairclust.kernels.hessian import lower_triangle, multiply, solve_free
+from fairclust.kernels.prices import lower_triangle, multiply, solve_free
 
 # Few rows change from one step to the next, and 99 % of the searches end within this many pivots. The interior point
 # method is faster than longer ones.
