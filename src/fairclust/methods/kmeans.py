@@ -90,9 +90,7 @@ class KMeans(PrototypeClusterer):
             random_state=self.random_state,
         ).fit(csr_array(X) if is_far else X)
         if self._model.n_iter_ == self.max_iter:
-            self._complain(
-                f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
-            )
+            self._complain_of_moving()
         self.labels_ = self._model.labels_
         self.cluster_centers_ = self._model.cluster_centers_
         self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
@@ -113,23 +111,23 @@ class KMeans(PrototypeClusterer):
         rng = check_random_state(self.random_state)
         init = self._searched(X) if self._searches else self._framed_init()
         points = self._points(X, np.zeros(X.shape[0], np.int32), n_groups=1)
-        kind = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
         runs = []
         for _ in range(self.n_init if isinstance(init, str) else 1):
             start = Prototypes(initial_centers(X, self.n_clusters, init, rng))
-            runs.append(
-                alternate(kind, points.for_plain_steps(), start, max_iter=self.max_iter, verbose=self.verbose)
-            )
+            runs.append(plain_run(points, start, self._update, self.tol, self.max_iter, self.verbose))
         best = min(runs, key=lambda run: run.last.objective)
         if best.verdict != "at rest":
-            self._complain(
-                f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
-            )
+            self._complain_of_moving()
         self.cluster_centers_ = best.prototypes.centers
         self._model = _nearest(self.cluster_centers_)
         self.labels_ = self._model.predict(X.astype(self.cluster_centers_.dtype, copy=False))
         self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
         self.n_iter_, self.history_ = best.n_steps, best.history
+
+    def _complain_of_moving(self) -> None:
+        self._complain(
+            f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
+        )
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         kind = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))

@@ -88,11 +88,16 @@ class Moves(NamedTuple):
 
 
 def plain_run(
-    points: TiledPoints, start: Prototypes, update: Any, tol: float, n_steps: int = _PLAIN_STEPS
+    points: TiledPoints,
+    start: Prototypes,
+    update: Any,
+    tol: float,
+    n_steps: int = _PLAIN_STEPS,
+    verbose: int = 0,
 ) -> Run:
     """Plain k-means from some centres."""
     kind = Alternation(plain_step, update, partial(judge_fall, tol=tol))
-    return alternate(kind, points.for_plain_steps(), start, max_iter=n_steps)
+    return alternate(kind, points.for_plain_steps(), start, max_iter=n_steps, verbose=verbose)
 
 
 def plain_search(

@@ -21,7 +21,6 @@ from fairclust.base import (
     initial_centers,
 )
 from fairclust.chunks.rows import ChunkedRows, Rows
-from fairclust.chunks.survey import Survey
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
@@ -31,6 +30,7 @@ from fairclust.methods.price.criteria import Criterion, Work, exact_shares
 from fairclust.methods.price.fair_assignment import certificate_text, check_weights
 from fairclust.methods.price.loose_labels import Labels, loose_labels
 from fairclust.methods.price.prices import (
+    FAR,
     ROUGH,
     Prices,
     approach,
@@ -86,8 +86,6 @@ _FEW_FOR_PRICES = 200
 _WORTH = 2e-3
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
-# Prices are far off if the bounds are violated by more than this share of the points.
-_FAR = 1e-4
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
 # group-by-cluster table. With fewer points, a single point can cause such a gap.
 _LARGE_GAP, _PER_CELL = 0.05, 50
@@ -342,7 +340,7 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         known = rows.known
-        if known.names.dtype.kind in "iuf" and is_measured(_as_rows(known)):
+        if known.names.dtype.kind in "iuf" and is_measured(known.names, known.n_rows):
             raise ValueError(
                 f"sensitive_features holds {len(known.names)} different numbers, and each would be a group. Cut the "
                 "column into a few ranges first. If the numbers are names, convert them to text"
@@ -812,16 +810,10 @@ def _more(increase: float) -> str:
     return f"{increase:.0%} more" if increase < 10 else f"{1 + increase:.2g} times as much"
 
 
-def _rank(run: Run, far: float = _FAR) -> tuple[bool, float]:
+def _rank(run: Run, far: float = FAR) -> tuple[bool, float]:
     """Sort key of a run. Runs whose prices are far off come last: their lower bound is too low and looks cheap."""
     is_far = run.last.more.get("violation", 0.0) > max(1.0, far * len(run.last.labels))
     return is_far, max(run.last.objective, run.last.clustering)
 
 
-_rough_rank = partial(_rank, far=ROUGH * _FAR)
-
-
-def _as_rows(known: Survey) -> np.ndarray:
-    """Values on which `is_measured` decides as on those of all rows, of which it needs the number up to a limit."""
-    more = min(known.n_rows, 3 * len(known.names)) - len(known.names)
-    return np.append(known.names, np.repeat(known.names[:1], more))
+_rough_rank = partial(_rank, far=ROUGH * FAR)

@@ -61,13 +61,15 @@ _NEXT = (0.0016,)
 # numbers rough prices can be a per cent off, and then no longer tell good centres from bad ones.
 _ROUGH_LEVELS = (0.05, 0.016, 0.005)
 _ROUGH_GAP = 2e-3
-_STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+_STEPS, _TOL = 15, 3e-5
+# Prices are far off if the bounds are violated by more than this share of the points.
+FAR = 1e-4
 # Temperatures, steps at each, and the most rounds of `approach`. It ends when no cell is off its bounds by more than
 # this part of the mean cell.
 _APPROACH, _APPROACH_STEPS, _MOST_APPROACHES, _NEARLY = (0.04,), 20, 30, 0.1
 # The part of the work that may be spent before the last assignment is solved.
 _PART = 0.5
-# Factor for `_TOL` and `_FAR` during the search for the best of several starts.
+# Factor for `_TOL` and `FAR` during the search for the best of several starts.
 ROUGH = 30
 # No temperature is below this level divided by the number of points for each cell of the table.
 _LEAST_LEVEL = 0.5
@@ -115,6 +117,12 @@ def temperature_unit(points: Points) -> float:
         # Every point costs the same in its two best clusters, or there is one cluster. Any scale works then.
         unit = points.mean_excess()
     return unit if unit > 0 else 1.0
+
+
+def rounding_error(points: Points, mass: np.ndarray, cost: float, prices: np.ndarray) -> float:
+    """About how large the rounding error of a sum over softmax rows is, of which `mass` and `cost` are sums."""
+    paid = float((mass * (prices - prices.min(axis=1, keepdims=True))).sum())
+    return points.rounding * (cost - points.row_min_sum + paid)
 
 
 def curvature(mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
@@ -217,8 +225,7 @@ def _evaluate(
         unpaid = abs(float(unused.sum()))
     else:
         unpaid = abs(limits - float((prices * mass).sum()))
-    paid = float((mass * (prices - prices.min(axis=1, keepdims=True))).sum())
-    noise = points.rounding * (cost - points.row_min_sum + paid)
+    noise = rounding_error(points, mass, cost, prices)
     error = max(violation, unpaid / unit)
     return _Smoothed(y, -temperature * logsum - limits, noise, mass, cost, moments, violation, error)
 
@@ -422,7 +429,7 @@ def price_step(
     ascend = partial(dual_prices, points, criterion, max_steps=_STEPS, part=_PART)
     found = ascend(start=start, levels=levels, tol=tol)
     n_passes = found.n_passes + 1
-    if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
+    if start is not None and found.error > max(1.0, factor * FAR * points.n_samples):
         # The centres have moved too far for a start at the lowest temperature.
         levels = _levels(_FIRST[1:], points, criterion, rough)
         heated = ascend(start=start, levels=levels, tol=tol)

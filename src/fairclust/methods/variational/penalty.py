@@ -20,7 +20,7 @@ import numpy as np
 
 from fairclust.base import Diverged
 from fairclust.methods.price.criteria import exact_shares
-from fairclust.methods.price.prices import curvature, dual_prices, temperature_unit
+from fairclust.methods.price.prices import curvature, dual_prices, rounding_error, temperature_unit
 from fairclust.solvers.points import Points
 
 
@@ -131,8 +131,7 @@ def _evaluate(
     value = -temperature * logsum - float((mass * prices).sum()) + lam * padded_fairness(mass, target)
     if not np.isfinite(value):
         raise Diverged(f"the smoothed energy is {value} at temperature {temperature:g} (lam={lam:g})")
-    paid = mass * (prices - prices.min(axis=1, keepdims=True))
-    noise = points.rounding * (potential - points.row_min_sum + float(paid.sum()))
+    noise = rounding_error(points, mass, potential, prices)
     slope = penalty_slope(mass, target)
     return _Smoothed(prices, mass, value, noise, lam * slope - prices, curvature(mass, moments))
 
