@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.base import positive_weights
+from fairclust.base import check_weights
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
@@ -205,15 +203,6 @@ def _checked(distances: Any) -> np.ndarray:
     return costs if costs.dtype in (np.float32, np.float64) else costs.astype(np.float64)
 
 
-def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
-    """Divide weights by their mean; returns them and the mean, or None and 1 without weights."""
-    if sample_weight is None:
-        return None, 1.0
-    weights = positive_weights(sample_weight, n_samples)
-    mean = float(weights.mean())
-    return weights / mean, mean
-
-
 def _potentials(
     costs: np.ndarray | SquaredDistances, sensitive: Sensitive, weights: np.ndarray | None
 ) -> Potentials:
@@ -268,30 +257,3 @@ def _assign(
         certified_gap(criterion, solved, cost, bound, counts),
         criterion.excess(counts) * unit,
     )
-
-
-def certificate_text(found: Mapping[str, float | None]) -> str:
-    """How much cheaper other labels, and other centres, may be; `found` has the attributes of a fit without "_"."""
-    gap, cost, least, off = (found.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
-    within = "at a cost that cannot be bounded"
-    if gap is not None and math.isfinite(gap):
-        # Rounded up, because it is a bound.
-        within = f"within {math.ceil(gap * 1e5) / 1e5:.3%}"
-    text = f"the cheapest labels for these centres, {within}"
-    if cost is not None and least is not None:
-        # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
-        text += f" (cost {cost:,.1f}, "
-        reason = (
-            f"the labels are off the bounds by up to {off:.2g} rows in a cluster"
-            if off
-            else "of rounding errors"
-        )
-        below = f"below the bound {least:,.1f} because {reason})"
-        text += f"lower bound {least:,.1f})" if cost >= least else below
-    text += "; other centres may be cheaper"
-    spread, n_finished = found.get("spread"), int(found.get("n_finished") or 0)
-    if n_finished == 1:
-        text += ", and one start ran to its end"
-    elif n_finished and spread is not None:
-        text += f": {n_finished} starts ended within {math.ceil(spread * 1e4) / 1e4:.2%} of each other"
-    return text

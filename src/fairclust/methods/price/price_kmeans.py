@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from fairclust.base import (
     NON_NEGATIVE,
     NotSupported,
+    check_weights,
     initial_centers,
 )
 from fairclust.chunks.rows import ChunkedRows, Rows
@@ -27,13 +28,13 @@ from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeC
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work, exact_shares
-from fairclust.methods.price.fair_assignment import certificate_text, check_weights
 from fairclust.methods.price.loose_labels import Labels, loose_labels
 from fairclust.methods.price.prices import (
     FAR,
     ROUGH,
     Prices,
     approach,
+    certificate_text,
     certified_gap,
     lower_bound,
     paid_limits,

@@ -14,7 +14,8 @@ of the last assignment, at lower temperatures.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -354,6 +355,33 @@ def certified_gap(
     if cost <= floor:
         return 0.0
     return (cost - floor) / abs(floor) if floor else np.inf
+
+
+def certificate_text(found: Mapping[str, float | None]) -> str:
+    """How much cheaper other labels, and other centres, may be; `found` has the attributes of a fit without "_"."""
+    gap, cost, least, off = (found.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
+    within = "at a cost that cannot be bounded"
+    if gap is not None and math.isfinite(gap):
+        # Rounded up, because it is a bound.
+        within = f"within {math.ceil(gap * 1e5) / 1e5:.3%}"
+    text = f"the cheapest labels for these centres, {within}"
+    if cost is not None and least is not None:
+        # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
+        text += f" (cost {cost:,.1f}, "
+        reason = (
+            f"the labels are off the bounds by up to {off:.2g} rows in a cluster"
+            if off
+            else "of rounding errors"
+        )
+        below = f"below the bound {least:,.1f} because {reason})"
+        text += f"lower bound {least:,.1f})" if cost >= least else below
+    text += "; other centres may be cheaper"
+    spread, n_finished = found.get("spread"), int(found.get("n_finished") or 0)
+    if n_finished == 1:
+        text += ", and one start ran to its end"
+    elif n_finished and spread is not None:
+        text += f": {n_finished} starts ended within {math.ceil(spread * 1e4) / 1e4:.2%} of each other"
+    return text
 
 
 def _levels(
