@@ -54,7 +54,6 @@ class Map(NamedTuple):
 
 def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
     """The results of `Potentials.soft` or `soft_moments`, followed by the sum over rows of the least potential."""
-
     return total_of(
         (*getattr(points, name)(by.scale, by.offset), points.row_min_sum)
         for _, _, points in _blocks(chunk, by)

@@ -95,7 +95,7 @@ class ChunkedPoints:
         self._listed = takes_lists and worth_listing(known.X, *shape)
         kind = ListedPoints if self._listed else TiledPoints
         self.sample = kind.pack(known.X, known.codes, *shape, shift=known.center, dtype=dtype)
-        self.rounding = self.sample.rounding
+        self.rounding, self.shift = self.sample.rounding, self.sample.shift
         self.row_min_sum = 0.0
         self.n_passes = 1
         self._at: np.ndarray | None = None
@@ -114,10 +114,6 @@ class ChunkedPoints:
         """See `fairclust.solvers.points.Lists`."""
         self.priced(prices)
         return many_short(self._n_short, self.n_samples)
-
-    @property
-    def shift(self) -> np.ndarray:
-        return self.sample.shift
 
     def measure(self, centers: np.ndarray) -> None:
         """Set the centres, shape (n_clusters, n_features), to which later passes measure distances."""

@@ -44,9 +44,7 @@ class Rows:
     points: Any
     begun: Run | None = None  # a run that was stopped, which the fit continues
 
-    def alternate(
-        self, kind: Alternation[Any], prototypes: Prototypes, *, max_iter: int, verbose: int
-    ) -> Run:
+    def alternate(self, kind: Alternation, prototypes: Prototypes, *, max_iter: int, verbose: int) -> Run:
         """See `fairclust.solvers.alternation.alternate`."""
         return alternate(
             kind,

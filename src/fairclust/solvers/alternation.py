@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.preprocessing import normalize
 
 from fairclust.kernels.medoid import medoids
 from fairclust.solvers.points import MeasuredPoints, Points
-
-AnyPoints = TypeVar("AnyPoints", bound=MeasuredPoints)
 
 # By how much of its step from the old centre a centre moves beyond the mean. Less than one, so that the cost falls.
 _OVERSHOOT = 0.5
@@ -77,20 +75,20 @@ class Run(NamedTuple):
     verdict: str
 
 
-class Alternation(NamedTuple, Generic[AnyPoints]):
+class Alternation(NamedTuple):
     """The three functions that define an alternation."""
 
     # Takes the points and the step before (None at first). Returns a step, or None if it finds none as good.
-    assign: Callable[[AnyPoints, Step | None], Step | None]
+    assign: Callable[[Any, Step | None], Step | None]
     # Takes points, labels and prototypes. Returns the best prototypes for the labels.
-    update: Callable[[AnyPoints, Any, Prototypes], Prototypes]
+    update: Callable[[Any, Any, Prototypes], Prototypes]
     # Takes the number of a step, the step before and the step. Returns the verdict, or "" to continue.
     judge: Callable[[int, Step | None, Step], str]
 
 
 def alternate(
-    kind: Alternation[AnyPoints],
-    points: AnyPoints,
+    kind: Alternation,
+    points: MeasuredPoints,
     prototypes: Prototypes,
     *,
     max_iter: int,

@@ -36,13 +36,11 @@ _SAME = 5e-4
 _STEPS_SPLIT, _STEPS_MERGED = 6, 20
 # Rounds of splitting and merging of each run, at most. With K = 20, no run took so many.
 _MOST_ROUNDS = 20
-# How many of the best runs of plain k-means take part.
-PARENTS = 5
 # A split moves the halves apart by this part of the root mean cost of a point, and two clusters are neighbours if they
 # are closer than so many times the mean distance of a centre to the nearest one; both as in breathing k-means.
 _APART, _NEAR = 0.01, 1.1
-# Two starts count as the same if `apart` of their centres is at most this times the mean squared distance of a point
-# to its centre.
+# Two runs count as the same if no centre of one is farther from the nearest one of the other than this: as a squared
+# distance, a part of the mean squared distance of a point to its centre.
 _ALIKE = 1e-4
 
 
@@ -50,7 +48,7 @@ class Effort(NamedTuple):
     """How many runs a search makes."""
 
     # How many of the best runs take part.
-    parents: int = PARENTS
+    parents: int = 5
     # Runs that cost the same, after which no further run is split.
     enough: int = 3
     # Crossed runs, at most, and those in vain after which there are no more.
@@ -90,23 +88,29 @@ class Moves(NamedTuple):
 
 
 def plain_run(
-    points: TiledPoints, start: Prototypes, update: Any, tol: float, n_steps: int = _PLAIN_STEPS
+    points: TiledPoints,
+    start: Prototypes,
+    update: Any,
+    tol: float,
+    n_steps: int = _PLAIN_STEPS,
+    verbose: int = 0,
 ) -> Run:
     """Plain k-means from some centres."""
-    kind: Alternation[Any] = Alternation(plain_step, update, partial(judge_fall, tol=tol))
-    return alternate(kind, points.for_plain_steps(), start, max_iter=n_steps)
+    kind = Alternation(plain_step, update, partial(judge_fall, tol=tol))
+    return alternate(kind, points.for_plain_steps(), start, max_iter=n_steps, verbose=verbose)
 
 
 def plain_search(
     points: TiledPoints, runs: Sequence[Run], update: Any, tol: float, rng: np.random.RandomState
 ) -> Run:
-    """The best run of plain k-means that the search finds from these."""
+    """The best run of plain k-means that the search finds from the best of these."""
     moves = Moves(
         lambda points, start, _, n_steps: plain_run(points, start, update, tol, n_steps),
         lambda run: (False, run.last.objective),
         _PLAIN,
     )
-    best = cross(points, breathe(points, runs, moves, rng), moves, rng)[0]
+    parents = sorted(runs, key=moves.rank)[: moves.effort.parents]
+    best = cross(points, breathe(points, parents, moves, rng), moves, rng)[0]
     return plain_run(points, best.prototypes, update, tol)
 
 
@@ -188,16 +192,10 @@ def _changed(rank: tuple[bool, float], part: float) -> tuple[bool, float]:
 
 def alike(points: TiledPoints, one: Run, other: Run) -> bool:
     """Whether two runs have ended at nearly the same centres."""
+    squares = cdist(one.prototypes.centers, other.prototypes.centers, "sqeuclidean")
+    apart = max(squares.min(axis=0).max(), squares.min(axis=1).max())
     near = _ALIKE * other.last.objective / points.n_samples
-    return apart(one.prototypes.centers, other.prototypes.centers) <= (
-        near if points.squared else near**2 / _ALIKE
-    )
-
-
-def apart(one: np.ndarray, other: np.ndarray) -> float:
-    """The largest squared distance between a centre and the nearest one of the other set."""
-    squares = cdist(one, other, "sqeuclidean")
-    return float(max(squares.min(axis=0).max(), squares.min(axis=1).max()))
+    return bool(apart <= (near if points.squared else near**2 / _ALIKE))
 
 
 def _split_and_merge(
@@ -209,23 +207,16 @@ def _split_and_merge(
     dearest = np.argsort(-paid, kind="stable")[:n_more]
     size = _APART * (paid.sum() / points.n_samples) ** (0.5 if points.squared else 1.0)
     halves = centers[dearest] + size * (rng.random_sample((n_more, centers.shape[1])) - 0.5)
-    split = moves.run(
-        wider,
-        Prototypes(np.vstack([centers, halves])),
-        _columns(run.last.state, dearest, add=True),
-        _STEPS_SPLIT,
-    )
+    # Multipliers have one column for each cluster. Other alternations keep no state.
+    state = run.last.state
+    if state is not None:
+        state = np.hstack([state, state[:, dearest]])
+    split = moves.run(wider, Prototypes(np.vstack([centers, halves])), state, _STEPS_SPLIT)
     wider.measure(split.prototypes.centers)
     kept = _without_least(split.prototypes.centers, wider.losses(split.last.offset)[1], n_more)
     start = Prototypes(split.prototypes.centers[kept])
-    return moves.run(points, start, _columns(split.last.state, kept), _STEPS_MERGED)
-
-
-def _columns(state: Any, chosen: np.ndarray, *, add: bool = False) -> Any:
-    """The multipliers, shape (n_rows, n_clusters), of some clusters, or of all clusters and of these once more."""
-    if state is None:
-        return None
-    return np.hstack([state, state[:, chosen]]) if add else state[:, chosen]
+    state = None if state is None else split.last.state[:, kept]
+    return moves.run(points, start, state, _STEPS_MERGED)
 
 
 def _without_least(centers: np.ndarray, losses: np.ndarray, n_fewer: int) -> np.ndarray:

@@ -168,8 +168,10 @@ def _of_column(
         tolerance = None
     if balance is None and gap is None and tolerance is None:
         return no_bound(len(sizes))
-    if target is not None:
-        target = _resolve(target, column, sizes)
+    if target is not None and column.overlapping:
+        target = np.array([1 - target, target], dtype=float)
+    elif target is not None:
+        target = resolve_target(target, column.values, np.arange(len(sizes)))
     try:
         if column.overlapping:
             if balance is not None or gap is not None:
@@ -243,12 +245,6 @@ def _member_bounds(tolerance: float, sizes: np.ndarray, target: np.ndarray | Non
     # If the share inside is within [lower, upper], the share outside is within [1 - upper, 1 - lower].
     upper = min(upper, 1.0)
     return share_bounds(np.array([1 - upper, lower]), np.array([1 - lower, upper]))
-
-
-def _resolve(target: Any, column: SensitiveColumn, sizes: np.ndarray) -> np.ndarray:
-    if column.overlapping:
-        return np.array([1 - target, target], dtype=float)
-    return resolve_target(target, column.values, np.arange(len(sizes)))
 
 
 def _entry(asked: Any, name: str) -> Any:

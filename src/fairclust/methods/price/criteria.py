@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from fairclust.base import NotSupported
-from fairclust.methods.price.row_system import Factors, RowShape
+from fairclust.methods.price.newton import Factors, RowShape
 from fairclust.solvers.programs import SECONDS
 
 # About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each
@@ -401,12 +401,13 @@ def combine(
     factors = _joint_factors(parts, len(sizes), [sign for sign, _ in size_rows])
     limits = [np.broadcast_to(part.limits, (len(part.rows), n_clusters)) for part, _ in parts]
     helpers = [*(part.helpers for part, _ in parts), np.empty((len(size_rows), 0))]
-    by_value, first = [], 0
-    for part, members in parts:
+    # The rows of the parts are one below the other, and end here.
+    ends = np.cumsum([len(part.rows) for part, _ in parts], dtype=int)
+    by_value = []
+    for (part, members), end in zip(parts, ends, strict=True):
         own = np.zeros((len(factors.value), len(members)))
-        own[first : first + len(part.rows)] = part.rows
+        own[end - len(part.rows) : end] = part.rows
         by_value.append(own)
-        first += len(part.rows)
 
     def excess(table: np.ndarray, clusters: np.ndarray | slice = slice(None)) -> np.ndarray:
         in_clusters = table.sum(axis=0)
@@ -416,16 +417,15 @@ def combine(
             np.maximum(out, members.T @ part.excess(members @ table), out=out)
         return out
 
-    n_of_columns = sum(len(part.rows) for part, _ in parts)
     # One row for each group: what its points are counted as in the columns.
     counted = np.vstack([np.ones(len(sizes)), *(members for part, members in parts if part.n_counted > 1)]).T
 
     def saving(multipliers: np.ndarray, counts: np.ndarray) -> float:
-        saved, first = 0.0, 0
-        for part, members in parts:
-            saved += part.saving(multipliers[first : first + len(part.rows)], members @ counts)
-            first += len(part.rows)
-        for own, (sign, limits) in zip(multipliers[n_of_columns:], size_rows, strict=True):
+        *of_parts, of_sizes = np.split(multipliers, ends)
+        saved = 0.0
+        for own, (part, members) in zip(of_parts, parts, strict=True):
+            saved += part.saving(own, members @ counts)
+        for own, (sign, limits) in zip(of_sizes, size_rows, strict=True):
             saved += float((np.maximum(0.0, sign * counts.sum(axis=0) - limits) * own).sum())
         return saved
 

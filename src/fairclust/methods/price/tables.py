@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from fairclust.kernels.columns import cheapest_columns
+from fairclust.kernels.prices import cheapest_columns
 from fairclust.methods.price.criteria import Criterion
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
@@ -178,9 +178,9 @@ def _whole_sizes(
 def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
     """Which rows are inequalities on a whole number of points, as booleans of shape (n_rows, 1, 1)."""
     factors = criterion.factors
-    values = np.vstack([factors.values, np.zeros(factors.values.shape[1])])
-    whole = np.all(np.isin(values, (0, 1)), axis=1)[factors.value] & ~criterion.helpers.any(axis=1)
-    return (whole & (factors.value >= 0) & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
+    # The value -1 of rows of the size alone is the last one here.
+    whole = np.append(factors.whole, False)[factors.value] & ~criterion.helpers.any(axis=1)
+    return (whole & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
 
 
 def flow_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray:
@@ -290,10 +290,8 @@ def _search(
     program = Program()
     in_group = np.rint(soft.sum(axis=1))
     # With clusters of given sizes and one column, the program is a flow, all of whose vertices are whole.
-    values, one_column = criterion.factors.values, len(criterion.parts) <= 1
-    is_flow = (
-        sizes is not None and one_column and not criterion.helpers.size and np.isin(values, (0, 1)).all()
-    )
+    is_flow = sizes is not None and len(criterion.parts) <= 1 and not criterion.helpers.size
+    is_flow = is_flow and bool(criterion.factors.whole.all())
     # Subtracting a constant from each group's prices does not change which table is best. It makes the objective
     # smaller, and HiGHS's tolerance is a fraction of the objective.
     by_group = (soft * prices).sum(axis=1, keepdims=True) / in_group[:, None]
@@ -374,7 +372,7 @@ def _at_sizes(criterion: Criterion, sizes: np.ndarray) -> tuple[np.ndarray, np.n
     # Divided by the magnitude of its sign, a row bounds the number of points of a value. That is a whole number, so the
     # bound is rounded to one.
     most = (limits - factors.size[:, None] * sizes)[own] / scale
-    whole = ~helpers.any(axis=1) & np.isin(values, (0, 1)).all(axis=1)
+    whole = ~helpers.any(axis=1) & factors.whole[factors.value[own]]
     up, down = np.ceil(most - _NEAR), np.floor(most + _NEAR)
     rounded = np.where(exact[:, None], up, np.where(whole[:, None], down, most))
     rows = np.sign(factors.sign[own])[:, None] * values

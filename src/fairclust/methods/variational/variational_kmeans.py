@@ -19,8 +19,7 @@ from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.methods.variational.penalty import penalty_slope
-from fairclust.methods.variational.steps import bound_step, newton_step
+from fairclust.methods.variational.penalty import bound_step, newton_step, penalty_slope
 from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Step, mean_centers, overshot
 from fairclust.solvers.points import MeasuredPoints
@@ -318,7 +317,7 @@ class VariationalFairKMeans(PrototypeClusterer):
         """The target shares of each sensitive column."""
         return [self._target] if self._sensitive is None else [shares for _, shares in self._target]
 
-    def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation[Any]:
+    def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation:
         if self.match_reference:
             assign = partial(bound_step, lam=self.lam_, lipschitz=self.lipschitz, target=self._target)
             return Alternation(assign, self._update, self._judge_as_reference)
