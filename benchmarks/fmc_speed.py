@@ -24,11 +24,11 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import clone
 
-from fairclust.kernels.mixture import MixtureTiles
 from fairclust.methods import FairMixture, VariationalFairKMeans
-from fairclust.methods.mixture.fit import FairPart, Trace, fair_em
+from fairclust.methods.mixture.fit import Objective, Trace, fair_em
 from fairclust.methods.mixture.group_gap import smooth_penalty
 from fairclust.methods.mixture.parameters import Family, Mixture
+from fairclust.methods.mixture.rows import Columns
 from fairclust.metrics import Scored, score_labels
 from measuring import (
     CENSUS_ROWS,
@@ -79,15 +79,16 @@ def round_numpy(args: argparse.Namespace) -> dict[str, float]:
 
 def round_tiles(args: argparse.Namespace) -> dict[str, float]:
     X, groups = adult(args.mirror)
-    shift, none = X.mean(axis=0), np.zeros((len(X), 0), np.int32)
-    tiles = MixtureTiles.pack(X, none, 0, groups, 2, shift)
-    family = Family(True, X.shape[1], (), np.full((1, 1), -5.0))
+    shift = X.mean(axis=0)
+    columns = Columns(np.arange(X.shape[1]), np.array([], int), (), shift)
+    tiles = columns.tiles(X, groups, 2)
+    family = Family(True, (), -5.0)
     start = Mixture(family, np.zeros(K), centers_of(X, K) - shift, np.zeros((1, 1)), np.zeros((K, 0)))
-    fair = FairPart(tiles, smooth_penalty(LAM))
-    components = start.components()
+    objective = Objective(tiles, smooth_penalty(LAM))
+    components = start.components
 
     def rounds(n: int) -> None:
-        fair_em(fair, start, Trace(), max_iter=n)
+        fair_em(objective, start, Trace(), max_iter=n)
 
     ten, twenty = (least(lambda n=n: rounds(n), 3, process_time) for n in (10, 20))
     return {

@@ -111,6 +111,15 @@ def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     return weights
 
 
+def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
+    """Divide weights by their mean; returns them and the mean, or None and 1 without weights."""
+    if sample_weight is None:
+        return None, 1.0
+    weights = positive_weights(sample_weight, n_samples)
+    mean = float(weights.mean())
+    return weights / mean, mean
+
+
 def initial_centers(
     X: np.ndarray,
     n_clusters: int,

@@ -393,15 +393,16 @@ class SensitiveColumn:
         return cls(stored.text("name"), values, edges, measured=stored.flag("measured"))
 
 
-def is_measured(values: np.ndarray) -> bool:
+def is_measured(values: np.ndarray, n_rows: int | None = None) -> bool:
     """Whether there are more than 20 different numbers and they are not codes.
 
-    Codes are consecutive from 0 or 1 and occur more than twice each on average.
+    Codes are consecutive from 0 or 1 and occur more than twice each on average. If `n_rows` is given, `values` are the
+    different numbers of so many rows.
     """
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         return False
     found = np.unique(values)
-    coded = found[0] in (0, 1) and (np.diff(found) == 1).all() and len(values) > 2 * len(found)
+    coded = found[0] in (0, 1) and (np.diff(found) == 1).all() and (n_rows or len(values)) > 2 * len(found)
     return len(found) > _MANY_VALUES and not coded
 
 

@@ -110,6 +110,12 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text as `atomic_write` does."""
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
 def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """Replace a folder when `write` has filled the new one. On an error the old one stays."""
     folder = folder.absolute()

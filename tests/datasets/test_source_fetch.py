@@ -14,7 +14,7 @@ from local_server import body, endless, in_turn, sha, status, zipped
 
 import fairclust.datasets.download as download
 from fairclust.datasets import SourceCorrupt, SourceUnavailable
-from fairclust.datasets.download import fetch_source, local_path
+from fairclust.datasets.download import fetch_source, local_paths
 from fairclust.datasets.spec import SourceSpec
 
 GOOD = b"age,sex\n31,f\n45,m\n" * 50
@@ -53,7 +53,7 @@ def test_a_download_is_used_until_it_is_damaged(server, raw):
         if damage:
             (raw / FILE).write_bytes(damage)
         path = fetch(spec(server, "/t"), raw)
-        assert path == raw / FILE == local_path("demo", spec(server, "/t"), raw)
+        assert (path, path) == (raw / FILE, raw / FILE) == local_paths("demo", spec(server, "/t"), raw)
         assert path.read_bytes() == GOOD
         assert files(raw) == [FILE] and server.hits == hits * ["/t"]
 

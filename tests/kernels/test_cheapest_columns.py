@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fairclust.kernels.columns import cheapest_columns
+from fairclust.kernels.prices import cheapest_columns
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])

@@ -6,32 +6,35 @@ import pytest
 from scipy.special import logsumexp, softmax
 
 import fairclust.kernels.mixture as module
-from fairclust.kernels.mixture import Components, MixtureTiles
+from fairclust.kernels.mixture import Components
 from fairclust.kernels.tiles import TILE
+from fairclust.methods.mixture import rows
+from fairclust.methods.mixture.rows import Columns
+
+
+def columns_of(n_numeric, sizes, shift=0.0, unit=1.0):
+    numeric, categorical = np.split(np.arange(n_numeric + len(sizes)), [n_numeric])
+    return Columns(numeric, categorical, sizes, np.full(n_numeric, shift), unit)
 
 
 def problem(n_samples, n_numeric, sizes, n_clusters, n_groups, shared):
-    """Draw points, categories (some unknown), groups and components."""
+    """Draw points, categories (some unknown) and components. Groups take turns."""
     rng = np.random.default_rng(0)
-    n_levels, starts = sum(sizes), np.cumsum(sizes) - sizes
-    levels = rng.integers(sizes, size=(n_samples, len(sizes))) + starts.astype(int)
-    levels[rng.random(levels.shape) < 0.1] = n_levels
-    shape = (1, 1) if shared else (n_clusters, n_numeric)
-    components = Components(
-        rng.normal(size=n_clusters),
-        rng.normal(size=(n_clusters, n_numeric)),
-        rng.uniform(0.5, 3, size=shape),
-        np.hstack([rng.normal(size=(n_clusters, n_levels)), np.zeros((n_clusters, 1))]),
-    )
-    X = rng.normal(size=(n_samples, n_numeric))
-    return X, levels.astype(np.int32), n_levels, np.arange(n_samples) % n_groups, n_groups, components
+    n_levels = sum(sizes)
+    codes = rng.integers(sizes, size=(n_samples, len(sizes)))
+    codes[rng.random(codes.shape) < 0.1] = -1
+    const, means = rng.normal(size=n_clusters), rng.normal(size=(n_clusters, n_numeric))
+    roots = rng.uniform(0.5, 1.3, size=(1, 1) if shared else means.shape) + 0 * means
+    tables = np.hstack([rng.normal(size=(n_clusters, n_levels)), np.zeros((n_clusters, 1))])
+    components = Components(const, means, roots, roots * means, tables)
+    X = np.hstack([rng.normal(size=(n_samples, n_numeric)), codes])
+    return X, np.arange(n_samples) % n_groups, components
 
 
 def twin(X, levels, components):
     """Compute z_ik = log(pi_k f_k(x_i)) in the order of the rows."""
-    const, means, precisions, tables = components
-    far = ((X[:, None] - means) ** 2 * np.broadcast_to(precisions, means.shape)).sum(axis=2)
-    return const - 0.5 * far + tables.T[levels].sum(axis=1)
+    const, means, roots, _, tables = components
+    return const - (((X[:, None] - means) * roots) ** 2).sum(axis=2) + tables.T[levels].sum(axis=1)
 
 
 def twin_moments(X, levels, components, w, n_levels):
@@ -57,14 +60,17 @@ KINDS = [
 @pytest.mark.parametrize("n_clusters, n_groups", [(1, 1), (4, 2), (5, 3)])
 @pytest.mark.parametrize("dtype, tol", [(np.float64, 1e-11), (np.float32, 2e-5)])
 @pytest.mark.parametrize("merge", [False, True])
-def test_passes_match_numpy(n_samples, n_numeric, sizes, shared, n_clusters, n_groups, dtype, tol, merge):
-    X, levels, n_levels, groups, _, components = problem(
-        n_samples, n_numeric, sizes, n_clusters, n_groups, shared
-    )
-    shift = np.full(n_numeric, 0.5)
-    tiles = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, shift, dtype, merge=merge)
-    moved = components._replace(means=components.means - shift)
-    z = twin(X, levels, components)
+def test_passes_match_numpy(
+    monkeypatch, n_samples, n_numeric, sizes, shared, n_clusters, n_groups, dtype, tol, merge
+):
+    monkeypatch.setattr(rows, "DTYPE", dtype)
+    X, groups, components = problem(n_samples, n_numeric, sizes, n_clusters, n_groups, shared)
+    columns = columns_of(n_numeric, sizes, shift=0.5)
+    tiles = columns.tiles(X, groups, n_groups, merge=merge)
+    means = components.means - 0.5
+    moved = components._replace(means=means, root_means=components.roots * means)
+    numeric, levels = X[:, :n_numeric], columns.levels(X)
+    z = twin(numeric, levels, components)
     psi, member = softmax(z, axis=1), np.eye(n_groups)[groups].T
     close = {"rtol": tol, "atol": 5 * tol * n_samples}
     sums, logsum, hard = tiles.table(moved, with_hard=True)
@@ -76,12 +82,12 @@ def test_passes_match_numpy(n_samples, n_numeric, sizes, shared, n_clusters, n_g
     C = np.random.default_rng(1).normal(size=(n_groups, n_clusters))
     pull = 0.7 + C[groups] - (C[groups] * psi).sum(axis=1, keepdims=True)
     for alpha, table, w in ((1.0, None, psi), (0.7, C, psi * pull)):
-        for kept in (None, tiles.room(n_clusters)):
-            tiles.table(moved, psi=kept)
-            found, again = tiles.moments(moved, alpha=alpha, C=table, psi=kept)
-            for a, b in zip(found, twin_moments(X, levels, components, w, n_levels), strict=True):
+        for kept in (False, True):
+            tiles.table(moved)
+            found, again = tiles.moments(moved, alpha=alpha, C=table, kept=kept)
+            for a, b in zip(found, twin_moments(numeric, levels, components, w, sum(sizes)), strict=True):
                 np.testing.assert_allclose(a, b, **close)
-            assert again == (pytest.approx(logsum) if kept is None else 0)
+            assert again == (0 if kept else pytest.approx(logsum))
     if merge:
         # Rows with the same categories are one point, unless they have numbers as well.
         assert tiles.n_samples == n_samples
@@ -90,22 +96,23 @@ def test_passes_match_numpy(n_samples, n_numeric, sizes, shared, n_clusters, n_g
         np.testing.assert_allclose(
             tiles.log_joint(moved), z[tiles.layout.order], rtol=100 * tol, atol=10 * tol
         )
-    scaled = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, shift, dtype, unit=3.0, merge=merge)
-    np.testing.assert_allclose(3 * scaled.points, tiles.points, rtol=1e-6)
+    scaled = columns._replace(unit=3.0).tiles(X, groups, n_groups, merge=merge)
+    np.testing.assert_allclose(3 * scaled.rows.points, tiles.rows.points, rtol=1e-6)
 
 
 def test_points_far_from_all_means_have_finite_sums():
     X = np.array([[1e4], [-1e4], [0.0]])
-    components = Components(np.zeros(2), np.array([[0.0], [1.0]]), np.array([[1e4]]), np.zeros((2, 1)))
-    tiles = MixtureTiles.pack(X, np.zeros((3, 0), np.int32), 0, np.zeros(3, int), 1, np.zeros(1))
+    means, roots = np.array([[0.0], [1.0]]), np.full((2, 1), np.sqrt(0.5e4))
+    components = Components(np.zeros(2), means, roots, roots * means, np.zeros((2, 1)))
+    tiles = columns_of(1, ()).tiles(X, np.zeros(3, int), 1)
     sums, logsum, _ = tiles.table(components)
     assert np.isfinite(logsum)
     np.testing.assert_allclose(sums, [[2.0, 1.0]], atol=1e-6)
 
 
 def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
-    X, levels, n_levels, groups, n_groups, components = problem(60_000, 3, (3, 2), 6, 3, True)
-    tiles = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, np.zeros(3), np.float64)
+    monkeypatch.setattr(rows, "DTYPE", np.float64)
+    X, groups, components = problem(60_000, 3, (3, 2), 6, 3, True)
     C, before, found = np.random.default_rng(0).normal(size=(3, 6)), numba.get_num_threads(), []
     try:
         for keep_bytes, entries in ((1 << 27, 75_000), (0, 75_000), (0, 10**9)):
@@ -113,9 +120,9 @@ def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
                 monkeypatch.setattr(module, "_KEEP_BYTES", keep_bytes)
                 monkeypatch.setattr(module, "_ENTRIES_PER_BLOCK", entries)
                 numba.set_num_threads(threads)
-                psi = tiles.room(6)
-                tiles.table(components, psi=psi)
-                found.append(tiles.moments(components, C=C, psi=psi)[0])
+                tiles = columns_of(3, (3, 2)).tiles(X, groups, 3)
+                tiles.table(components)
+                found.append(tiles.moments(components, C=C, kept=True)[0])
     finally:
         numba.set_num_threads(before)
     for i, other in enumerate(found):
@@ -126,7 +133,6 @@ def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
 
 
 def test_more_combinations_than_an_integer_holds():
-    levels = (np.random.default_rng(0).integers(2, size=(50, 40)) + 2 * np.arange(40)).astype(np.int32)
-    twice, none = np.vstack([levels, levels]), np.zeros((100, 0))
-    tiles = MixtureTiles.pack(none, twice, 80, np.zeros(100, int), 1, np.zeros(0), merge=True)
+    codes = np.random.default_rng(0).integers(2, size=(50, 40))
+    tiles = columns_of(0, (2,) * 40).tiles(np.vstack([codes, codes]), np.zeros(100, int), 1, merge=True)
     assert (tiles.n_points, tiles.n_samples) == (50, 100)

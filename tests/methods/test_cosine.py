@@ -57,6 +57,18 @@ def test_directions_close_to_each_other_are_told_apart():
     np.testing.assert_array_equal(found.predict(X), found.labels_)
 
 
+def test_a_direction_opposite_to_all_others_does_not_move_the_origin():
+    """With other metrics, rows are centred around most of them if a row is as far from these as this one."""
+    X, codes, _ = rays(spread=0.05)
+    X = normalize(normalize(X) * 1e-4 + np.eye(6)[0])
+    X[0] = -X[0]
+    model = PriceFairKMeans(2, min_balance=0, metric="cosine", random_state=0)
+    labels = model.fit(X, sensitive_features=codes).labels_
+    assert np.bincount(labels).min() == 1
+    means = normalize([X[labels == k].mean(axis=0) for k in range(2)])
+    np.testing.assert_allclose(model.cluster_centers_, means, atol=1e-9)
+
+
 def test_weights_count_rows_several_times():
     X, codes, _ = rays(200)
     times = np.random.default_rng(2).integers(1, 4, size=len(X))

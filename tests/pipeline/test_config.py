@@ -22,6 +22,7 @@ def changed(path, value):
 @pytest.mark.parametrize(
     "path, value, message",
     [
+        ("run", {"methods": ["m"]}, ": there is nothing to run; name `papers` or `datasets`"),
         ("run.datasets", ["b"], ": there is no 'b'; there are: 'a'"),
         ("run.methods", ["mm"], r": there is no 'mm'; did you mean 'm'\?"),
         ("run.methods", ["m", "m"], ": 'm' occurs more than once"),
@@ -71,11 +72,6 @@ def changed(path, value):
 def test_errors_name_the_key_and_the_fix(path, value, message):
     with pytest.raises(ConfigError, match=path + message):
         load_config(changed(path, value))
-
-
-def test_nothing_to_run_is_an_error():
-    with pytest.raises(ConfigError, match="run: there is nothing to run; name `papers` or `datasets`"):
-        load_config(changed("run.datasets", []))
 
 
 def test_all_problems_are_reported_at_once():

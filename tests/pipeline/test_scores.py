@@ -13,6 +13,7 @@ from fairclust.pipeline.run_events import describe, describe_times, no_report_ye
 from fairclust.pipeline.scores import (
     RUN_COLUMNS,
     SCORE_COLUMNS,
+    cells_at,
     gather_scores,
     labels_of,
     load_cells,
@@ -87,8 +88,9 @@ def test_every_cell_that_is_asked_for_has_a_row(packs):
 
 
 def test_only_what_is_needed_is_loaded_and_in_this_order(packs):
-    assert load_cells(packs, [FAR, TOY])[0].dataset.tolist() == ["far", "toy", "toy"]
-    assert load_cells(packs, [["far", "odd", 3]])[0].dataset.tolist() == ["far"]
+    cells = load_cells(packs, [FAR, TOY])[0]
+    assert cells_at(cells, [FAR, TOY]).dataset.tolist() == ["far", "toy", "toy"]
+    assert load_cells(packs, [FAR])[0].dataset.tolist() == cells_at(cells, [FAR]).dataset.tolist() == ["far"]
     assert load_cells(packs, [("toy", "odd", 4), ("toy", "other", 3)])[0].empty
     assert load_cells(packs, [FAR])[1].empty
 

@@ -36,6 +36,11 @@ def only(rows):
     return rows[0]
 
 
+def matched(values, *cells, **more):
+    """Return the only row of a table that compares at matched fairness what is not published."""
+    return only(judged(table(**MATCHED), values, *cells, **more))
+
+
 @pytest.mark.parametrize(
     "metric, printed, decimals, ours, agrees",
     [
@@ -83,7 +88,7 @@ def test_a_row_as_printed_takes_the_printed_lambda_and_all_its_starts(tmp_path):
         *starts("own", [100.0, 102.0, 98.0], lam=4, balance=[0.3, 0.31, 0.29]),
         *starts("own", [80.0, 80.0, 80.0], lam=2, balance=0.3),
     ]
-    row = only(judged(table(**MATCHED), values, cells))
+    row = matched(values, cells)
     assert (row.kind, row.choice.lam, row.verdict) == ("as printed", 4.0, "reproduced")
     assert row.choice.setting == "lam=4"
     lines = reported_lines(verdict_frame("paper", table(), [row])).set_index("metric")
@@ -127,7 +132,7 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
         *starts("own", [90.0, 94.0], lam=2, fairness_error=[0.2, 0.21], awd=0.2),
         *starts("own", [111.0, 113.0], lam=3, fairness_error=0.005, awd=0.2),
     ]
-    row = only(judged(table(**MATCHED), values, grid))
+    row = matched(values, grid)
     # At .10 the cost is more than reported, so the tolerance counts. The level of .105 is half way between the errors
     # of lambda 2 (.205) and 3 (.005), and so are the costs.
     assert (row.kind, row.choice.setting) == ("matched fairness", "between lam=2 and lam=3")
@@ -139,9 +144,7 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
     assert "chose the setting" in row.values[0].note and "only the cost" in row.values[2].note
 
     def verdict(sse, error=0.1):
-        return only(
-            judged(table(**MATCHED), values, starts("own", [sse, sse], lam=1, fairness_error=error))
-        ).verdict
+        return matched(values, starts("own", [sse, sse], lam=1, fairness_error=error)).verdict
 
     assert verdict(101.9) == "on the front"
     assert verdict(102.1) == "worse"
@@ -155,7 +158,7 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
         *starts("own", [20.0, 20.0], lam=1, fairness_error=0.20),
         *starts("own", [180.0, 180.0], lam=2, fairness_error=0.0),
     ]
-    assert only(judged(table(**MATCHED), values, cells)).verdict == "on the front"
+    assert matched(values, cells).verdict == "on the front"
 
 
 def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(tmp_path):
@@ -165,12 +168,12 @@ def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(t
         *starts("own", [95.0, 95.0], lam=2, fairness_error=0.13),
         *starts("own", [300.0, 300.0], lam=3, fairness_error=0.12),
     ]
-    row = only(judged(table(**MATCHED), values, grid))
+    row = matched(values, grid)
     assert (row.verdict, row.choice.lam, row.choice.setting) == ("less fair", 2.0, "lam=2")
     assert "nearest to the reported values" in row.note
     # Starts whose values scatter around the reported ones are no less fair than these.
     near = starts("own", [99.0, 101.0, 100.0], lam=1, fairness_error=[0.10, 0.13, 0.09])
-    assert only(judged(table(**MATCHED), values, near)).verdict == "on the front"
+    assert matched(values, near).verdict == "on the front"
 
 
 def test_an_infinite_error_is_no_end_of_a_front(tmp_path):
@@ -179,7 +182,7 @@ def test_an_infinite_error_is_no_end_of_a_front(tmp_path):
         *starts("own", [60.0, 60.0], lam=0, fairness_error=math.inf),
         *starts("own", [99.0, 99.0], lam=3, fairness_error=0.05),
     ]
-    row = only(judged(table(**MATCHED), values, grid))
+    row = matched(values, grid)
     assert (row.verdict, row.choice.lam) == ("on the front", 3.0)
 
 
@@ -323,8 +326,7 @@ def test_published_labels_explain_only_what_is_better(tmp_path):
     labels[["low", "high"]] = labels[["mean", "mean"]].to_numpy()
 
     def row(sse):
-        cells = starts("own", [sse, sse], fairness_error=0.1)
-        return only(judged(table(**MATCHED), values, cells, programs=labels))
+        return matched(values, starts("own", [sse, sse], fairness_error=0.1), programs=labels)
 
     better, worse = row(90.0), row(110.0)
     assert (better.verdict, better.values[1].cause) == ("better", "labels")
@@ -335,16 +337,16 @@ def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):
     values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
     cells = list(starts("own", [140.0, 140.0], fairness_error=0.1))
     theirs = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.1))
-    assert only(judged(table(**MATCHED), values, cells)).verdict == "worse"
-    found = only(judged(table(**MATCHED), values, cells, programs=theirs))
+    assert matched(values, cells).verdict == "worse"
+    found = matched(values, cells, programs=theirs)
     assert found.verdict == "as the published program"
     # Without the program's fairness its cost says neither that ours agrees nor that it differs.
-    alone = only(judged(table(**MATCHED), values, cells, programs=theirs[:1]))
+    alone = matched(values, cells, programs=theirs[:1])
     assert (alone.verdict, alone.values[1].cause) == ("worse", "unknown")
     # A run of the program that is far less fair than printed says nothing about the printed row.
     unfair = list(starts("own", [140.0, 140.0], fairness_error=0.3))
     elsewhere = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.3))
-    assert only(judged(table(**MATCHED), values, unfair, programs=elsewhere)).verdict == "less fair"
+    assert matched(values, unfair, programs=elsewhere).verdict == "less fair"
 
 
 def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):

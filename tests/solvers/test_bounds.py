@@ -10,8 +10,8 @@ from problems import check, criterion_of, from_blobs
 from fairclust import NotSupported, fair_assignment
 from fairclust.methods.price.bounds import size_bounds
 from fairclust.methods.price.criteria import Work
-from fairclust.methods.price.fair_assignment import solve
-from fairclust.methods.price.row_system import RowSystem
+from fairclust.methods.price.newton import RowSystem
+from fairclust.methods.price.prices import solve
 from fairclust.metrics import balance, contingency, fairness_ratio
 from fairclust.sensitive import read_sensitive
 

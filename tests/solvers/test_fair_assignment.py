@@ -14,6 +14,7 @@ from fairclust.kernels.points import TiledPoints
 from fairclust.methods.price import fair_assignment as module
 from fairclust.methods.price import rounding
 from fairclust.methods.price.criteria import gap_bound, share_bounds
+from fairclust.methods.price.prices import solve
 from fairclust.methods.price.tables import tables_near
 from fairclust.metrics import contingency
 from toys import make_grouped_blobs
@@ -160,7 +161,7 @@ def test_many_points_are_off_their_bounds_by_less_than_one(seed):
     points.measure(X[:8])
     shares = points.group_sizes / len(X)
     criterion = share_bounds(0.9 * shares, shares / 0.9)
-    solved = module.solve(points, criterion)
+    solved = solve(points, criterion)
     assert solved.error <= 0.5
     _, _, counts = rounding.round_prices(points, criterion, solved)
     assert criterion.excess(counts).max() <= 1e-6
@@ -213,7 +214,7 @@ def test_many_helpers_end_with_the_cheapest_moves_to_their_table():
     points = TiledPoints.pack(X, groups.astype(np.int32), 6, 10, dtype=np.float64)
     points.measure(X[:10])
     criterion = gap_bound(0.01, points.group_sizes.astype(float))
-    solved = module.solve(points, criterion)
+    solved = solve(points, criterion)
     _, cost, counts = rounding.round_prices(points, criterion, solved)
     labels, free, least, _ = points.priced(solved.prices)
     least += rounding.move_to_table(points, solved.prices, labels, free, [np.rint(counts)])[0]

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from fairclust.kernels.mixture import MixtureTiles
-from fairclust.methods.mixture import group_gap
-from fairclust.methods.mixture.fit import FairPart
+from fairclust.methods.mixture import group_gap, rows
+from fairclust.methods.mixture.fit import Objective
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.metrics import delta
 
@@ -26,14 +25,15 @@ def problem(kind, n_groups, by_precision):
     n_numeric, sizes, shared = KINDS[kind]
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, n_numeric)) + 2 * rng.integers(2, size=(N, 1))
-    starts = (np.cumsum(sizes) - sizes).astype(int)
-    levels = (rng.integers(sizes, size=(N, len(sizes))) + starts).astype(np.int32)
+    X = np.hstack([X, rng.integers(sizes, size=(N, len(sizes)))])
     groups = np.arange(N) * n_groups // N
     shape = (1, 1) if shared else (3, n_numeric)
-    family = Family(shared, n_numeric, sizes, np.array(-3.0), by_precision)
+    family = Family(shared, sizes, -3.0, by_precision)
     means, log_sd = rng.normal(size=(3, n_numeric)), rng.normal(scale=0.2, size=shape)
     mixture = Mixture(family, rng.normal(size=3), means, log_sd, rng.normal(size=(3, sum(sizes))))
-    tiles = MixtureTiles.pack(X, levels, sum(sizes), groups, n_groups, np.zeros(n_numeric), np.float64)
+    numeric, categorical = np.split(np.arange(X.shape[1]), [n_numeric])
+    columns = rows.Columns(numeric, categorical, sizes, np.zeros(n_numeric))
+    tiles = columns.tiles(X, groups, n_groups)
     return tiles, np.bincount(groups).astype(float), mixture
 
 
@@ -47,17 +47,18 @@ PENALTIES = {
 @pytest.mark.parametrize("n_groups", [1, 2, 3])
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("by_precision", [False, True])
-def test_gradient_of_the_objective(kind, n_groups, name, by_precision):
+def test_gradient_of_the_objective(monkeypatch, kind, n_groups, name, by_precision):
+    monkeypatch.setattr(rows, "DTYPE", np.float64)
     tiles, sizes, mixture = problem(kind, n_groups, by_precision)
-    fair = FairPart(tiles, PENALTIES[name])
+    objective = Objective(tiles, PENALTIES[name])
 
-    def objective(vector):
+    def value(vector):
         at = mixture.at(vector)
-        sums, logsum, _ = tiles.table(at.components())
-        return logsum / N - fair.penalty(sums / sizes[:, None], None, None)[0]
+        sums, logsum, _ = tiles.table(at.components)
+        return logsum / N - objective.penalty(sums / sizes[:, None], None, None)[0]
 
-    found = mixture.gradient(fair.pull(mixture, fair.look(mixture), 1 / N))
-    expected = approx_fprime(mixture.vector(), objective, 1e-6)
+    found = mixture.gradient(objective.pull(mixture, objective.look(mixture), 1 / N))
+    expected = approx_fprime(mixture.vector(), value, 1e-6)
     np.testing.assert_allclose(found, expected, atol=3e-5)
     assert np.abs(found).max() > 1e-2
 

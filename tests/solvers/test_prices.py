@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from problems import from_blobs, from_matrix, optimum
 
-from fairclust.methods.price import row_system
+from fairclust.methods.price import newton
 from fairclust.methods.price.criteria import exact_shares, gap_bound, ratio_bound, share_bounds
 from fairclust.methods.price.prices import dual_prices
 
@@ -18,7 +18,7 @@ def test_singular_systems_are_tried_again_with_more_damping(n_singular, kind, mo
         ratio_bound(0.8 * sizes.min() / sizes.max(), 3) if kind == "balance" else gap_bound(0.02, sizes)
     )
     expected = dual_prices(problem.potentials, criterion)
-    left, factorise = list(range(n_singular)), row_system.cho_factor
+    left, factorise = list(range(n_singular)), newton.cho_factor
 
     def singular_at_first(matrix, **options):
         if left:
@@ -26,7 +26,7 @@ def test_singular_systems_are_tried_again_with_more_damping(n_singular, kind, mo
             raise np.linalg.LinAlgError("singular")
         return factorise(matrix, **options)
 
-    monkeypatch.setattr(row_system, "cho_factor", singular_at_first)
+    monkeypatch.setattr(newton, "cho_factor", singular_at_first)
     found = dual_prices(problem.potentials, criterion)
     assert len(left) < n_singular
     if left:

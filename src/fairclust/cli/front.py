@@ -20,7 +20,7 @@ from fairclust.cli.results import aligned
 from fairclust.messages import UserError, count
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
-from fairclust.outputs import atomic_write, check_outputs
+from fairclust.outputs import atomic_write, check_outputs, write_text
 from fairclust.plot import MEASURED, FrontDisplay
 from fairclust.tables import table_files
 
@@ -166,8 +166,7 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
 
 def _write(points: pd.DataFrame, paths: dict[str, Path], over_k: bool, said: list[str]) -> list[str]:
     """Write the CSV, and the picture if there is a path for it; return a line that names the files."""
-    with atomic_write(paths["csv"]) as file:
-        points.to_csv(file, index=False)
+    write_text(paths["csv"], points.to_csv(index=False))
     if "png" in paths:
         with atomic_write(paths["png"]) as file:
             _draw(points, over_k, said).savefig(file, format="png", dpi=150)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from fairclust.cli import CommandError
 from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.messages import in_words
-from fairclust.outputs import atomic_write, check_outputs, replace_folder
+from fairclust.outputs import check_outputs, replace_folder, write_text
 from fairclust.pipeline.config import user_config
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.run_events import describe, job_seconds
@@ -97,8 +97,7 @@ def run(args: argparse.Namespace) -> list[str]:
 
     replace_folder(Path(os.path.realpath(out)), write)
     for page, text in pages.items():
-        with atomic_write(page) as file:
-            file.write(text.encode())
+        write_text(page, text)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     lines = [f"{len(files) + 3} files, {size / 1e6:.1f} MB in {out}"]
     if size > _MOST_BYTES:

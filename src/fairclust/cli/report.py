@@ -16,7 +16,7 @@ from fairclust.cli.fitting import Grid, fit
 from fairclust.cli.progress import progress
 from fairclust.cli.score import read_labels
 from fairclust.messages import UserError
-from fairclust.outputs import atomic_write, check_outputs
+from fairclust.outputs import check_outputs, write_text
 from fairclust.pipeline.columns import record_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.provenance import provenance
@@ -63,8 +63,7 @@ def run(args: argparse.Namespace) -> list[str]:
     order = list(dict.fromkeys([*(cls.__name__ for cls in (methods.KMeans, *grid.classes)), *given]))
     names = Names(ours=[name for name in order if name.startswith("Price")], order=order)
     page = make_page(Results.of(frame, names), origin, {}, {})
-    with atomic_write(args.out) as file:
-        file.write(page.encode())
+    write_text(args.out, page)
     words = f", {len(failed)} of them failed (see the section 'Missing cells')" if failed else ""
     return [
         *(f"note: {note}" for note in raw.notes),

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.messages import count, shortened
-from fairclust.methods.price.fair_assignment import certificate_text
+from fairclust.methods.price.prices import certificate_text
 from fairclust.metrics import balance, data_balance, delta
 from fairclust.metrics.table import METRICS
 from fairclust.report.render import MISSING, number

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import requests
 from tqdm import tqdm
 
-from fairclust.datasets.digest import content_digest
+from fairclust.datasets.digest import content_digest, is_damaged
 from fairclust.datasets.errors import SourceCorrupt, SourceUnavailable
 from fairclust.datasets.spec import SourceSpec, is_secure_url
 from fairclust.temporary import temporary_beside
@@ -64,14 +64,14 @@ class _SecureSession(requests.Session):
         return super().get_adapter(url)
 
 
-def local_path(name: str, spec: SourceSpec, raw_dir: str | Path) -> Path:
-    """Return the path that :func:`fetch_source` returns, without fetching. For an archive, it is that of its member."""
+def local_paths(name: str, spec: SourceSpec, raw_dir: str | Path) -> tuple[Path, Path]:
+    """The file that a source publishes, and the one to read, which is another if it is the member of an archive."""
     stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
     if spec.member is None:
-        return stored
+        return stored, stored
     # The member's own path is untrusted, so it only becomes part of a flat file name.
     flat = re.sub(r"[^\w.-]", "_", spec.member)
-    return (Path(raw_dir) if spec.file is None else stored.parent) / f"{name}--{flat}"
+    return stored, (Path(raw_dir) if spec.file is None else stored.parent) / f"{name}--{flat}"
 
 
 def fetch_source(
@@ -83,8 +83,7 @@ def fetch_source(
     used if its hash is right, or if the source states no hash. `REQUESTS_CA_BUNDLE` can name the certificates of a
     private authority. SourceUnavailable lists every place with its reason; a wrong hash is a SourceCorrupt.
     """
-    target = local_path(name, spec, raw_dir)
-    stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
+    stored, target = local_paths(name, spec, raw_dir)
     if _is_current(target, spec):
         return target
     failures: list[tuple[str, _PlaceFailed]] = []
@@ -103,7 +102,7 @@ def _is_current(target: Path, spec: SourceSpec) -> bool:
     if spec.content_sha256 is None:
         # The user may have replaced an archive since its member was unpacked.
         return target.is_file() and (spec.path is None or spec.member is None)
-    return target.is_file() and content_digest(target) == spec.content_sha256
+    return not is_damaged(target, spec.content_sha256)
 
 
 def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:

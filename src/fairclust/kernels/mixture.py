@@ -12,7 +12,7 @@ the table.
 
 Points are in tiles (`fairclust.kernels.tiles`), in float32 by default. Sums are float64. The moments have one sum for
 each of at most 64 runs of tiles, so their memory does not grow with the number of rows. Rows with the same categories
-can be one point with a count, and columns of categories can be joined: see `MixtureTiles.pack`.
+can be one point with a count, and columns of categories can be joined: see `fairclust.methods.mixture.rows`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import DTypeLike
 
 from fairclust.kernels.fast import FAST, exp, larger, where_less
-from fairclust.kernels.tiles import TILE, TileLayout, distinct_rows, make_layout, pack_points, run_over_tiles
+from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles, sum_by_group
 
 # Responsibilities of at most this many bytes are kept between the two passes of a gradient. Larger ones are computed
 # again.
 _KEEP_BYTES = 1 << 27
-# There must be this many times more rows than joint categories, because every pass computes the table of the joint
-# categories again.
-_ROWS_PER_JOINT = 8
 # Moments have one sum, of the size of the parameters, for each run of tiles. The number of runs is at most _MAX_BLOCKS,
 # their sums take at most _MAX_BLOCK_BYTES, and a run has about _ENTRIES_PER_BLOCK responsibilities or more.
 _MAX_BLOCKS = 64
@@ -41,33 +37,22 @@ _ENTRIES_PER_BLOCK = 75_000
 
 
 class Components(NamedTuple):
-    """Parameters of the components, laid out for the kernels."""
+    """Parameters of the components, as the kernels read them: a Gaussian is ``exp(-sum (r x - r m)^2)``."""
 
     const: np.ndarray  # (n_clusters,), log weight and normalising constant
     means: np.ndarray  # (n_clusters, n_numeric), minus the shift of the points
-    # Inverse variances, (n_clusters, n_numeric), or (1, 1) if all features of all components share one.
-    precisions: np.ndarray
+    roots: np.ndarray  # (n_clusters, n_numeric), roots of half the inverse variances
+    root_means: np.ndarray  # the means times the roots
     # (n_clusters, n_levels + 1), log probabilities of all categories of all features. The last column, for unknown
-    # categories, is zero.
+    # categories, is zero. Kernels get the columns of the joint categories instead.
     tables: np.ndarray
 
 
-class _Density(NamedTuple):
-    """What the kernels read of `Components`, in the dtype of the points.
+class PackedRows(NamedTuple):
+    """Points as the kernels read them."""
 
-    A Gaussian is ``exp(-sum (r x - r m)^2)``, r being the root of half the precision.
-    """
-
-    const: np.ndarray
-    means: np.ndarray
-    roots: np.ndarray
-    root_means: np.ndarray
-    tables: np.ndarray  # of the joint categories
-
-
-class _Rows(NamedTuple):
     points: np.ndarray  # (n_tiles, n_numeric, TILE)
-    codes: np.ndarray  # (n_tiles, n_columns, TILE), int32: joint categories
+    codes: np.ndarray  # (n_tiles, n_columns, TILE), int32: rows of `MixtureTiles.members`
     counts: np.ndarray  # (n_tiles, TILE): the rows of the data that each point stands for, 0 in the padding
 
 
@@ -168,9 +153,7 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
                 row[i] -= d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
             f += 4
         while f < n_features:
-            x = points[f]
-            rf = r[f]
-            mf = m[f]
+            x, rf, mf = points[f], r[f], m[f]
             for i in range(TILE):
                 diff = rf * x[i] - mf
                 row[i] -= diff * diff
@@ -178,8 +161,7 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
         table = density.tables[k]
         c = 0
         while c + 1 < n_columns:
-            code = codes[c]
-            other = codes[c + 1]
+            code, other = codes[c], codes[c + 1]
             for i in range(TILE):
                 row[i] += table[code[i]] + table[other[i]]
             c += 2
@@ -290,14 +272,9 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                 weight[b, k] += acc
                 f = 0
                 while f + 1 < n_features:
-                    x = points[t, f]
-                    y = points[t, f + 1]
-                    m = means[k, f]
-                    n = means[k, f + 1]
-                    a1 = zero
-                    a2 = zero
-                    b1 = zero
-                    b2 = zero
+                    x, y = points[t, f], points[t, f + 1]
+                    m, n = means[k, f], means[k, f + 1]
+                    a1 = a2 = b1 = b2 = zero
                     for i in range(TILE):
                         d = x[i] - m
                         e = y[i] - n
@@ -313,10 +290,8 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                     second[b, k, f + 1] += b2
                     f += 2
                 if f < n_features:
-                    x = points[t, f]
-                    m = means[k, f]
-                    a1 = zero
-                    a2 = zero
+                    x, m = points[t, f], means[k, f]
+                    a1 = a2 = zero
                     for i in range(TILE):
                         d = x[i] - m
                         vd = v[i] * d
@@ -357,117 +332,33 @@ def _parted(joint, members, out):  # type: ignore[no-untyped-def]
                 target[k] += source[k]
 
 
-def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Replace many columns of categories by few columns of joint categories, whose numbers run over all columns.
-
-    The two columns with the fewest categories are joined repeatedly, as long as there are far fewer joint categories
-    than rows. The second array, shape (n_joint_categories + 1, width), lists the categories of each joint category,
-    filled up with `n_levels`. The last joint category has none.
-    """
-    limit = len(levels) // _ROWS_PER_JOINT
-    parts = []
-    for column in levels.T:
-        found, codes = np.unique(column, return_inverse=True)
-        parts.append((found[:, None], codes))
-    while len(parts) > 1:
-        parts.sort(key=lambda part: len(part[0]))
-        (one, first), (two, second) = parts[:2]
-        pairs, codes = np.unique(first.astype(np.int64) * len(two) + second, return_inverse=True)
-        if len(pairs) > limit:
-            break
-        parts[:2] = [(np.hstack([one[pairs // len(two)], two[pairs % len(two)]]), codes)]
-    sizes = [len(members) for members, _ in parts]
-    starts = np.cumsum(sizes) - sizes
-    width = max(members.shape[1] for members, _ in parts)
-    table = np.full((sum(sizes) + 1, width), n_levels, np.int32)
-    for (members, _), start in zip(parts, starts, strict=True):
-        table[start : start + len(members), : members.shape[1]] = members
-    joint = np.stack([codes + start for (_, codes), start in zip(parts, starts, strict=True)], axis=1)
-    return joint.astype(np.int32), table
-
-
 @dataclass
 class MixtureTiles:
     """Points of a mixture in tiles, and the passes over them."""
 
     layout: TileLayout
     n_groups: int
-    n_levels: int  # number of categories of all categorical features together
-    points: np.ndarray  # (n_tiles, n_numeric, TILE)
-    codes: np.ndarray  # (n_tiles, n_columns, TILE), int32: rows of `members`
+    rows: PackedRows
     # (n_joint_categories, width), int32: the categories of each joint category, as columns of `Components.tables`.
     members: np.ndarray
-    counts: np.ndarray  # (n_tiles, TILE): the rows of the data that each point stands for, 0 in the padding
-
-    @classmethod
-    def pack(
-        cls,
-        numeric: np.ndarray,
-        levels: np.ndarray,
-        n_levels: int,
-        groups: np.ndarray,
-        n_groups: int,
-        shift: np.ndarray,
-        dtype: DTypeLike = np.float32,
-        *,
-        unit: float = 1.0,
-        merge: bool = False,
-    ) -> MixtureTiles:
-        """Sort rows by group and cut them into tiles. Numeric features are shifted by `shift` and divided by `unit`.
-
-        With `merge`, columns of categories are joined, and without numeric features rows with the same categories and
-        group become one point. Sums over points stay the same up to rounding. This takes as long as about ten passes,
-        so it pays for tiles that are read more often than that.
-        """
-        members, counts = np.arange(n_levels + 1, dtype=np.int32)[:, None], np.ones(len(groups))
-        if merge and levels.shape[1]:
-            if not numeric.shape[1]:
-                rows, counts = distinct_rows(levels, groups)
-                numeric, levels, groups = numeric[rows], levels[rows], groups[rows]
-            levels, members = _joint_categories(levels, n_levels)
-        layout = make_layout(groups, n_groups)
-        return cls(
-            layout,
-            n_groups,
-            n_levels,
-            pack_points(numeric, layout, shift, dtype, unit),
-            pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32),
-            members,
-            np.ascontiguousarray(pack_points(counts[:, None], layout, np.zeros(1), dtype)[:, 0]),
-        )
 
     def __post_init__(self) -> None:
-        # The groups with points, and the first tile of each.
-        self._present, self._first = np.unique(self.layout.group, return_index=True)
-        self.group_sizes = self._by_group(self.counts.sum(axis=1, dtype=np.float64)[:, None])[:, 0]
+        counts = self.rows.counts.sum(axis=1, dtype=np.float64)
+        self.group_sizes = sum_by_group(counts, self.layout, self.n_groups)
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
-        self._rows = _Rows(self.points, self.codes, self.counts)
-        self._last: tuple[Components, _Density] | None = None
+        self._last: tuple[Components, Components] | None = None
+        # The responsibilities of all points, or of none if they take too much memory.
+        self._psi = np.empty((0, 0, TILE), self.rows.points.dtype)
 
-    def room(self, n_clusters: int) -> np.ndarray:
-        """An array in which `table` stores responsibilities for `moments`; empty if they take too much memory."""
-        size = float(self.layout.n_tiles) * n_clusters * TILE * self.points.itemsize
-        return np.empty(
-            (self.layout.n_tiles if size <= _KEEP_BYTES else 0, n_clusters, TILE), self.points.dtype
-        )
-
-    def _by_group(self, per_tile: np.ndarray) -> np.ndarray:
-        found = np.zeros((self.n_groups, per_tile.shape[1]))
-        found[self._present] = np.add.reduceat(per_tile, self._first, axis=0)
-        return found
-
-    def _density(self, components: Components) -> _Density:
+    def _for_kernels(self, components: Components) -> Components:
+        """The components in the dtype of the points, with the tables of the joint categories."""
         # The two passes of a gradient have the same components.
         if self._last is None or self._last[0] is not components:
-            dtype, (const, means, precisions, tables) = self.points.dtype, components
-            # Adding zeros gives `roots` the shape of the means, also if all components share one precision.
-            roots = np.sqrt(0.5 * precisions) + 0.0 * means
-            tables = tables.astype(dtype)
+            *parts, tables = (part.astype(self.rows.points.dtype) for part in components)
             # The log probability of a joint category is the sum of those of its members.
             joint = sum(np.take(tables, column, axis=1) for column in self.members.T)
-            parts = [part.astype(dtype) for part in (const, means, roots, roots * means)]
-            self._last = components, _Density._make([*parts, joint])
+            self._last = components, Components._make([*parts, joint])
         return self._last[1]
 
     def table(
@@ -476,23 +367,29 @@ class MixtureTiles:
         *,
         sharpness: float = 1.0,
         with_logsum: bool = True,
-        psi: np.ndarray | None = None,
         with_hard: bool = False,
     ) -> tuple[np.ndarray, float, np.ndarray]:
         """Sums per group of the responsibilities ``softmax(sharpness * z_i)``, and the log-likelihood, in one pass.
 
         `sharpness` is the inverse temperature; the log-likelihood has a meaning only at 1, and is 0 without
-        `with_logsum`. `psi`, from `room`, is filled with the responsibilities. The third value, shape (n_groups,
-        n_clusters), is with `with_hard` the number of rows for which each component is the most probable.
+        `with_logsum`. The third value, shape (n_groups, n_clusters), is with `with_hard` the number of rows for which
+        each component is the most probable. The responsibilities are kept for `moments`.
         """
         n_tiles, n_clusters = self.layout.n_tiles, len(components.const)
+        if self._psi.shape[1] != n_clusters:
+            fits = n_tiles * n_clusters * TILE * self._psi.itemsize <= _KEEP_BYTES
+            self._psi = np.empty((n_tiles if fits else 0, n_clusters, TILE), self._psi.dtype)
         mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
         hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
-        kept = np.empty((0, n_clusters, TILE), self.points.dtype) if psi is None else psi
-        given = self._rows, self.layout, self._density(components), self.points.dtype.type(sharpness)
-        out = with_logsum, kept, mass, logsum, with_hard, hard
+        given = self.rows, self.layout, self._for_kernels(components), self.rows.points.dtype.type(sharpness)
+        out = with_logsum, self._psi, mass, logsum, with_hard, hard
         run_over_tiles(_table, n_tiles, self.n_points * n_clusters, *given, *out)
-        return self._by_group(mass), float(logsum.sum()), self._by_group(hard) if with_hard else hard
+        sums = sum_by_group(mass, self.layout, self.n_groups)
+        return (
+            sums,
+            float(logsum.sum()),
+            sum_by_group(hard, self.layout, self.n_groups) if with_hard else hard,
+        )
 
     def moments(
         self,
@@ -501,15 +398,16 @@ class MixtureTiles:
         alpha: float = 1.0,
         C: np.ndarray | None = None,
         sharpness: float = 1.0,
-        psi: np.ndarray | None = None,
+        kept: bool = False,
     ) -> tuple[Moments, float]:
         """Moments about the means, weighted by ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``, by default C = 0.
 
-        Also returns the log-likelihood; 0 with a `psi` that `table` filled for the same components and sharpness. An
-        empty `psi` is not used. The weights are not multiplied by the sharpness.
+        Also returns the log-likelihood. With `kept`, the last call of `table` was for the same components and
+        sharpness, whose responsibilities are used, and the log-likelihood may be 0. The weights are not multiplied by
+        the sharpness.
         """
         n_clusters, n_features = components.means.shape
-        n_tiles, dtype = self.layout.n_tiles, self.points.dtype
+        n_tiles, dtype = self.layout.n_tiles, self.rows.points.dtype
         # Edges of the runs of tiles that have one sum each. They do not depend on the number of threads.
         size = n_clusters * (2 * n_features + len(self.members) + 1)
         most = min(_MAX_BLOCKS, n_tiles, max(1, _MAX_BLOCK_BYTES // (8 * size)))
@@ -519,19 +417,19 @@ class MixtureTiles:
         joint = np.zeros((n_blocks, len(self.members), n_clusters))
         logsum = np.zeros(n_tiles)
         edges = np.arange(n_blocks + 1) * n_tiles // n_blocks
-        kept = np.empty((0, n_clusters, TILE), dtype) if psi is None else psi
+        psi = self._psi if kept else self._psi[:0]
         pulls = np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype)
-        given = edges, self._rows, self.layout, self._density(components), dtype.type(sharpness), kept
+        given = edges, self.rows, self.layout, self._for_kernels(components), dtype.type(sharpness), psi
         out = dtype.type(alpha), pulls, weight, first, second, joint, logsum
         run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, *given, *out)
-        levels = np.zeros((self.n_levels + 1, n_clusters))
+        levels = np.zeros(components.tables.shape[::-1])
         _parted(joint.sum(axis=0), self.members, levels)
         found = Moments(weight.sum(axis=0), first.sum(axis=0), second.sum(axis=0), levels[:-1].T)
         return found, float(logsum.sum())
 
     def log_joint(self, components: Components) -> np.ndarray:
         """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters), points in the order of `layout.order`."""
-        out = np.empty((self.n_points, len(components.const)), self.points.dtype)
-        given = self._rows, self.layout, self._density(components)
+        out = np.empty((self.n_points, len(components.const)), self.rows.points.dtype)
+        given = self.rows, self.layout, self._for_kernels(components)
         run_over_tiles(_by_row, self.layout.n_tiles, out.size, *given, out)
         return out

@@ -48,6 +48,10 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     _takes_lists = False
     _accept_sparse: bool | str = "csr"
     random_state: Any
+    # Parameters of the methods that search.
+    init: Any
+    n_init: int
+    search: bool
     # "cosine" makes rows and centres as long as one; a parameter of some methods.
     metric: str = EUCLIDEAN
     cluster_centers_: np.ndarray
@@ -117,6 +121,11 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         if self._takes_lists and squared and weights is None and worth_listing(X, *shape):
             return ListedPoints.pack(X, codes, *shape, shift=shift, dtype=dtype)
         return TiledPoints.pack(X, codes, *shape, shift=shift, squared=squared, dtype=dtype, weights=weights)
+
+    @property
+    def _searches(self) -> bool:
+        """Whether to search, and there are several starts to search from."""
+        return self.search and isinstance(self.init, str) and self.n_init > 1 and self.n_clusters > 1
 
     def _update(self, points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
         """Best centres for hard labels. An empty cluster keeps its old centre."""

@@ -19,7 +19,7 @@ from fairclust.frame import Frame
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, plain_step
 from fairclust.solvers.lloyd import Lloyd
-from fairclust.solvers.search import PARENTS, plain_run, plain_search
+from fairclust.solvers.search import plain_run, plain_search
 from fairclust.stored import Stored
 
 # A run of the search ends when a step lowers the cost by no more than this fraction. `PriceFairKMeans` has it as `tol`.
@@ -90,9 +90,7 @@ class KMeans(PrototypeClusterer):
             random_state=self.random_state,
         ).fit(csr_array(X) if is_far else X)
         if self._model.n_iter_ == self.max_iter:
-            self._complain(
-                f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
-            )
+            self._complain_of_moving()
         self.labels_ = self._model.labels_
         self.cluster_centers_ = self._model.cluster_centers_
         self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
@@ -100,41 +98,36 @@ class KMeans(PrototypeClusterer):
         # scikit-learn does not record its steps, so the history has one record, of the last step.
         self.history_ = [record(self.n_iter_, begin, self.inertia_, self.inertia_, 0.0)]
 
-    @property
-    def _searches(self) -> bool:
-        return self.search and isinstance(self.init, str) and self.n_init > 1 and self.n_clusters > 1
-
     def _searched(self, X: np.ndarray) -> np.ndarray:
         """The centres that the search finds from the best starts."""
         rng = check_random_state(self.random_state)
         points = self._points(X, np.zeros(X.shape[0], np.int32), n_groups=1)
         starts = (initial_centers(X, self.n_clusters, "k-means++", rng) for _ in range(self.n_init))
         runs = [plain_run(points, Prototypes(start), self._update, _TOL) for start in starts]
-        runs.sort(key=lambda run: run.last.objective)
-        return plain_search(points, runs[:PARENTS], self._update, _TOL, rng).prototypes.centers
+        return plain_search(points, runs, self._update, _TOL, rng).prototypes.centers
 
     def _fit_directions(self, X: np.ndarray) -> None:
         """Spherical k-means, which scikit-learn does not have."""
         rng = check_random_state(self.random_state)
         init = self._searched(X) if self._searches else self._framed_init()
         points = self._points(X, np.zeros(X.shape[0], np.int32), n_groups=1)
-        kind = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
         runs = []
         for _ in range(self.n_init if isinstance(init, str) else 1):
             start = Prototypes(initial_centers(X, self.n_clusters, init, rng))
-            runs.append(
-                alternate(kind, points.for_plain_steps(), start, max_iter=self.max_iter, verbose=self.verbose)
-            )
+            runs.append(plain_run(points, start, self._update, self.tol, self.max_iter, self.verbose))
         best = min(runs, key=lambda run: run.last.objective)
         if best.verdict != "at rest":
-            self._complain(
-                f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
-            )
+            self._complain_of_moving()
         self.cluster_centers_ = best.prototypes.centers
         self._model = _nearest(self.cluster_centers_)
         self.labels_ = self._model.predict(X.astype(self.cluster_centers_.dtype, copy=False))
         self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
         self.n_iter_, self.history_ = best.n_steps, best.history
+
+    def _complain_of_moving(self) -> None:
+        self._complain(
+            f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
+        )
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         kind = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))

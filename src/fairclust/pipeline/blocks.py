@@ -198,5 +198,4 @@ def count_cells(block: Block) -> int:
 
 def block_params(block: Block) -> dict[str, Any]:
     """What decides a block's cells, as plain data for digests."""
-    grids = [{"params": dict(g.params), "axes": dict(g.axes), "seeds": list(g.seeds)} for g in block.grids]
-    return {"grids": grids, "seed": block.seed}
+    return {"grids": [vars(grid) for grid in block.grids], "seed": block.seed}

@@ -51,6 +51,13 @@ BY_COLUMN = ("balance", "fairness_ratio", "fairness_error", "delta")
 OF_NUMBERS = "mean_deviation"
 """The metric that is stored for each sensitive column of numbers besides."""
 
+_TERMS = {"clustering": "Clustering term", "fairness": "Fairness term"}
+
+
+def column_of(name: str) -> Column:
+    """A column, or how the name of something else is shown: a term of an objective, or a count of a data set."""
+    return COLUMNS.get(name) or Column(_TERMS.get(name, name.replace("_", " ")), 0, "none")
+
 
 def record_of(
     scored: Scored, metrics: Iterable[str], groups: Iterable[str], **options: Any

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from fairclust.messages import shortened
-from fairclust.outputs import atomic_write
+from fairclust.outputs import write_text
 
 # In the results: for each fingerprint of a method, the hashes of its code.
 _CODE = Path("logs/code")
@@ -312,8 +312,7 @@ def remember_code(results: Path, class_path: str) -> None:
     """Keep the hashes of a method's code in the results, to name later what has changed."""
     file = results / _CODE / f"{class_fingerprint(class_path)}.json"
     if not file.is_file():
-        with atomic_write(file) as out:
-            out.write(json.dumps(class_closure(class_path), indent=0, sort_keys=True).encode())
+        write_text(file, json.dumps(class_closure(class_path), indent=0, sort_keys=True))
 
 
 def changed_code(results: Path, fingerprint: str, class_path: str) -> str:

@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fairclust.datasets.digest import content_digest
-from fairclust.datasets.download import fetch_source, local_path
+from fairclust.datasets.digest import content_digest, is_damaged
+from fairclust.datasets.download import fetch_source, local_paths
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_graph, save_prepared, write_skipped
-from fairclust.outputs import atomic_write
+from fairclust.outputs import write_text
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.rule_inputs import RECORD, inputs_of
@@ -37,8 +37,7 @@ def download(job: Job) -> None:
         print(error, file=sys.stderr)
         found = {"source": name, "status": "unavailable", "reason": str(error)}
     found |= {"asked": dict(asked), "when": time.time()}
-    with atomic_write(folder / RECORD) as file:
-        file.write(json.dumps(found, indent=2).encode())
+    write_text(folder / RECORD, json.dumps(found, indent=2))
 
 
 def check_downloads(job: Job) -> None:
@@ -121,8 +120,8 @@ def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str,
 
     DamagedFile if the file is missing, or its content is not what was fetched.
     """
-    path = folder / local_path(name, spec, "")
-    if not path.is_file() or content_digest(path) != record["sha256"]:
+    path = folder / local_paths(name, spec, "")[1]
+    if is_damaged(path, record["sha256"]):
         raise DamagedFile(
             f"'{path}' is damaged: its content is not what was downloaded. "
             f"Fix: delete the folder '{folder}' and run again"

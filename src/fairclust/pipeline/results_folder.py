@@ -20,8 +20,8 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-from fairclust.datasets.digest import content_digest
-from fairclust.outputs import atomic_write
+from fairclust.datasets.digest import content_digest, is_damaged
+from fairclust.outputs import write_text
 from fairclust.temporary import remove_leftovers, temporary_beside
 
 _DIGESTS = ".sha256"
@@ -152,8 +152,7 @@ def write_digests(outputs: Iterable[str], log: Path, remade: int = 0) -> None:
     files = [path for path in map(Path, outputs) if path.is_file()]
     if files:
         lines = [f"{content_digest(path)}  {os.path.relpath(path, log.parent)}\n" for path in files]
-        with atomic_write(digest_file(log)) as file:
-            file.write("".join([f"{_REMADE}{remade}\n", *lines]).encode())
+        write_text(digest_file(log), "".join([f"{_REMADE}{remade}\n", *lines]))
 
 
 def digest_file(log: Path) -> Path:
@@ -173,11 +172,6 @@ def stated_digests(results: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
         }
         # The file may be damaged or come from others, so its names must not lead outside the results.
         yield file, {path: digest for path, digest in stated.items() if path.resolve().is_relative_to(inside)}
-
-
-def is_damaged(path: Path, digest: str) -> bool:
-    """Whether a file is missing or its content does not match the digest."""
-    return not path.is_file() or content_digest(path) != digest
 
 
 def damaged_jobs(results: Path) -> dict[str, tuple[int, list[Path]]]:

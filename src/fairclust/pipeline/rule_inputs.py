@@ -320,7 +320,6 @@ class RuleInputs:
         if spec.generator is not None:
             code.append(spec.generator.replace(":", ".").rpartition(".")[0])
         sources = self.config.sources_of(dataset)
-        own = [str(source.path) for source in sources.values() if source.reads_in_place]
         return digest_of(
             [
                 # As text, because keys that are numbers of columns cannot be sorted among names.
@@ -328,7 +327,7 @@ class RuleInputs:
                 {name: of.model_dump(mode="json", exclude_unset=True) for name, of in sources.items()},
                 [_fingerprint_or_reason(module) for module in code],
                 # Digests and not time stamps, because a file that replaces another one may be older.
-                {path: content_digest(path) if Path(path).is_file() else None for path in own},
+                {path: content_digest(path) for path in self.own_files(dataset)},
                 [installed_version(package) for package in ("numpy", "pandas", "scikit-learn")],
             ]
         )

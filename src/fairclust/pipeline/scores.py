@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairclust.metrics.table import METRICS
-from fairclust.outputs import atomic_write
+from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.blocks import At
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output, store_of
 from fairclust.pipeline.columns import STATED
@@ -48,15 +48,15 @@ _KINDS = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys(_COUNTS, "Int64") | 
 _ARROW = {"float64": pa.float64(), "Int64": pa.int64(), "boolean": pa.bool_()}
 
 
-def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The cells of some data sets, methods and K, in this order, in the outputs of fit jobs, and their outer steps.
+def load_cells(packs: Iterable[str | Path], needs: Collection[At]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The cells of some data sets, methods and K in the outputs of fit jobs, and their outer steps.
 
     The cells have the columns of `fits_frame` and `pack`, the output of the job. The steps have `STEP_COLUMNS` and
     further keys of the histories.
     """
-    place = {tuple(at): i for i, at in enumerate(needs)}
-    read = ((record, str(pack)) for pack in packs for record in read_output(Path(pack)))
-    found = sorted((pair for pair in read if _at(pair[0]) in place), key=lambda pair: place[_at(pair[0])])
+    wanted, read = set(needs), ((record, str(pack)) for pack in packs for record in read_output(Path(pack)))
+    # The histories of other cells would take too much memory.
+    found = [pair for pair in read if tuple(map(pair[0].get, ("dataset", "method", "n_clusters"))) in wanted]
     cells = fits_frame(record for record, _ in found).assign(pack=[pack for _, pack in found])
     histories = ((record["key"], record.get("history", [])) for record, _ in found)
     steps = pd.DataFrame([{"key": key, **step} for key, history in histories for step in history])
@@ -66,18 +66,10 @@ def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> tuple[pd.Dat
 
 def cells_at(cells: pd.DataFrame, needs: Iterable[At]) -> pd.DataFrame:
     """The cells of some data sets, methods and K, in this order, out of those of `load_cells`."""
-    place = {tuple(at): i for i, at in enumerate(needs)}
-    found = pd.Series(
-        [place.get(at, -1) for at in zip(cells.dataset, cells.method, cells.n_clusters, strict=True)],
-        index=cells.index,
-        dtype=int,
-    )
-    order = found[found >= 0].sort_values(kind="stable").index
-    return cells.loc[order].reset_index(drop=True)
-
-
-def _at(record: Mapping[str, Any]) -> At:
-    return record["dataset"], record["method"], record["n_clusters"]
+    place = {at: i for i, at in enumerate(needs)}
+    found = [place.get(at) for at in zip(cells.dataset, cells.method, cells.n_clusters, strict=True)]
+    order = pd.Series(found, cells.index, dtype=float).dropna().sort_values(kind="stable")
+    return cells.loc[order.index].reset_index(drop=True)
 
 
 def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -144,10 +136,8 @@ def scores(job: Job) -> None:
     packs = list(map(Path, job.input[""]))
     found = gather_scores(packs, order, scores.with_suffix(""), runs.with_suffix(""))
     settings = {**inputs.settings(), "digest": inputs.configuration_digest()}
-    with atomic_write(summary) as file:
-        file.write(json.dumps(found, indent=2).encode())
-    with atomic_write(origin) as file:
-        file.write(json.dumps({**provenance(), "config": settings}, indent=2, default=str).encode())
+    write_text(summary, json.dumps(found, indent=2))
+    write_text(origin, json.dumps({**provenance(), "config": settings}, indent=2, default=str))
 
 
 def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs: Path) -> dict[str, Any]:
@@ -184,8 +174,7 @@ def _write_table(stem: Path, frame: pd.DataFrame) -> None:
     schema = pa.schema([(name, _ARROW.get(_KINDS.get(name, ""), pa.string())) for name in frame])
     table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     write_arrow(stem.with_suffix(".parquet"), table)
-    with atomic_write(stem.with_suffix(".csv")) as file:
-        frame.to_csv(file, index=False)
+    write_text(stem.with_suffix(".csv"), frame.to_csv(index=False))
 
 
 def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

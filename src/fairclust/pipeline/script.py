@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairclust.pipeline.job import Job, Watch, die_with, work
 from fairclust.temporary import is_alive
@@ -64,15 +64,17 @@ def supervise(job: Job, function: str) -> str:
     watch = Watch(ended={}, began=time.time())
     while True:
         with _process_for(replace(job, watch=watch), function) as (connection, process):
-            try:
-                return _watch(connection, process, job)
-            except _FitEnded as end:
-                # Earlier fits may have left memory in their process, so this one is tried in a process of its own.
-                if end.over_memory and not end.is_first:
-                    continue
-                if end.key in watch.ended:  # the process has died again, and not in this fit
-                    return f"{job.rule}: {end} (log: {job.log})"
-                watch = replace(watch, ended={**watch.ended, end.key: end.record})
+            end = _watch(connection, process, job)
+        if isinstance(end, str):
+            return end
+        # Earlier fits may have left memory in their process, so this one is tried in a process of its own.
+        if end.over_memory and not end.is_first:
+            continue
+        if end.key in watch.ended:  # the process has died again, and not in this fit
+            return f"{job.rule}: {end.reason} (log: {job.log})"
+        record = {name: getattr(end, name) for name in ("status", "reason", "over_memory", "wall_seconds")}
+        record |= {"warnings": [], "cpu_seconds": None, "peak_memory_mb": None}
+        watch = replace(watch, ended={**watch.ended, end.key: record})
 
 
 @contextmanager
@@ -100,35 +102,19 @@ def _process_for(job: Job, function: str) -> Iterator[tuple[Connection, Any]]:
         kill_family(process)
 
 
-class _FitEnded(Exception):
-    """A fit has exceeded its limits, or its process has died."""
+class _FitEnded(NamedTuple):
+    """A fit that has exceeded its limits, or whose process has died."""
 
-    def __init__(
-        self,
-        key: str,
-        reason: str,
-        seconds: float,
-        status: str = "error",
-        *,
-        over_memory: bool = False,
-        is_first: bool = True,  # whether it was the first fit of its process
-    ) -> None:
-        super().__init__(reason)
-        self.key = key
-        self.over_memory, self.is_first = over_memory, is_first
-        self.record = {
-            "status": status,
-            "reason": reason,
-            "over_memory": over_memory,
-            "warnings": [],
-            "wall_seconds": seconds,
-            "cpu_seconds": None,
-            "peak_memory_mb": None,
-        }
+    key: str
+    reason: str
+    wall_seconds: float
+    status: str = "error"
+    over_memory: bool = False
+    is_first: bool = True  # whether it was the first fit of its process
 
 
-def _watch(connection: Connection, process: Any, job: Job) -> str:
-    """Wait for a job's answer. _FitEnded if a fit must be ended, or has ended the process."""
+def _watch(connection: Connection, process: Any, job: Job) -> str | _FitEnded:
+    """Wait for a job's answer, or until a fit must be ended or has ended the process."""
     died = f"{job.rule}: the job's process died without an answer (log: {job.log})"
     key, pid, most_seconds, most_mb, n_fits = "", 0, 0.0, 0.0, 0
     told = begun = time.perf_counter()
@@ -152,7 +138,7 @@ def _watch(connection: Connection, process: Any, job: Job) -> str:
             if state not in _FITTING:
                 return died
             reason = f"the fitting process died (exit code {more[0]}; -9: perhaps out of memory)"
-            raise _FitEnded(key, reason, seconds)
+            return _FitEnded(key, reason, seconds)
         if what == "fit":
             key, pid, most_seconds, most_mb = more
             state, told, n_fits = what, now, n_fits + 1
@@ -162,16 +148,16 @@ def _watch(connection: Connection, process: Any, job: Job) -> str:
             state = what
         elif state == "fit" and now - told > _PREPARATION_SECONDS:
             reason = f"no fit begun {_PREPARATION_SECONDS:g} s after the process was started"
-            raise _FitEnded(key, reason, seconds, "timeout")
+            return _FitEnded(key, reason, seconds, "timeout")
         elif state == "started" and seconds > most_seconds:
             reason = f"over the limit of {most_seconds:g} s (limits.cell_seconds)"
-            raise _FitEnded(key, reason, seconds, "timeout")
+            return _FitEnded(key, reason, seconds, "timeout")
         elif state in _FITTING and (memory := _memory_of(pid)) > most_mb:
             reason = (
                 f"{memory:.0f} MB, over the limit of {most_mb:.0f} MB (limits.cell_memory_mb, else what the job asked "
                 "for)"
             )
-            raise _FitEnded(key, reason, seconds, over_memory=True, is_first=n_fits == 1)
+            return _FitEnded(key, reason, seconds, over_memory=True, is_first=n_fits == 1)
 
 
 def _memory_of(pid: int) -> float:

@@ -30,6 +30,11 @@ def whole(points: pd.DataFrame) -> pd.DataFrame:
     return points[~(points.n_nonempty.to_numpy(float) < points.n_clusters.to_numpy(float))]
 
 
+def with_values(points: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
+    """The metrics with at least one finite value."""
+    return [name for name in metrics if np.isfinite(points[name].astype(float)).any()]
+
+
 def full_fairness(points: pd.DataFrame, cost: str, fairness: str) -> float | None:
     """The level at which a clustering of an instance counts as fully fair, rounded to the looser side.
 
@@ -74,7 +79,7 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
     """
     # Costs and fairness that agree to seven digits are equal: machines round differently.
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
-    costs = [name for name in COSTS if np.isfinite(points[name]).any()] or [COSTS[0]]
+    costs = with_values(points, COSTS) or [COSTS[0]]
     points = points.sort_values([costs[0], "method", "params"], ignore_index=True)
     pictures, levels = {}, {}
     for cost in costs:

@@ -15,7 +15,7 @@ from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, joined
 from fairclust.report.material import CannotTest, Case, Material, table_of
 from fairclust.report.render import MISSING
 from fairclust.report.selection import NOT_RUN
-from fairclust.report.table import Table
+from fairclust.report.table import Table, read_data
 
 _RESULT = ["dataset", "n_clusters", "verdict", "numbers"]
 CLAIM_COLUMNS = ["paper", "claim", "text", "where", "check", *_RESULT]
@@ -68,9 +68,7 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
 
 def load_claims(path: Path) -> pd.DataFrame:
     """Read a CSV of `make_claims`; absent texts are empty."""
-    text = dict.fromkeys(set(CLAIM_COLUMNS) - {"n_clusters"}, str)
-    frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values={"n_clusters": [""]})
-    return frame.astype({"n_clusters": "Int64"})
+    return read_data(path, CLAIM_COLUMNS, {*CLAIM_COLUMNS} - {"n_clusters"}, ["n_clusters"])
 
 
 def count_claims(claims: pd.DataFrame) -> dict[str, int]:

@@ -12,7 +12,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import yaml
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -20,10 +19,10 @@ from markupsafe import Markup
 
 from fairclust.looks import SHAPES
 from fairclust.metrics.table import METRICS
-from fairclust.outputs import atomic_write
+from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.charts import HEIGHT, WIDTH, front_chart
+from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
 from fairclust.report.leaderboard import (
     COSTS,
     FAIRNESS,
@@ -125,8 +124,8 @@ def make_page(
         without_data=[papers[name].short_name for name in papers if name not in shown],
         charts=charts,
         fronts=fronts,
-        costs=_choices(settings, COSTS),
-        fairness=_choices(settings, FAIRNESS),
+        costs=_choices(with_values(settings, COSTS)),
+        fairness=_choices(with_values(settings, FAIRNESS)),
         leaderboard_rule=LEADERBOARD_RULE,
         boards=leaderboards(results.leaderboard, names),
         settings=None if shown else every_setting(settings, names),
@@ -160,8 +159,7 @@ def write_page(
     by their places in the folder of results. `runs` are the times and memory of the cells.
     """
     text = make_page(results, provenance, papers, files)
-    with atomic_write(page) as file:
-        file.write(text.encode())
+    write_text(page, text)
     members: dict[str, bytes] = {"index.html": text.encode()}
     for name, path in sorted(files.items()):
         members[name] = path.read_bytes() if path.suffix == ".png" else redacted(path).encode()
@@ -179,10 +177,6 @@ def _text(name: str) -> str:
     return resources.files("fairclust.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def _choices(points: pd.DataFrame, metrics: Iterable[str]) -> list[dict[str, Any]]:
-    """The metrics with at least one finite value, each with its index among all costs and fairness metrics."""
-    return [
-        {"index": SHOWN.index(name), "name": name, "label": METRICS[name].label}
-        for name in metrics
-        if np.isfinite(points[name].astype(float)).any()
-    ]
+def _choices(metrics: Iterable[str]) -> list[dict[str, Any]]:
+    """The metrics, each with its index among all costs and fairness metrics."""
+    return [{"index": SHOWN.index(name), "name": name, "label": METRICS[name].label} for name in metrics]

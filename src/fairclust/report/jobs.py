@@ -7,11 +7,12 @@ import json
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from fairclust.outputs import atomic_write
+from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.blocks import blocks_of
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job
@@ -52,63 +53,56 @@ def paper(job: Job) -> None:
         paper=paper,
         title=spec.short_name,
     )
-    problems = _Problems(job.log)
+    problems: list[str] = []
+    making = partial(_making, problems, job.log)
     results = Path(job.output[0]).parents[2]
     tables, figures = results / "tables" / paper, results / "figures" / paper
 
     shown = inputs.shown[paper]
     for name, product in shown["tables"].items():
-        with problems.of(
+        with making(
             f"table {name}", [tables / f"{name}.{kind}" for kind in (*TABLE_FORMATS, "verdicts.csv")]
         ):
             make_table(material.at(product.needs), material.tables[name], tables / name)
     if shown["claims"]:
-        with problems.of("the claims", [tables / f"claims.{kind}" for kind in TABLE_FORMATS]):
+        with making("the claims", [tables / f"claims.{kind}" for kind in TABLE_FORMATS]):
             make_claims(material.at(inputs.needs_of(paper, "claims")), spec.claims, tables / "claims")
     formats = config.report.formats
     for name, product in shown["figures"].items():
-        with problems.of(f"figure {name}", [figures / f"{name}.{kind}" for kind in formats]):
+        with making(f"figure {name}", [figures / f"{name}.{kind}" for kind in formats]):
             figure = spec.figures[name]
             make_figure(material.at(product.needs), figure, spec.match_of(figure), figures / name, formats)
-    with atomic_write(Path(job.output[-1])) as file:
-        file.write(json.dumps(problems.found).encode())
+    write_text(Path(job.output[-1]), json.dumps(problems))
 
 
-class _Problems:
-    """What could not be made, and why. Its files then say so, and the other products are made."""
+@contextmanager
+def _making(problems: list[str], log: str, what: str, files: Sequence[Path]) -> Iterator[None]:
+    """If something cannot be made, its files and a line of `problems` say why, and the other products are made."""
+    try:
+        yield
+    except DamagedFile:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        problems.append(f"{what} could not be made: {type(error).__name__}: {error} (full trace: {log})")
+        for path in files:
+            _say(path, problems[-1])
 
-    def __init__(self, log: str) -> None:
-        self.found: list[str] = []
-        self._log = log
 
-    @contextmanager
-    def of(self, what: str, files: Sequence[Path]) -> Iterator[None]:
-        try:
-            yield
-        except DamagedFile:
-            raise
-        except Exception as error:
-            traceback.print_exc()
-            line = f"{what} could not be made: {type(error).__name__}: {error} (full trace: {self._log})"
-            self.found.append(line)
-            for path in files:
-                self._say(path, line)
+def _say(path: Path, line: str) -> None:
+    """Write a file of a product that says why it could not be made."""
+    from fairclust.report.claims import CLAIM_COLUMNS
+    from fairclust.report.figures.drawing import Sheet
+    from fairclust.report.verdicts import VERDICT_COLUMNS
 
-    def _say(self, path: Path, line: str) -> None:
-        from fairclust.report.claims import CLAIM_COLUMNS
-        from fairclust.report.verdicts import VERDICT_COLUMNS
-
-        if path.suffix[1:] in ("png", "pdf", "svg"):
-            from fairclust.report.figures.drawing import Sheet
-
-            sheet = Sheet(path.stem, 1)
-            sheet.say(sheet.add(path.stem), line)
-            sheet.save(path.with_suffix(""), [path.suffix[1:]])
-            return
-        columns = VERDICT_COLUMNS if path.name.endswith(".verdicts.csv") else CLAIM_COLUMNS
-        text = {".csv": ",".join(columns), ".md": escape_markdown(line), ".tex": f"% {escape_latex(line)}"}
-        with atomic_write(path) as file:
-            file.write(f"{text[path.suffix]}\n".encode())
+    if path.suffix[1:] in ("png", "pdf", "svg"):
+        sheet = Sheet(path.stem, 1)
+        sheet.say(sheet.add(path.stem), line)
+        sheet.save(path.with_suffix(""), [path.suffix[1:]])
+        return
+    columns = VERDICT_COLUMNS if path.name.endswith(".verdicts.csv") else CLAIM_COLUMNS
+    text = {".csv": ",".join(columns), ".md": escape_markdown(line), ".tex": f"% {escape_latex(line)}"}
+    write_text(path, f"{text[path.suffix]}\n")
 
 
 def board(job: Job) -> None:
@@ -124,8 +118,7 @@ def board(job: Job) -> None:
     leaderboard, settings = map(Path, job.output[-2:])
     with atomic_write(settings) as file:
         results.settings.to_parquet(file, index=False)
-    with atomic_write(leaderboard) as file:
-        results.leaderboard.to_csv(file, index=False)
+    write_text(leaderboard, results.leaderboard.to_csv(index=False))
     stems = {Path(path).stem: Path(path).with_suffix("") for path in job.output[:-2]}
     if "overview" in stems:
         make_overview(scores, inputs.config.report.fairness_error, names, stems["overview"])

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fairclust.messages import count
-from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.claims import load_claims
@@ -90,7 +90,7 @@ def paper_section(
 def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
     records = []
     for value in values.itertuples():
-        decimals = _decimals(value)
+        decimals = column_of(value.metric).decimals if pd.isna(value.decimals) else int(value.decimals)
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
             setting = f"{setting} ({lam(value.lam)})".strip()
@@ -114,12 +114,6 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
         )
     filters = ("Data set", "Method", "Metric", "This value", "Verdict of the row", "Cause")
     return Table(caption, records, words=(*filters, "Setting (paper's λ)", "Reason"), filters=filters)
-
-
-def _decimals(value: Any) -> int:
-    if pd.notna(value.decimals):
-        return int(value.decimals)
-    return COLUMNS[value.metric].decimals if value.metric in COLUMNS else 0
 
 
 def _others(values: pd.DataFrame, names: Names) -> Table | None:

@@ -15,7 +15,7 @@ from fairclust.messages import count
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS
 from fairclust.pipeline.names import Names
-from fairclust.report.charts import full_fairness, tick_text, whole
+from fairclust.report.charts import full_fairness, tick_text, whole, with_values
 from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
 from fairclust.report.render import MISSING, number, percent, spread_text
 from fairclust.report.selection import INSTANCE, first_line, within
@@ -52,7 +52,7 @@ def answers_table(settings: pd.DataFrame, names: Names) -> Table:
     """The cheapest method at almost full fairness on every data set and K, and the runner-up."""
     fairness, records = FAIRNESS[0], []
     for (dataset, k), points in sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1])):
-        cost = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
+        cost = (with_values(points, COSTS) or COSTS)[0]
         level = full_fairness(points, cost, fairness)
         if level is None:
             continue
@@ -123,7 +123,7 @@ def every_setting(settings: pd.DataFrame, names: Names) -> Table | None:
     """
     if settings.empty or len(settings) > MAX_SETTINGS:
         return None
-    costs = [name for name in COSTS if np.isfinite(settings[name].astype(float)).any()]
+    costs = with_values(settings, COSTS)
     fairness = [name for name in FAIRNESS[:4] if settings[name].notna().any()]
 
     def value(of: dict[Any, Any], name: str) -> str:

@@ -8,10 +8,9 @@ import re
 
 import pandas as pd
 
-from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.columns import column_of
 
 MISSING = "–"
-_TERMS = {"clustering": "Clustering term", "fairness": "Fairness term"}
 _LATEX = {
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
@@ -78,7 +77,7 @@ def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -
 
 def metric_label(name: str) -> str:
     """The heading of a metric, of a term of an objective, or of a count of a data set."""
-    return COLUMNS[name].label if name in COLUMNS else _TERMS.get(name, name.replace("_", " "))
+    return column_of(name).label
 
 
 def metric_in_text(name: str) -> str:

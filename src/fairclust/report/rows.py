@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.papers import ReasonSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.render import joined
@@ -219,12 +219,12 @@ def reasons_of(values: Iterable[tuple[str, str, str]]) -> list[str]:
 
 def is_cost(value: Value) -> bool:
     """Whether a value is a reported cost."""
-    return not math.isnan(value.reported) and value.metric in COLUMNS and COLUMNS[value.metric].is_cost
+    return not math.isnan(value.reported) and column_of(value.metric).is_cost
 
 
 def is_worse(value: Value) -> bool:
     """Whether a value that differs is worse than reported."""
-    return (value.agrees == "higher") == (COLUMNS[value.metric].direction == "lower")
+    return (value.agrees == "higher") == (column_of(value.metric).direction == "lower")
 
 
 def fitting(spec: TableSpec, row: Row, metric: str, kind: str) -> ReasonSpec | None:

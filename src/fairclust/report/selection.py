@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.messages import brief
-from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.papers import MatchSpec, canonical_json
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import joined, metric_in_text, plain
@@ -40,8 +40,7 @@ class Spread:
 
     def best(self, metric: str) -> float:
         """The value of the best start; NaN if neither direction of the metric is better."""
-        direction = COLUMNS[metric].direction if metric in COLUMNS else "none"
-        return {"lower": self.low, "higher": self.high}.get(direction, math.nan)
+        return {"lower": self.low, "higher": self.high}.get(column_of(metric).direction, math.nan)
 
 
 def spread(values: pd.Series) -> Spread:

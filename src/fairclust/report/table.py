@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.outputs import atomic_write
+from fairclust.outputs import write_text
 from fairclust.report.render import MISSING, escape_latex, escape_markdown
 
 
@@ -70,8 +70,7 @@ class Table:
             "tex": "\n".join(self._latex()),
         }
         for ending, text in written.items():
-            with atomic_write(stem.with_name(f"{stem.name}.{ending}")) as file:
-                file.write(text.encode())
+            write_text(stem.with_name(f"{stem.name}.{ending}"), text)
 
     def _latex(self) -> list[str]:
         head, *rows = [" & ".join(map(escape_latex, line)) + r" \\" for line in [self.head, *self.rows]]
@@ -87,6 +86,19 @@ class Table:
             r"\end{table}",
             "",
         ]
+
+
+def read_data(
+    path: Path, columns: list[str], texts: Collection[str], counts: Collection[str]
+) -> pd.DataFrame:
+    """Columns of a CSV that a run has written. Absent texts are empty, counts are Int64, and the rest are floats."""
+    numbers = [name for name in columns if name not in texts]
+    kinds: dict[str, Any] = {
+        "dtype": dict.fromkeys(texts, str),
+        "na_values": {name: [""] for name in numbers},
+    }
+    found = pd.read_csv(path, keep_default_na=False, **kinds)[columns]
+    return found.astype({name: "Int64" if name in counts else float for name in numbers})
 
 
 def _list(lines: Iterable[str]) -> list[str]:

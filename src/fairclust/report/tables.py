@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.outputs import atomic_write
-from fairclust.pipeline.columns import COLUMNS
+from fairclust.outputs import write_text
+from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.report.material import Material
@@ -41,8 +41,7 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
         raise ValueError("a table needs reported values; add the key `reported` to the paper's file")
     judged = table_rows(spec, reported, material.cells, material.programs)
     verdicts = verdict_frame(material.paper, spec, judged)
-    with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
-        reported_lines(verdicts).to_csv(file, index=False)
+    write_text(stem.with_name(f"{stem.name}.verdicts.csv"), reported_lines(verdicts).to_csv(index=False))
     labels = [metric_label(name) for name in verdicts.metric.unique() if name]
     shown, data, notes = [], [], [*_HOW_TO_READ, describe(spec.match), *spec.remarks]
     used = set(verdicts.verdict)
@@ -103,19 +102,19 @@ def load_overview(path: Path) -> pd.DataFrame:
 
 def best_of(line: Any) -> float:
     """The best start of a cost in a line of verdicts; NaN for other metrics, whose values may choose the setting."""
-    is_cost = line.metric in COLUMNS and COLUMNS[line.metric].is_cost
-    return Spread(low=line.low, high=line.high).best(line.metric) if is_cost else math.nan
+    best = Spread(low=line.low, high=line.high).best(line.metric)
+    return best if column_of(line.metric).is_cost else math.nan
 
 
 def value_text(line: Any) -> str:
     """A line of verdicts as text: ours over the starts, and the reported value in brackets if there is one."""
-    column, printed = COLUMNS.get(line.metric), decimals_of(line.decimals)
-    decimals = max(min(column.decimals, 4) if column else 0, printed)
+    column, printed = column_of(line.metric), decimals_of(line.decimals)
+    decimals = max(min(column.decimals, 4), printed)
     text = spread_text(line.mean, line.sd, decimals, best_of(line))
     if math.isnan(line.reported):
         return text
     beside = number(line.reported, printed)
-    if column is not None and column.is_cost and line.reported and not math.isnan(line.mean):
+    if column.is_cost and line.reported and not math.isnan(line.mean):
         beside += f"; {percent(line.mean / line.reported - 1)}"
     if not pd.isna(line.program_runs) and line.program_runs:
         # The values of programs are stored with six digits.

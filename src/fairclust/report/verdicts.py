@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from fairclust.pipeline.columns import COLUMNS, TIMES
+from fairclust.pipeline.columns import TIMES, column_of
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.causes import explain, runs_beside, stand_beside_program
@@ -45,6 +44,7 @@ from fairclust.report.selection import (
     reported_level,
     spread,
 )
+from fairclust.report.table import read_data
 
 _OF_DATA_ITSELF = "data"
 _PASSES = {
@@ -110,12 +110,8 @@ def reported_lines(frame: pd.DataFrame) -> pd.DataFrame:
 
 def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
     """Read and join files of `reported_lines`, the scoreboard's CSV included. Missing texts are empty strings."""
-    empty = {name: [""] for name in VERDICT_COLUMNS if name not in _TEXT}
-    kinds: dict[str, Any] = {"dtype": dict.fromkeys(_TEXT, str), "keep_default_na": False, "na_values": empty}
-    frames = [pd.read_csv(path, **kinds)[VERDICT_COLUMNS] for path in paths]
-    joint = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
-    numbers = [name for name in VERDICT_COLUMNS if name not in (*_TEXT, *_COUNTS)]
-    return joint.astype({**dict.fromkeys(_COUNTS, "Int64"), **dict.fromkeys(numbers, float)})
+    frames = [read_data(path, VERDICT_COLUMNS, _TEXT, _COUNTS) for path in paths]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
 
 
 def table_rows(
@@ -256,7 +252,7 @@ class _Part:
         cost = float(at.value.iloc[0]) if len(at) else math.nan
         choice = at_level(cells, level.value, match, cost)
         found = choice.spread(match.order).mean
-        higher = match.order in COLUMNS and COLUMNS[match.order].direction == "higher"
+        higher = column_of(match.order).direction == "higher"
         if choice.reached and (found >= cost if higher else found <= cost):
             return choice
         return replace(at_level(cells, level.allowed, match, cost), loosened=True)

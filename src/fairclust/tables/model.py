@@ -13,7 +13,7 @@ import pandas as pd
 from fairclust import __version__
 from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
-from fairclust.outputs import atomic_write
+from fairclust.outputs import write_text
 from fairclust.stored import Stored, StoredError
 from fairclust.tables.preparation import MISSING, Preparation, cross, read_preparation, stored_preparation
 from fairclust.tables.reading import read_table
@@ -100,8 +100,7 @@ class TableModel:
             "preparation": stored_preparation(self.preparation.pipeline),
             "fitted": self.estimator._stored(),
         }
-        with atomic_write(Path(path)) as file:
-            file.write(json.dumps(content).encode())
+        write_text(Path(path), json.dumps(content))
 
 
 _FORMAT = "fairclust model"

@@ -14,31 +14,21 @@ from scipy.spatial.distance import pdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
-from fairclust.kernels.mixture import MixtureTiles
-from fairclust.kernels.tiles import blocks
+from fairclust.kernels.mixture import Components, MixtureTiles
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
-from fairclust.methods.mixture.fit import (
-    Batches,
-    FairPart,
-    Trace,
-    ascend,
-    calibrated,
-    e_step,
-    fair_em,
-    plain_em,
-)
+from fairclust.methods.mixture.fit import Batches, Objective, Trace, ascend, calibrated, fair_em, plain_em
 from fairclust.methods.mixture.group_gap import (
     Penalty,
+    no_penalty,
     program_penalty,
     smooth_penalty,
     sum_of_columns,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import BLOCK_ROWS, Columns, divided, draw, find_columns
+from fairclust.methods.mixture.rows import Columns, divided, draw, find_columns
 from fairclust.methods.mixture.start import start_mixture
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
@@ -176,11 +166,7 @@ class FairMixture(FairClusterer):
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
         "match_reference": ["boolean", StrOptions({"best_balance"})],
-        "sample_size": [
-            None,
-            *COUNT,
-            Interval(Real, 0, 1, closed="neither"),
-        ],
+        "sample_size": [None, *COUNT, Interval(Real, 0, 1, closed="neither")],
         "max_iter": [None, *COUNT],
         "init": [StrOptions({"k-means", "em"}), "array-like"],
         "calibrate": ["boolean"],
@@ -204,33 +190,24 @@ class FairMixture(FairClusterer):
     record_labels: bool = False
     random_state: Any = None
 
-    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        self._validate_params()
-        self.categories_: dict[int, np.ndarray] = {}
-        if isinstance(X, pd.DataFrame):
-            for i in range(X.shape[1]):
-                column = X.iloc[:, i]
+    def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
+        """Validated rows, with codes instead of the categories of a data frame; -1 for those not seen in fit."""
+        if reset:
+            self.categories_: dict[int, np.ndarray] = {}
+            for i, (name, column) in enumerate(X.items() if isinstance(X, pd.DataFrame) else ()):
                 if not pd.api.types.is_numeric_dtype(column):
                     values = column.astype("category")
                     if values.isna().any():
-                        raise ValueError(f"column {column.name!r} has missing values")
+                        raise ValueError(f"column {name!r} has missing values")
                     self.categories_[i] = values.cat.categories.to_numpy()
-        return super()._check_input(self._encoded(X), sensitive_features)
-
-    def _encoded(self, X: Any) -> Any:
-        """The same frame with codes instead of the values of categorical columns; -1 for values not seen in fit."""
-        if not isinstance(X, pd.DataFrame) or not self.categories_:
-            return X
-        codes = {
-            X.columns[i]: pd.Index(values).get_indexer(pd.Index(X.iloc[:, i])).astype(float)
-            for i, values in self.categories_.items()
-            if i < X.shape[1]
-        }
-        return X.assign(**codes)
-
-    def _new_rows(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return super()._new_rows(self._encoded(X))
+        if isinstance(X, pd.DataFrame) and self.categories_:
+            codes = {
+                X.columns[i]: pd.Index(values).get_indexer(pd.Index(X.iloc[:, i])).astype(float)
+                for i, values in self.categories_.items()
+                if i < X.shape[1]
+            }
+            X = X.assign(**codes)
+        return super()._valid_rows(X, reset=reset)
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
@@ -248,7 +225,7 @@ class FairMixture(FairClusterer):
             return contingency(labels, codes, self.n_clusters, n_groups)
 
         def watch(mixture: Mixture) -> dict[str, float]:
-            labels = self._labels(X, mixture)
+            labels = self._labels(X, mixture.components)
             table = count(labels)
             cost = sse(X[:, numeric], labels) if len(numeric) else np.nan
             return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
@@ -265,11 +242,11 @@ class FairMixture(FairClusterer):
                 parts = divided(len(X), self.sample_size or _BATCH, None if is_mapped(X) else rng)
                 batches = Batches(lambda part: columns.tiles(X[part], codes[part], n_groups), parts, rng)
             mixture = self._learn(tiles, batches, start, trace, lam)
-            nll = tiles.table(mixture.components())[1] / -tiles.n_samples
+            nll = tiles.table(mixture.components)[1] / -tiles.n_samples
             offset = np.zeros(self.n_clusters)
             if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
                 offset = calibrated(tiles, mixture)
-            labels = self._labels(X, mixture, offset)
+            labels = self._labels(X, mixture.shifted(offset))
             return _Learned(mixture, trace, offset, labels), self._tables(count(labels)), nll
 
         sizes = self._tables(np.bincount(codes))
@@ -333,13 +310,10 @@ class FairMixture(FairClusterer):
         # The published program takes steps of fixed length in the unit of the data.
         unit = 1.0 if self.match_reference else frame.unit
         self._columns = self._columns._replace(shift=frame.mean, unit=unit)
-        shared = self.covariance == "isotropic"
-        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(frame.spread / unit)
         return Family(
-            shared,
-            len(numeric),
+            self.covariance == "isotropic",
             self._columns.sizes,
-            np.full((1, 1) if shared else (len(numeric),), floor),
+            min_log_sd=float(0.5 * np.log(_MIN_VARIANCE) + np.log(frame.spread / unit)),
             by_precision=bool(self.match_reference) and self.lam != 0,
             ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
         )
@@ -349,21 +323,18 @@ class FairMixture(FairClusterer):
     ) -> Mixture:
         reference = bool(self.match_reference)
         max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
-        fair = FairPart(tiles, self._penalty(tiles.group_sizes, lam), with_labels=reference and lam != 0)
-        if self.solver == "gd":
-            mixture = ascend(fair, start, trace, max_iter=max_iter)
-        elif lam == 0:
-            expect, patience = (batches, len(batches.rows)) if batches else (partial(e_step, tiles), 1)
-            mixture = plain_em(expect, start, trace, max_iter=max_iter, patience=patience)
-        else:
-            mixture = fair_em(fair, start, trace, max_iter=max_iter, batches=batches, reference=reference)
+        penalty = self._penalty(tiles.group_sizes, lam)
+        objective = Objective(tiles, penalty, with_labels=reference and lam != 0, batches=batches)
+        plain = plain_em if lam == 0 else partial(fair_em, reference=reference)
+        learn = ascend if self.solver == "gd" else plain
+        mixture = learn(objective, start, trace, max_iter=max_iter)
         # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
         keeps = trace.rank is not None or not (batches or reference)
         return trace.best if keeps and trace.best is not None else mixture
 
     def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
         if lam == 0:
-            return lambda M, hard, held: (0.0, np.zeros_like(M))
+            return no_penalty
 
         def of(sizes: np.ndarray) -> Penalty:
             return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
@@ -381,17 +352,16 @@ class FairMixture(FairClusterer):
         self.weights_ = np.exp(mixture.log_weights)
         self.means_ = mixture.means * columns.unit + columns.shift
         self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape)) * columns.unit**2
-        ends = np.cumsum(columns.sizes)[:-1].astype(int)
-        by_column = np.split(np.exp(mixture.log_probabilities), ends, axis=1) if columns.sizes else []
+        shares = np.exp(mixture.log_probabilities)
+        by_column = np.split(shares, mixture.family.edges[1:-1], axis=1) if columns.sizes else []
         self.probabilities_ = by_column
         self.cluster_centers_ = np.empty((self.n_clusters, len(columns.numeric) + len(columns.categorical)))
         self.cluster_centers_[:, columns.numeric] = self.means_
         for i, table in zip(columns.categorical, by_column, strict=True):
             self.cluster_centers_[:, i] = table.argmax(axis=1)
-        components, loglik, sums = mixture.components(), 0.0, np.zeros((len(self.groups_), self.n_clusters))
-        for block in blocks(len(X), BLOCK_ROWS):
-            tiles = columns.tiles(X[block], codes[block], len(self.groups_))
-            by_group, logsum, _ = tiles.table(components)
+        loglik, sums = 0.0, np.zeros((len(self.groups_), self.n_clusters))
+        for tiles in columns.in_blocks(X, codes, len(self.groups_)):
+            by_group, logsum, _ = tiles.table(mixture.components)
             sums, loglik = sums + by_group, loglik + logsum
         self.nll_ = -loglik / len(X) + self._log_volume
         for record in self.history_:
@@ -402,20 +372,14 @@ class FairMixture(FairClusterer):
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 
     def _by_row(
-        self,
-        reduce: Callable[[np.ndarray], np.ndarray],
-        X: np.ndarray,
-        mixture: Mixture,
-        offset: np.ndarray | None = None,
+        self, reduce: Callable[[np.ndarray], np.ndarray], X: np.ndarray, components: Components
     ) -> np.ndarray:
         """A function of the log joint densities of each row, shape (n_rows, n_clusters), in the frame of the fit."""
-        components, codes = mixture.components(offset), np.zeros(BLOCK_ROWS, np.int32)
-        parts = (X[block] for block in blocks(len(X), BLOCK_ROWS))
-        tiles = (self._columns.tiles(part, codes[: len(part)], 1) for part in parts)
-        return np.concatenate([reduce(of_part.log_joint(components).astype(float)) for of_part in tiles])
+        tiles = self._columns.in_blocks(X, np.zeros(len(X), np.int32), 1)
+        return np.concatenate([reduce(part.log_joint(components).astype(float)) for part in tiles])
 
-    def _labels(self, X: np.ndarray, mixture: Mixture, offset: np.ndarray | None = None) -> np.ndarray:
-        return self._by_row(lambda z: z.argmax(axis=1).astype(np.int32), X, mixture, offset)
+    def _labels(self, X: np.ndarray, components: Components) -> np.ndarray:
+        return self._by_row(lambda z: z.argmax(axis=1).astype(np.int32), X, components)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Most probable component of each row. The groups are not needed.
@@ -429,7 +393,7 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._labels(self._new_rows(X), self._mixture, self._offset)
+        return self._labels(self._new_rows(X), self._mixture.shifted(self._offset))
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
@@ -456,7 +420,7 @@ class FairMixture(FairClusterer):
         eta = stored.array("eta", None)
         k, shared = len(eta), stored.flag("shared")
         self._mixture = Mixture(
-            Family(shared, len(numeric), sizes, np.zeros((1, 1))),
+            Family(shared, sizes, 0.0),
             eta,
             stored.array("means", k, len(numeric)),
             stored.array("log_sd", *((1, 1) if shared else (k, len(numeric)))),
@@ -476,7 +440,7 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        return self._by_row(partial(softmax, axis=1), self._new_rows(X), self._mixture)
+        return self._by_row(partial(softmax, axis=1), self._new_rows(X), self._mixture.components)
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -507,4 +471,5 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._by_row(partial(logsumexp, axis=1), self._new_rows(X), self._mixture) - self._log_volume
+        rows, components = self._new_rows(X), self._mixture.components
+        return self._by_row(partial(logsumexp, axis=1), rows, components) - self._log_volume

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
-from fairclust.base import Diverged
+from fairclust.base import Diverged, record
 from fairclust.kernels.mixture import MixtureTiles, Moments
-from fairclust.methods.mixture.group_gap import Penalty
+from fairclust.methods.mixture.group_gap import Penalty, no_penalty
 from fairclust.methods.mixture.parameters import Mixture
 from fairclust.metrics import delta
 
@@ -35,71 +37,25 @@ _ROUNDS_AT_REST = 5
 # The falling temperatures of the calibration.
 _TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
 
-# Sufficient statistics of an E-step: the moments about the means, per point, and the mean log-likelihood.
-Expectation = Callable[[Mixture], tuple[Moments, float]]
 
-
+@dataclass
 class Adam:
     """Adam for maximisation (Kingma and Ba 2015), with its usual constants."""
 
-    def __init__(self, rate: float, size: int, epsilon: float = 1e-8) -> None:
-        self.rate, self.epsilon = rate, epsilon
-        self._mean, self._square, self._step = np.zeros(size), np.zeros(size), 0
+    rate: float
+    epsilon: float = 1e-8
+    _mean: Any = 0.0
+    _square: Any = 0.0
+    _step: int = 0
 
-    def move(self, gradient: np.ndarray) -> np.ndarray:
+    def moved(self, mixture: Mixture, moments: Moments) -> Mixture:
+        """The mixture after a step along its gradient for these moments about its means."""
+        gradient = mixture.gradient(moments)
         self._step += 1
-        self._mean += 0.1 * (gradient - self._mean)
-        self._square += 0.001 * (gradient**2 - self._square)
+        self._mean = self._mean + 0.1 * (gradient - self._mean)
+        self._square = self._square + 0.001 * (gradient**2 - self._square)
         root = np.sqrt(self._square / (1 - 0.999**self._step)) + self.epsilon
-        return (self.rate / (1 - 0.9**self._step)) * self._mean / root
-
-
-class Gaps(NamedTuple):
-    """The table of mean responsibilities of a mixture with its penalty."""
-
-    M: np.ndarray  # (n_groups, n_clusters)
-    penalty: float
-    by_M: np.ndarray  # (n_groups, n_clusters); derivative of the penalty
-    psi: np.ndarray  # The responsibilities, as `MixtureTiles.table` stores them
-    hard: np.ndarray | None  # (n_groups, n_clusters); the table of hard labels, if the penalty takes it
-    loglik: float  # Mean log-likelihood, if it was asked for
-
-
-@dataclass
-class FairPart:
-    """The rows on which the penalty is evaluated."""
-
-    tiles: MixtureTiles
-    penalty: Penalty  # From `fairclust.methods.mixture.group_gap`
-    with_labels: bool = False  # Whether the penalty takes the table of hard labels
-    _psi: np.ndarray | None = None
-
-    def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True) -> Gaps:
-        """The gaps of a mixture. A penalty that takes hard labels takes `held` too.
-
-        Every call writes the responsibilities to the same array, so it overwrites those of earlier gaps.
-        """
-        tiles, with_hard = self.tiles, self.with_labels
-        self._psi = tiles.room(mixture.n_clusters) if self._psi is None else self._psi
-        sums, logsum, hard = tiles.table(
-            mixture.components(), with_logsum=with_logsum, psi=self._psi, with_hard=with_hard
-        )
-        M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
-        return Gaps(M, *self.penalty(M, labels, held), self._psi, labels, logsum / tiles.n_samples)
-
-    def pull(self, mixture: Mixture, gaps: Gaps, alpha: float = 0.0) -> Moments:
-        """Moments whose `Mixture.gradient` is that of `alpha` times the log-likelihood, minus that of the penalty.
-
-        `gaps` must be those of the last call of `look`.
-        """
-        C = -gaps.by_M / self.tiles.group_sizes[:, None]
-        return self.tiles.moments(mixture.components(), alpha=alpha, C=C, psi=gaps.psi)[0]
-
-
-def e_step(tiles: MixtureTiles, mixture: Mixture) -> tuple[Moments, float]:
-    """The E-step on all rows at once."""
-    found, logsum = tiles.moments(mixture.components())
-    return found.times(1 / tiles.n_samples), logsum / tiles.n_samples
+        return mixture.at(mixture.vector() + (self.rate / (1 - 0.9**self._step)) * self._mean / root)
 
 
 @dataclass
@@ -113,24 +69,58 @@ class Batches:
     load: Callable[[Any], MixtureTiles]  # Tiles of the rows of a batch
     rows: Sequence[np.ndarray | slice]  # Of each batch
     rng: np.random.RandomState
-    _parts: list[tuple[Moments, float, int]] = field(default_factory=list)
+    # Of each batch, in the order of `rows`: moments about zero, log-likelihood and number of rows
+    _parts: dict[int, tuple[Moments, float, int]] = field(default_factory=dict)
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
-        if not self._parts:
-            self._parts = [self._visit(b, mixture) for b in range(len(self.rows))]
-        else:
-            b = int(self.rng.randint(len(self.rows)))
-            self._parts[b] = self._visit(b, mixture)
-        n = sum(part[2] for part in self._parts)
-        total = self._parts[0][0]
-        for moments, _, _ in self._parts[1:]:
-            total = total + moments
-        return total.times(1 / n).moved(-mixture.means), sum(part[1] for part in self._parts) / n
+        for b in [int(self.rng.randint(len(self.rows)))] if self._parts else range(len(self.rows)):
+            tiles = self.load(self.rows[b])
+            found, logsum = tiles.moments(mixture.components)
+            self._parts[b] = found.moved(mixture.means), logsum, tiles.n_samples
+        moments, logsums, sizes = zip(*self._parts.values(), strict=True)
+        return reduce(add, moments).times(1 / sum(sizes)).moved(-mixture.means), sum(logsums) / sum(sizes)
 
-    def _visit(self, b: int, mixture: Mixture) -> tuple[Moments, float, int]:
-        tiles = self.load(self.rows[b])
-        found, logsum = tiles.moments(mixture.components())
-        return found.moved(mixture.means), logsum, tiles.n_samples
+
+class Gaps(NamedTuple):
+    """The table of mean responsibilities of a mixture with its penalty."""
+
+    M: np.ndarray  # (n_groups, n_clusters)
+    penalty: float
+    by_M: np.ndarray  # (n_groups, n_clusters); derivative of the penalty
+    hard: np.ndarray | None  # (n_groups, n_clusters); the table of hard labels, if the penalty takes it
+    loglik: float  # Mean log-likelihood, if it was asked for
+
+
+@dataclass
+class Objective:
+    """The mean log-likelihood minus a penalty from `fairclust.methods.mixture.group_gap`."""
+
+    tiles: MixtureTiles  # The rows on which the penalty is evaluated
+    penalty: Penalty = no_penalty
+    with_labels: bool = False  # Whether the penalty takes the table of hard labels
+    batches: Batches | None = None  # The rows of the log-likelihood, if they are not those of `tiles`
+
+    def expect(self, mixture: Mixture) -> tuple[Moments, float]:
+        """The E-step: the moments about the means, per point, and the mean log-likelihood."""
+        if self.batches is not None:
+            return self.batches(mixture)
+        found, logsum = self.tiles.moments(mixture.components)
+        return found.times(1 / self.tiles.n_samples), logsum / self.tiles.n_samples
+
+    def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True) -> Gaps:
+        """The gaps of a mixture. A penalty that takes hard labels takes `held` too."""
+        tiles, with_hard = self.tiles, self.with_labels
+        sums, logsum, hard = tiles.table(mixture.components, with_logsum=with_logsum, with_hard=with_hard)
+        M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
+        return Gaps(M, *self.penalty(M, labels, held), labels, logsum / tiles.n_samples)
+
+    def pull(self, mixture: Mixture, gaps: Gaps, alpha: float = 0.0) -> Moments:
+        """Moments whose `Mixture.gradient` is that of `alpha` times the log-likelihood, minus that of the penalty.
+
+        `gaps` must be those of the last call of `look`.
+        """
+        C = -gaps.by_M / self.tiles.group_sizes[:, None]
+        return self.tiles.moments(mixture.components, alpha=alpha, C=C, kept=True)[0]
 
 
 @dataclass
@@ -155,19 +145,10 @@ class Trace:
                 f"the log-likelihood or a parameter of the mixture is not finite at step {step}: "
                 "take a smaller lam, or scale the columns to similar sizes"
             )
-        now = perf_counter()
-        self.history.append(
-            {
-                "step": step,
-                "objective": -value,
-                "clustering": -loglik,
-                "fairness": 0.0 if gaps is None else delta(gaps.M),
-                **more,
-                **({} if self.watch is None else self.watch(mixture)),
-                "seconds": now - self._begin,
-            }
-        )
-        self._begin = now
+        fairness = 0.0 if gaps is None else delta(gaps.M)
+        watched = {} if self.watch is None else self.watch(mixture)
+        self.history.append(record(step, self._begin, -value, -loglik, fairness, **more, **watched))
+        self._begin = perf_counter()
         if self.rank is not None and gaps is not None and gaps.hard is not None:
             value = self.rank(gaps.hard) if step else -np.inf
         if value > self.best_value:
@@ -175,21 +156,22 @@ class Trace:
 
     def at_rest(self, tol: float, times: int = 1, quantity: str = "objective") -> bool:
         """Whether none of the last `times` changes of a recorded quantity was above `tol`."""
-        last = [record[quantity] for record in self.history[-times - 1 :]]
+        last = [one[quantity] for one in self.history[-times - 1 :]]
         self.converged = len(last) > times and float(np.abs(np.diff(last)).max()) <= tol
         return self.converged
 
 
 def plain_em(
-    expect: Expectation, mixture: Mixture, trace: Trace, *, max_iter: int, tol: float = TOL, patience: int = 1
+    objective: Objective, mixture: Mixture, trace: Trace, *, max_iter: int, tol: float = TOL
 ) -> Mixture:
-    """EM by closed-form steps.
+    """EM by closed-form steps, without the penalty.
 
-    It stops when the mean log-likelihood has not changed by more than `tol` in any of the last `patience` steps, as
-    many as there are batches.
+    It stops when the mean log-likelihood has not changed by more than `tol` in any of as many steps as there are
+    batches.
     """
+    patience = 1 if objective.batches is None else len(objective.batches.rows)
     for step in range(max_iter + 1):
-        moments, loglik = expect(mixture)
+        moments, loglik = objective.expect(mixture)
         trace.add(step, mixture, loglik, None)
         if step == max_iter or trace.at_rest(tol, patience):
             break
@@ -198,49 +180,40 @@ def plain_em(
 
 
 def fair_em(
-    fair: FairPart,
-    mixture: Mixture,
-    trace: Trace,
-    *,
-    max_iter: int,
-    batches: Expectation | None = None,
-    reference: bool = False,
+    objective: Objective, mixture: Mixture, trace: Trace, *, max_iter: int, reference: bool = False
 ) -> Mixture:
-    """Generalised EM (Algorithms 2 and 3) on the rows of `fair`, or with the E-step of `batches`.
+    """Generalised EM (Algorithms 2 and 3).
 
     A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. With
     `reference` it has a new Adam, holds its first mean responsibilities and is not halved, as in the published program.
     """
-    n_samples, group_sizes = fair.tiles.n_samples, fair.tiles.group_sizes
-    adam = Adam(_RATE_OF_EM, mixture.vector().size)
+    tiles, in_batches = objective.tiles, objective.batches is not None
+    adam = Adam(_RATE_OF_EM)
     more: dict[str, float] = {}
     held = None
     times, quantity = (1, "clustering") if reference else (_ROUNDS_AT_REST, "objective")
-    gaps = fair.look(mixture, with_logsum=batches is None)
+    gaps = objective.look(mixture, with_logsum=not in_batches)
     for step in range(max_iter + 1):
-        moments, loglik = (None, gaps.loglik) if batches is None else batches(mixture)
+        moments, loglik = objective.expect(mixture) if in_batches else (None, gaps.loglik)
         trace.add(step, mixture, loglik, gaps, **more)
         if step == max_iter or trace.at_rest(TOL, times, quantity):
             break
         if moments is None:
-            moments = fair.tiles.moments(mixture.components(), alpha=1 / n_samples, psi=gaps.psi)[0]
+            moments = tiles.moments(mixture.components, alpha=1 / tiles.n_samples, kept=True)[0]
         if reference:
             # The program divides the objective by the number of clusters, so that its epsilon is as much larger.
-            adam = Adam(_RATE_OF_EM, mixture.vector().size, 1e-8 * mixture.n_clusters)
-            held = group_sizes @ gaps.M / group_sizes.sum()
+            adam = Adam(_RATE_OF_EM, 1e-8 * mixture.n_clusters)
+            held = tiles.group_sizes @ gaps.M / tiles.group_sizes.sum()
         start = mixture
         before = start.value(moments) - gaps.penalty
-        vector = start.vector()
         for r in range(GRADIENT_STEPS):
             if r:
-                gaps = fair.look(mixture, held, with_logsum=False)
-            total = moments.moved(start.means - mixture.means) + fair.pull(mixture, gaps)
-            vector = vector + adam.move(mixture.gradient(total))
-            mixture = start.at(vector)
-            vector = mixture.vector()
-        reach, length = vector - start.vector(), 1.0
+                gaps = objective.look(mixture, held, with_logsum=False)
+            total = moments.moved(start.means - mixture.means) + objective.pull(mixture, gaps)
+            mixture = adam.moved(mixture, total)
+        reach, length = mixture.vector() - start.vector(), 1.0
         while True:
-            gaps = fair.look(mixture, with_logsum=batches is None)
+            gaps = objective.look(mixture, with_logsum=not in_batches)
             after = mixture.value(moments.moved(start.means - mixture.means)) - gaps.penalty
             if reference or length == 0.0 or after >= before - 1e-7 * (1 + abs(before)):
                 break
@@ -248,29 +221,26 @@ def fair_em(
             mixture = start.at(start.vector() + length * reach)
             if length == 0.0:
                 # No step in this direction was accepted. A new optimiser forgets the direction and takes smaller steps.
-                adam = Adam(adam.rate / 2, vector.size)
+                adam = Adam(adam.rate / 2)
         if not reference:
             more = {"q_before": before, "q_after": after, "step_length": length}
     return mixture
 
 
-def ascend(fair: FairPart, mixture: Mixture, trace: Trace, *, max_iter: int) -> Mixture:
-    """Gradient ascent with Adam on the mean log-likelihood minus the penalty (Algorithm 1), on all rows of `fair`.
+def ascend(objective: Objective, mixture: Mixture, trace: Trace, *, max_iter: int) -> Mixture:
+    """Gradient ascent with Adam (Algorithm 1) on all rows.
 
     It stops when the objective changes by no more than `TOL` over `RECORD_EVERY` steps.
     """
-    vector = mixture.vector()
-    adam = Adam(_RATE_OF_ASCENT, vector.size)
+    adam = Adam(_RATE_OF_ASCENT)
     for step in range(max_iter + 1):
         recorded = step % RECORD_EVERY == 0 or step == max_iter
-        gaps = fair.look(mixture, with_logsum=recorded)
+        gaps = objective.look(mixture, with_logsum=recorded)
         if recorded:
             trace.add(step, mixture, gaps.loglik, gaps)
             if step == max_iter or trace.at_rest(TOL):
                 break
-        vector = vector + adam.move(mixture.gradient(fair.pull(mixture, gaps, 1 / fair.tiles.n_samples)))
-        mixture = mixture.at(vector)
-        vector = mixture.vector()
+        mixture = adam.moved(mixture, objective.pull(mixture, gaps, 1 / objective.tiles.n_samples))
     return mixture
 
 
@@ -281,21 +251,19 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
     component that loses its points. They are kept if Delta of the hard labels falls and no cluster loses all its
     points.
     """
-    psi, sizes = tiles.room(mixture.n_clusters), tiles.group_sizes
 
     def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
-        components = mixture.components(offset)
-        sums, _, _ = tiles.table(components, sharpness=sharpness, with_logsum=False, psi=psi)
-        M = np.maximum(sums / sizes[:, None], 1e-9)
+        components, sizes = mixture.shifted(offset), tiles.group_sizes[:, None]
+        sums, _, _ = tiles.table(components, sharpness=sharpness, with_logsum=False)
+        M = np.maximum(sums / sizes, 1e-9)
         mean = M.mean(axis=0)
         logs = np.log(M / mean)
         by_M = 2 * (logs / M - logs.mean(axis=0) / mean)
-        C = by_M / sizes[:, None]
-        moved = tiles.moments(components, alpha=0.0, C=C, sharpness=sharpness, psi=psi)[0]
+        moved = tiles.moments(components, alpha=0.0, C=by_M / sizes, sharpness=sharpness, kept=True)[0]
         return float((logs**2).sum()), sharpness * moved.weight
 
     def judged(offset: np.ndarray) -> tuple[float, int]:
-        table = tiles.table(mixture.components(offset), with_logsum=False, with_hard=True)[2]
+        table = tiles.table(mixture.shifted(offset), with_logsum=False, with_hard=True)[2]
         return delta(table), int((table.sum(axis=0) > 0).sum())
 
     best = offset = np.zeros(mixture.n_clusters)

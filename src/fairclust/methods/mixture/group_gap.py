@@ -20,6 +20,11 @@ BARRIER = 0.3
 _ROUNDING = 1e-7
 
 
+def no_penalty(M: np.ndarray, hard: Any = None, held: Any = None) -> tuple[float, np.ndarray]:
+    """The penalty of a mixture without fairness."""
+    return 0.0, np.zeros_like(M)
+
+
 @lru_cache(maxsize=16)
 def _pairs(n_groups: int) -> np.ndarray:
     """Signed incidence of the unordered pairs of groups: shape (n_pairs, n_groups)."""
@@ -96,9 +101,7 @@ def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], 
     # A value's mean is the mean of its groups' means, weighted by the sizes of the groups.
     means = [of * sizes / (of @ sizes)[:, None] for of in members]
 
-    def penalty(
-        M: np.ndarray, hard: np.ndarray | None = None, held: np.ndarray | None = None
-    ) -> tuple[float, np.ndarray]:
+    def penalty(M: np.ndarray, hard: Any = None, held: Any = None) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros_like(M)
         for one, mean, of in zip(penalties, means, members, strict=True):
             added, by_value = one(mean @ M, None if hard is None else of @ hard, held)

@@ -29,9 +29,8 @@ class Family:
     """A kind of mixture: the shapes and bounds of its parameters."""
 
     shared: bool  # One variance for all features of all components, else one for each
-    n_numeric: int
     sizes: tuple[int, ...]  # Categories of each categorical feature
-    min_log_sd: np.ndarray  # Lower bounds of the log standard deviations, shape (1, 1) or (n_numeric,)
+    min_log_sd: float  # Lower bound of the log standard deviations
     # Whether gradient steps change inverse standard deviations instead of the logarithms of standard deviations.
     by_precision: bool = False
     ridge: float = 0.0  # Added to the variances of every M-step
@@ -41,15 +40,9 @@ class Family:
         """The first column of each categorical feature in tables of all categories, and the number of columns."""
         return np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
 
-    @cached_property
+    @property
     def n_levels(self) -> int:
-        return int(sum(self.sizes))
-
-    def sums(self, levels: np.ndarray) -> np.ndarray:
-        """Sums over the categories of each feature, repeated in the columns of all its categories."""
-        if not self.sizes:
-            return levels
-        return np.repeat(np.add.reduceat(levels, self.edges[:-1], axis=1), self.sizes, axis=1)
+        return int(self.edges[-1])
 
 
 @dataclass(frozen=True)
@@ -82,22 +75,21 @@ class Mixture:
     def probabilities(self) -> np.ndarray:
         return self._probabilities[1]
 
-    def log_constants(self) -> np.ndarray:
-        """Log weights minus the logs of the normalising constants of the Gaussians, shape (n_clusters,)."""
+    @cached_property
+    def components(self) -> Components:
+        """The parameters as the kernels read them."""
         n_numeric = self.means.shape[1]
         sd = n_numeric * self.log_sd[0, 0] if self.family.shared else self.log_sd.sum(axis=1)
-        return self.log_weights - (sd + 0.5 * np.log(2 * np.pi) * n_numeric)
-
-    def components(self, offset: np.ndarray | None = None) -> Components:
-        """The parameters as the kernels read them. `offset` is added to the log weights."""
-        found = self._components
-        return found if offset is None else found._replace(const=found.const + offset)
-
-    @cached_property
-    def _components(self) -> Components:
+        const = self.log_weights - (sd + 0.5 * np.log(2 * np.pi) * n_numeric)
         tables = np.zeros((self.n_clusters, self.family.n_levels + 1))
         tables[:, :-1] = self.log_probabilities
-        return Components(self.log_constants(), self.means, np.exp(-2 * self.log_sd), tables)
+        # Adding zeros gives `roots` the shape of the means, also if all components share one variance.
+        roots = np.sqrt(0.5 * np.exp(-2 * self.log_sd)) + 0.0 * self.means
+        return Components(const, self.means, roots, roots * self.means, tables)
+
+    def shifted(self, offset: np.ndarray) -> Components:
+        """The components with `offset` added to the log weights."""
+        return self.components._replace(const=self.components.const + offset)
 
     def vector(self) -> np.ndarray:
         """All parameters in one vector."""
@@ -121,7 +113,7 @@ class Mixture:
 
     def value(self, moments: Moments) -> float:
         """Sum of ``w_ik log(pi_k f_k(x_i))`` for moments about these means."""
-        found = moments.weight @ self.log_constants() - 0.5 * self.spread(moments).sum()
+        found = moments.weight @ self.components.const - 0.5 * self.spread(moments).sum()
         return float(found + (moments.levels * self.log_probabilities).sum())
 
     def gradient(self, moments: Moments) -> np.ndarray:
@@ -155,17 +147,19 @@ class Mixture:
         about = np.maximum(moments.second - step * moments.first, 0.0)
         with np.errstate(divide="ignore"):
             if self.family.shared:
-                n_values = max(weight.sum() * max(self.family.n_numeric, 1), _MIN_WEIGHT)
+                n_values = max(weight.sum() * max(self.means.shape[1], 1), _MIN_WEIGHT)
                 log_sd = 0.5 * np.log(about.sum(keepdims=True) / n_values + self.family.ridge)
             else:
                 log_sd = np.where(alive[:, None], 0.5 * np.log(about / per + self.family.ridge), self.log_sd)
-        totals = self.family.sums(moments.levels)
-        shares = np.where(totals > 0, moments.levels / np.where(totals > 0, totals, 1.0), self.probabilities)
-        shares = np.maximum(shares, _MIN_PROBABILITY)
+        shares = moments.levels
+        if self.family.sizes:
+            by_feature = np.add.reduceat(shares, self.family.edges[:-1], axis=1)
+            totals = np.repeat(by_feature, self.family.sizes, axis=1)
+            shares = np.where(totals > 0, shares / np.where(totals > 0, totals, 1.0), self.probabilities)
         return replace(
             self,
             eta=np.log(np.maximum(weight / max(weight.sum(), _MIN_WEIGHT), _MIN_WEIGHT)),
             means=self.means + step,
             log_sd=np.maximum(log_sd, self.family.min_log_sd),
-            logits=np.log(shares),
+            logits=np.log(np.maximum(shares, _MIN_PROBABILITY)),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.mixture import MixtureTiles
-from fairclust.kernels.tiles import blocks
+from fairclust.kernels.mixture import MixtureTiles, PackedRows
+from fairclust.kernels.tiles import blocks, distinct_rows, make_layout, pack_points
 
-BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
+_BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
 # Points and responsibilities are in single precision, parameters and sums are double.
 DTYPE: DTypeLike = np.float32
+# There must be this many times more points than joint categories, because every pass computes the table of the joint
+# categories again.
+_ROWS_PER_JOINT = 8
 _LEAST_PER_GROUP = 50
 _MOST_CATEGORIES = 65_536
 
@@ -45,12 +48,59 @@ class Columns(NamedTuple):
         return np.where(known, np.where(known, codes, 0) + starts, sizes.sum()).astype(np.int32)
 
     def tiles(self, X: np.ndarray, codes: np.ndarray, n_groups: int, *, merge: bool = False) -> MixtureTiles:
-        """Tiles of some rows, which may be mapped from a file, and their groups."""
-        numeric = np.ascontiguousarray(X[:, self.numeric]) if len(self.categorical) else X
-        levels, n_levels, unit = self.levels(X), sum(self.sizes), self.unit
-        return MixtureTiles.pack(
-            numeric, levels, n_levels, codes, n_groups, self.shift, DTYPE, unit=unit, merge=merge
+        """Tiles of some rows, which may be mapped from a file, with their groups.
+
+        With `merge`, columns of categories are joined, and without numeric columns rows with the same categories and
+        group become one point. This takes as long as about ten passes.
+        """
+        numeric = np.ascontiguousarray(X[:, self.numeric]) if self.sizes else X
+        levels, n_levels = self.levels(X), sum(self.sizes)
+        members, counts = np.arange(n_levels + 1, dtype=np.int32)[:, None], np.ones(len(codes))
+        if merge and self.sizes:
+            if not len(self.numeric):
+                rows, counts = distinct_rows(levels, codes)
+                numeric, levels, codes = numeric[rows], levels[rows], codes[rows]
+            levels, members = _joint_categories(levels, n_levels)
+        layout = make_layout(codes, n_groups)
+        packed = PackedRows(
+            pack_points(numeric, layout, self.shift, DTYPE, self.unit),
+            pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32),
+            np.ascontiguousarray(pack_points(counts[:, None], layout, np.zeros(1), DTYPE)[:, 0]),
         )
+        return MixtureTiles(layout, n_groups, packed, members)
+
+    def in_blocks(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Iterator[MixtureTiles]:
+        """Tiles of all rows, block by block."""
+        return (self.tiles(X[part], codes[part], n_groups) for part in blocks(len(X), _BLOCK_ROWS))
+
+
+def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Replace many columns of categories by few columns of joint categories, whose numbers run over all columns.
+
+    The two columns with the fewest categories are joined repeatedly, as long as there are far fewer joint categories
+    than rows. The second array, shape (n_joint_categories + 1, width), lists the categories of each joint category,
+    filled up with `n_levels`. The last joint category has none.
+    """
+    limit = len(levels) // _ROWS_PER_JOINT
+    parts = []
+    for column in levels.T:
+        found, codes = np.unique(column, return_inverse=True)
+        parts.append((found[:, None], codes))
+    while len(parts) > 1:
+        parts.sort(key=lambda part: len(part[0]))
+        (one, first), (two, second) = parts[:2]
+        pairs, codes = np.unique(first.astype(np.int64) * len(two) + second, return_inverse=True)
+        if len(pairs) > limit:
+            break
+        parts[:2] = [(np.hstack([one[pairs // len(two)], two[pairs % len(two)]]), codes)]
+    sizes = [len(members) for members, _ in parts]
+    starts = np.cumsum(sizes) - sizes
+    width = max(members.shape[1] for members, _ in parts)
+    table = np.full((sum(sizes) + 1, width), n_levels, np.int32)
+    for (members, _), start in zip(parts, starts, strict=True):
+        table[start : start + len(members), : members.shape[1]] = members
+    joint = np.stack([codes + start for (_, codes), start in zip(parts, starts, strict=True)], axis=1)
+    return joint.astype(np.int32), table
 
 
 def find_columns(
@@ -63,11 +113,8 @@ def find_columns(
     found = set(known)
     for column in [] if chosen is None else chosen:
         place = names.index(column) if column in names else column
-        if (
-            isinstance(place, (bool, np.bool_))
-            or not isinstance(place, (int, np.integer))
-            or not 0 <= place < X.shape[1]
-        ):
+        whole = isinstance(place, Integral) and not isinstance(place, bool)
+        if not (whole and 0 <= place < X.shape[1]):
             raise ValueError(
                 f"categorical_features takes names of columns and indices from 0 to {X.shape[1] - 1}, found {column!r}"
             )

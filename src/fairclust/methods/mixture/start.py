@@ -6,7 +6,6 @@ The authors' published program has a start of its own, which is plain EM from th
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from fairclust.base import initial_centers, is_mapped
 from fairclust.kernels.mixture import MixtureTiles, Moments
-from fairclust.methods.mixture.fit import Trace, e_step, plain_em
+from fairclust.methods.mixture.fit import Objective, Trace, plain_em
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.methods.mixture.rows import Columns
 from fairclust.solvers.lloyd import Lloyd
@@ -42,7 +41,7 @@ def start_mixture(
     Of rows that are mapped from a file, k-means uses 200,000 at most. Plain EM with `reference` is that of the authors'
     program, and k-means with `reference` is the start of their paper's text.
     """
-    n_numeric = family.n_numeric
+    n_numeric = len(columns.numeric)
     means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))
     points = np.zeros((0, n_numeric))
     if n_numeric:
@@ -76,13 +75,14 @@ def _warm(
 ) -> tuple[Mixture, bool]:
     """Plain EM, and whether it converged."""
     trace = Trace()
-    return plain_em(partial(e_step, tiles), mixture, trace, max_iter=max_iter, tol=tol), trace.converged
+    return plain_em(Objective(tiles), mixture, trace, max_iter=max_iter, tol=tol), trace.converged
 
 
 def _numeric_part(tiles: MixtureTiles, mixture: Mixture) -> tuple[MixtureTiles, Mixture]:
     family = replace(mixture.family, sizes=())
     bare = replace(mixture, family=family, logits=np.zeros((mixture.n_clusters, 0)))
-    return replace(tiles, n_levels=0, codes=tiles.codes[:, :0], members=np.zeros((1, 1), np.int32)), bare
+    rows = tiles.rows._replace(codes=tiles.rows.codes[:, :0])
+    return replace(tiles, rows=rows, members=np.zeros((1, 1), np.int32)), bare
 
 
 def _start_of_program(
@@ -95,7 +95,7 @@ def _start_of_program(
     """
     family, n_clusters = mixture.family, mixture.n_clusters
     weights = []
-    if family.n_numeric:
+    if mixture.means.shape[1]:
         numeric, bare = _numeric_part(tiles, mixture)
         bare = bare.maximum(
             _moments_of_labels(points, pairwise_distances_argmin(points, bare.means), bare.means)
@@ -103,14 +103,14 @@ def _start_of_program(
         bare, converged = _warm(numeric, bare)
         if converged:
             # The program finishes the round in which it finds that EM has converged.
-            bare = bare.maximum(e_step(numeric, bare)[0])
+            bare = bare.maximum(Objective(numeric).expect(bare)[0])
         mixture = replace(mixture, means=bare.means, log_sd=bare.log_sd)
         weights.append(np.exp(bare.log_weights))
     if family.sizes:
-        only = replace(family, shared=True, n_numeric=0, min_log_sd=np.zeros((1, 1)))
+        only = replace(family, shared=True, min_log_sd=0.0)
         drawn = rng.standard_normal((n_clusters, 1 + family.n_levels))
         free = Mixture(only, drawn[:, 0], np.zeros((n_clusters, 0)), np.zeros((1, 1)), drawn[:, 1:])
-        codes = replace(tiles, points=tiles.points[:, :0])
+        codes = replace(tiles, rows=tiles.rows._replace(points=tiles.rows.points[:, :0]))
         free, _ = _warm(codes, free, _CATEGORY_ROUNDS, _CATEGORY_TOL)
         weights.append(np.exp(free.log_weights))
     return replace(mixture, eta=np.log(np.mean(weights, axis=0)), logits=np.zeros_like(mixture.logits))

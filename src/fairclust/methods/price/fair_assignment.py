@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,37 +10,19 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.base import positive_weights
+from fairclust.base import check_weights
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work
-from fairclust.methods.price.prices import Prices, dual_prices
+from fairclust.methods.price.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 from fairclust.methods.price.rounding import round_prices
 from fairclust.sensitive import Sensitive, read_sensitive
-from fairclust.solvers.points import Points
 
-# Temperatures for a start without prices, and for a start from the prices of a similar problem. The last temperature
-# decides how tight the lower bound is.
-COLD = (0.2, 0.04, 0.008, 0.0016, 0.0003)
-WARM = (0.0016, 0.0003)
-# Lower temperatures, for problems with so few points that the bound is not tight yet. Not used in single precision.
-_DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
-_TIGHT = 1e-7
-_STEPS, _TOL = 30, 1e-5
-# With many points, a tolerance of `_TOL` would allow an error of many points, which rounding does not remove. The error
-# may be half a point, or this fraction of the points, which are the rounding errors of sums in single precision.
-_LEAST_TOL = 1e-7
-# How often the clusters of the points are listed anew, at most.
-_LISTINGS = 10
-# Temperatures closer to each other, for problems in which Newton steps fail.
-_SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Tiles of smaller problems are kept in double precision.
 _DOUBLE_ENTRIES = 1 << 23
 _BLOCK_ROWS = 1 << 14
-# Lower temperatures are used only if the relative rounding error of the sums is at most this.
-_DOUBLE_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -223,15 +203,6 @@ def _checked(distances: Any) -> np.ndarray:
     return costs if costs.dtype in (np.float32, np.float64) else costs.astype(np.float64)
 
 
-def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
-    """Divide weights by their mean; returns them and the mean, or None and 1 without weights."""
-    if sample_weight is None:
-        return None, 1.0
-    weights = positive_weights(sample_weight, n_samples)
-    mean = float(weights.mean())
-    return weights / mean, mean
-
-
 def _potentials(
     costs: np.ndarray | SquaredDistances, sensitive: Sensitive, weights: np.ndarray | None
 ) -> Potentials:
@@ -276,7 +247,7 @@ def _assign(
             paid, reduced = paid * weights, reduced * weights
         cost += float(paid.sum())
         least += float(reduced.sum())
-    bound = least - paid_limits(criterion, solved)
+    bound = least - paid_limits(criterion, solved.multipliers)
     return FairAssignment(
         labels,
         solved.prices,
@@ -286,94 +257,3 @@ def _assign(
         certified_gap(criterion, solved, cost, bound, counts),
         criterion.excess(counts) * unit,
     )
-
-
-def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None) -> Prices:
-    """Solve for the prices down to the last temperature, from zero or from the multipliers of a similar problem."""
-    ascend = partial(dual_prices, points, criterion, max_steps=_STEPS, tol=_TOL)
-    last_tol = min(_TOL, max(0.5 / points.n_samples, _LEAST_TOL))
-    found = ascend(start=start, levels=COLD if start is None else WARM, last_tol=last_tol)
-    lists, n_left = points.lists, _LISTINGS
-    while lists is not None and n_left and lists.outgrown(found.prices):
-        n_left -= 1
-        found = ascend(start=found.multipliers, levels=WARM)
-    # Rounding removes an error of up to a point. A larger error may mean that a Newton step has failed.
-    if found.error > max(1.0, 10 * _TOL * points.n_samples):
-        found = min(found, ascend(levels=_SLOW), key=lambda prices: prices.error)
-    if points.rounding > _DOUBLE_ROUNDING or not criterion.rows.size:
-        return found
-    found, tight = _deepen(points, criterion, found)
-    if not tight:
-        # Groups of one or two points can have prices far from zero, which only a slow decrease of temperature finds.
-        slow, _ = _deepen(points, criterion, ascend(levels=_SLOW))
-        found = max(found, slow, key=lambda prices: lower_bound(points, criterion, prices))
-    return found
-
-
-def _deepen(points: Points, criterion: Criterion, found: Prices) -> tuple[Prices, bool]:
-    """Lower the temperature until smoothing no longer weakens the bound.
-
-    Returns the prices, and whether the cost of the soft assignment is nearly equal to the bound.
-    """
-    least = lower_bound(points, criterion, found)
-    for level in _DEEPER:
-        # The Lagrangian of the soft assignment. It differs from the bound only by the smoothing, even if the soft table
-        # violates the bounds.
-        reduced = found.cost + float((found.prices * found.mass).sum()) - paid_limits(criterion, found)
-        if found.converged and reduced - least <= _TIGHT * abs(least):
-            break
-        new = dual_prices(
-            points, criterion, start=found.multipliers, levels=(level,), max_steps=_STEPS, tol=_TOL
-        )
-        new_least = lower_bound(points, criterion, new)
-        if new_least < least:
-            break
-        found, least = new, new_least
-    return found, abs(found.cost - least) <= 100 * _TIGHT * abs(least)
-
-
-def lower_bound(points: Points, criterion: Criterion, solved: Prices) -> float:
-    """The dual function of `fairclust.methods.price.prices` at the multipliers, without smoothing."""
-    return points.priced(solved.prices)[3] - paid_limits(criterion, solved)
-
-
-def paid_limits(criterion: Criterion, solved: Prices) -> float:
-    """h'y, which the dual function subtracts from the sum of least reduced costs."""
-    return float((criterion.limits * solved.multipliers).sum())
-
-
-def certified_gap(
-    criterion: Criterion, solved: Prices, cost: float, bound: float, counts: np.ndarray
-) -> float:
-    """Relative gap to the cheapest assignment that violates the rows by no more than `counts`, see `FairAssignment`."""
-    floor = bound - criterion.saving(solved.multipliers, counts)
-    if cost <= floor:
-        return 0.0
-    return (cost - floor) / abs(floor) if floor else np.inf
-
-
-def certificate_text(found: Mapping[str, float | None]) -> str:
-    """How much cheaper other labels, and other centres, may be; `found` has the attributes of a fit without "_"."""
-    gap, cost, least, off = (found.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
-    within = "at a cost that cannot be bounded"
-    if gap is not None and math.isfinite(gap):
-        # Rounded up, because it is a bound.
-        within = f"within {math.ceil(gap * 1e5) / 1e5:.3%}"
-    text = f"the cheapest labels for these centres, {within}"
-    if cost is not None and least is not None:
-        # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
-        text += f" (cost {cost:,.1f}, "
-        reason = (
-            f"the labels are off the bounds by up to {off:.2g} rows in a cluster"
-            if off
-            else "of rounding errors"
-        )
-        below = f"below the bound {least:,.1f} because {reason})"
-        text += f"lower bound {least:,.1f})" if cost >= least else below
-    text += "; other centres may be cheaper"
-    spread, n_finished = found.get("spread"), int(found.get("n_finished") or 0)
-    if n_finished == 1:
-        text += ", and one start ran to its end"
-    elif n_finished and spread is not None:
-        text += f": {n_finished} starts ended within {math.ceil(spread * 1e4) / 1e4:.2%} of each other"
-    return text

@@ -14,8 +14,7 @@ from scipy.spatial.distance import cdist
 
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods.price.criteria import Criterion
-from fairclust.methods.price.fair_assignment import COLD, solve
-from fairclust.methods.price.prices import Prices, dual_prices, temperature_unit
+from fairclust.methods.price.prices import COLD, Prices, dual_prices, solve, temperature_unit
 from fairclust.methods.price.rounding import move_to_table, soft_table
 from fairclust.methods.price.tables import tables_near
 from fairclust.solvers.alternation import Prototypes

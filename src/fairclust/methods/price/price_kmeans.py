@@ -18,35 +18,38 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from fairclust.base import (
     NON_NEGATIVE,
     NotSupported,
+    check_weights,
     initial_centers,
 )
 from fairclust.chunks.rows import ChunkedRows, Rows
-from fairclust.chunks.survey import Survey
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work, exact_shares
-from fairclust.methods.price.fair_assignment import (
+from fairclust.methods.price.loose_labels import Labels, loose_labels
+from fairclust.methods.price.prices import (
+    FAR,
+    ROUGH,
+    Prices,
+    approach,
     certificate_text,
     certified_gap,
-    check_weights,
     lower_bound,
     paid_limits,
+    price_step,
+    rough_level,
     solve,
+    temperature_unit,
 )
-from fairclust.methods.price.loose_labels import Labels, loose_labels
-from fairclust.methods.price.prices import Prices, temperature_unit
 from fairclust.methods.price.rounding import round_prices
-from fairclust.methods.price.steps import ROUGH, approach, price_step, rough_level
 from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import (
-    PARENTS,
     PATIENT,
     THOROUGH,
     USUAL,
@@ -84,8 +87,6 @@ _FEW_FOR_PRICES = 200
 _WORTH = 2e-3
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
-# Prices are far off if the bounds are violated by more than this share of the points.
-_FAR = 1e-4
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
 # group-by-cluster table. With fewer points, a single point can cause such a gap.
 _LARGE_GAP, _PER_CELL = 0.05, 50
@@ -340,7 +341,7 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         known = rows.known
-        if known.names.dtype.kind in "iuf" and is_measured(_as_rows(known)):
+        if known.names.dtype.kind in "iuf" and is_measured(known.names, known.n_rows):
             raise ValueError(
                 f"sensitive_features holds {len(known.names)} different numbers, and each would be a group. Cut the "
                 "column into a few ranges first. If the numbers are names, convert them to text"
@@ -471,7 +472,7 @@ class PriceFairKMeans(PrototypeClusterer):
             if not any(alike(few, run, other) for other in runs):
                 runs.append(run)
         if searches and runs:
-            runs.append(plain_search(few, sorted(runs, key=_rank)[:PARENTS], self._update, self.tol, rng))
+            runs.append(plain_search(few, runs, self._update, self.tol, rng))
         return [run.prototypes for run in runs] + picks
 
     def _joined(self, points: TiledPoints) -> tuple[TiledPoints, float] | None:
@@ -481,9 +482,8 @@ class PriceFairKMeans(PrototypeClusterer):
 
     @property
     def _searches(self) -> bool:
-        """Whether there are several starts to search from, and no cluster has a bound of its own."""
-        several = isinstance(self.init, str) and self.n_init > 1 and self.n_clusters > 1
-        return self.search and several and not (np.ndim(self.size_min) or np.ndim(self.size_max))
+        """As in the base, but not if clusters have bounds of their own."""
+        return super()._searches and not (np.ndim(self.size_min) or np.ndim(self.size_max))
 
     def _runs(
         self,
@@ -702,7 +702,7 @@ class PriceFairKMeans(PrototypeClusterer):
         cost = made.cost
         if codes is not None and not points.is_sparse:
             cost = self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
-        bound = self._least(points, prices, codes) - paid_limits(criterion, made.found)
+        bound = self._least(points, prices, codes) - paid_limits(criterion, made.found.multipliers)
         gap = certified_gap(criterion, made.found, cost, bound, counts)
         # No labels cost less than those of the nearest centres.
         nearest = self._least(points, np.zeros_like(prices), codes) if dear else 0.0
@@ -817,16 +817,10 @@ def _more(increase: float) -> str:
     return f"{increase:.0%} more" if increase < 10 else f"{1 + increase:.2g} times as much"
 
 
-def _rank(run: Run, far: float = _FAR) -> tuple[bool, float]:
+def _rank(run: Run, far: float = FAR) -> tuple[bool, float]:
     """Sort key of a run. Runs whose prices are far off come last: their lower bound is too low and looks cheap."""
     is_far = run.last.more.get("violation", 0.0) > max(1.0, far * len(run.last.labels))
     return is_far, max(run.last.objective, run.last.clustering)
 
 
-_rough_rank = partial(_rank, far=ROUGH * _FAR)
-
-
-def _as_rows(known: Survey) -> np.ndarray:
-    """Values on which `is_measured` decides as on those of all rows, of which it needs the number up to a limit."""
-    more = min(known.n_rows, 3 * len(known.names)) - len(known.names)
-    return np.append(known.names, np.repeat(known.names[:1], more))
+_rough_rank = partial(_rank, far=ROUGH * FAR)

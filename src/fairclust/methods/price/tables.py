@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from fairclust.kernels.columns import cheapest_columns
+from fairclust.kernels.prices import cheapest_columns
 from fairclust.methods.price.criteria import Criterion
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 

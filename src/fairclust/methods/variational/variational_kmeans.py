@@ -19,8 +19,7 @@ from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.methods.variational.penalty import penalty_slope
-from fairclust.methods.variational.steps import bound_step, newton_step
+from fairclust.methods.variational.penalty import bound_step, newton_step, penalty_slope
 from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Step, mean_centers, overshot
 from fairclust.solvers.points import MeasuredPoints

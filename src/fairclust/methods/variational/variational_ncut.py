@@ -23,8 +23,7 @@ from fairclust.methods.price.criteria import exact_shares
 from fairclust.methods.price.prices import dual_prices
 from fairclust.methods.spectral.embedding import NotConverged, spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
-from fairclust.methods.variational.penalty import minimize_penalty, padded_fairness
-from fairclust.methods.variational.steps import bound_step
+from fairclust.methods.variational.penalty import bound_step, minimize_penalty, padded_fairness
 from fairclust.metrics import contingency
 from fairclust.solvers.lloyd import Lloyd
 

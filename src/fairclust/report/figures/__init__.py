@@ -43,14 +43,6 @@ def make_figure(
 ) -> None:
     """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg).
 
-    `match` says how the table that `spec.table` names chooses settings. Only the data sets, methods and K that `spec`
-    names are drawn.
+    `match` says how the table that `spec.table` names chooses settings. The cells are those that the figure needs.
     """
-    cells = material.cells
-    mine = cells.dataset.isin(spec.datasets)
-    if spec.methods:
-        mine &= cells.method.isin(spec.methods)
-    if spec.n_clusters:
-        mine &= cells.n_clusters.isin(spec.n_clusters)
-    figure = FigureData(**{**vars(material), "cells": cells[mine]}, spec=spec, match=match)
-    figure.draw(PLOTS[spec.plot]).save(stem, formats)
+    FigureData(**vars(material), spec=spec, match=match).draw(PLOTS[spec.plot]).save(stem, formats)

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fairclust.looks import in_matplotlib
 from fairclust.outputs import atomic_write
-from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.plot import in_figure
 from fairclust.report.material import Material
@@ -49,7 +49,7 @@ _MOST_IN_ROW = 4
 
 def axis_label(name: str) -> str:
     """A column's name for an axis, and which values are better, escaped for matplotlib."""
-    direction = COLUMNS[name].direction if name in COLUMNS else "none"
+    direction = column_of(name).direction
     return in_figure(metric_label(name) + (f" ({direction} is better)" if direction != "none" else ""))
 
 

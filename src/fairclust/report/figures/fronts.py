@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from fairclust.fronts import front_of
-from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.columns import column_of
 from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
     SOFT,
@@ -34,8 +34,9 @@ def means_front(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     """
     points = settings_table(cells, [x, y], with_sd=True).reset_index()
     points = points.assign(x_sd=points[f"{x} sd"].fillna(0.0), y_sd=points[f"{y} sd"].fillna(0.0))
-    points = points.sort_values([x, y], ascending=[True, _lower(y)], ignore_index=True)
-    return front_of(points, x, y, higher=not _lower(y)).points
+    lower = column_of(y).direction == "lower"
+    points = points.sort_values([x, y], ascending=[True, lower], ignore_index=True)
+    return front_of(points, x, y, higher=not lower).points
 
 
 def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
@@ -51,7 +52,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     ok = usable(sheet, axes, cells, x, y)
     if ok is None:
         return
-    is_cost = x in COLUMNS and COLUMNS[x].is_cost
+    is_cost = column_of(x).is_cost
     settings, reported = means_front(ok, x, y), material.reported_points(panel.dataset, panel.k, x, y)
     limit = _cost_limit(settings) if is_cost else np.inf
     methods = material.methods(ok)
@@ -93,10 +94,6 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     axes.set_ylabel(axis_label(y))
     few_ticks(axes)
     note_starts(sheet, cells, ok, "marks")
-
-
-def _lower(metric: str) -> bool:
-    return metric in COLUMNS and COLUMNS[metric].direction == "lower"
 
 
 def _cost_limit(points: pd.DataFrame) -> float:

@@ -1,25 +1,187 @@
-"""Newton steps for rows that share helpers, such as the bound on the mean gap of many groups.
+"""Newton steps for the multipliers: functions that maximise the quadratic model of the smoothed dual.
 
-A linear system has an unknown for each row and helper. Both are eliminated in every cluster by itself, so that a system
-for the prices of the groups remains. With several sensitive columns, the price of a group is the sum of a price for
-each of its values and one for the cluster, and if these are fewer than the groups, the system is for them.
+The curvature is block diagonal in the prices, with one K x K block ``B_j = (diag(n_j) - M_j) / T`` for each group j.
+The rows of a criterion mix the groups, so the Hessian with respect to the multipliers is dense. There is one function
+for each kind of rows. `step_of_equal_shares` uses the blocks to solve a small system for each group instead of one
+system for all groups. With `step_of_rows_that_bind`, which solves systems of the rows that bind, fits with 30 to 100
+groups took 2 to 5 times as long.
+
+`step_of_rows` and `interior_step` are for rows that share helpers, such as the bound on the mean gap of many groups.
+Their linear system, `RowSystem`, has an unknown for each row and helper. Both are eliminated in every cluster by
+itself, so that a system for the prices of the groups remains. With several sensitive columns, the price of a group is
+the sum of a price for each of its values and one for the cluster, and if these are fewer than the groups, the system is
+for them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg.lapack import dposv, dpstrf
 from scipy.sparse import csr_array
 
-from fairclust.methods.price.quadratic import longest_step, pivot
+from fairclust.kernels.prices import lower_triangle, multiply, solve_free
 
-_INTERIOR_STEPS = 60
-_GAP, _RESIDUAL = 1e-12, 1e-9
+# Few rows change from one step to the next, and 99 % of the searches end within this many pivots. The interior point
+# method is faster than longer ones.
+_PIVOTS, _FULL_PIVOTS = 16, 5
+_ZERO = 1e-11
+# Conjugate gradients use at most this many products with the Hessian for one system. They end when the residual is
+# this fraction of the first one. Pivoting compares signs and needs accurate solutions.
+_PRODUCTS, _RESIDUAL = 500, 1e-10
+# The interior point method ends at this mean product of multipliers and slacks, if its equations are missed by no more
+# than `_MISSED`, or after so many steps.
+_INTERIOR_STEPS, _GAP, _MISSED = 60, 1e-12, 1e-9
 # Prices whose curvature is less than this fraction of the largest count as flat.
 _FLAT = 1e-13
+
+
+def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The step of the prices with ``sum_j shares_j step_j = 0`` that maximises the model with gradient `mass`."""
+    n_groups, n_clusters = mass.shape
+    # A gradient proportional to the shares does not change the step. Without that part there is less rounding error.
+    mass = mass - shares[:, None] * mass.sum(axis=0)
+    right = np.empty((n_groups, n_clusters, n_clusters + 1))
+    right[:, :, 0] = mass
+    right[:, :, 1:] = np.eye(n_clusters)
+    solved = np.linalg.solve(blocks, right)
+    # step_j = B_j^-1 (n_j - shares_j v), with v chosen so that sum_j shares_j step_j = 0.
+    free = shares @ solved[:, :, 0]
+    pulled = ((shares**2)[:, None, None] * solved[:, :, 1:]).sum(axis=0)
+    v = np.linalg.solve(pulled, free)
+    return solved[:, :, 0] - shares[:, None] * (solved[:, :, 1:] @ v)
+
+
+def step_of_rows_that_bind(
+    rows: np.ndarray,
+    blocks: np.ndarray,
+    slack: np.ndarray,
+    y: np.ndarray,
+    damping: float,
+    exact: np.ndarray,
+    *,
+    sparse: bool = False,
+) -> np.ndarray | None:
+    """The multipliers of ``rows @ n <= limits`` that maximise the model, (n_rows, n_clusters), or None.
+
+    They are not negative, except for `exact` rows, which are equalities. The rows that bind are found by pivoting from
+    those with positive `y`. Their systems are solved by Cholesky decompositions, or if `sparse` by conjugate gradients.
+    """
+    hessian = (_SparseHessian if sparse else _DenseHessian)(rows, blocks, damping)
+
+    def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The step if all multipliers that are not free become zero, and the gradient after it."""
+        step = np.where(free, 0.0, -y)
+        hessian.solve(slack - hessian @ step, free, step)
+        return step, slack - hessian @ step
+
+    return pivot(solve, slack, y, exact, unit=float(np.abs(y).max()) or 1.0)
+
+
+class _DenseHessian:
+    """The matrix ``rows @ blocks @ rows'`` plus `damping` on the diagonal, of which the part of free rows is computed.
+
+    Few rows bind, so this part is small.
+    """
+
+    def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
+        self._rows, self._blocks, self._damping = rows, blocks, damping
+        self._by_pair = np.ascontiguousarray(blocks.transpose(1, 2, 0))
+
+    def __matmul__(self, v: np.ndarray) -> np.ndarray:
+        prices = (self._rows.T @ v)[:, :, None]
+        return self._rows @ np.matmul(self._blocks, prices)[:, :, 0] + self._damping * v
+
+    def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> None:
+        """Set the `free` entries of `step` to the solution for `right`."""
+        if not free.any():
+            return
+        row, cluster = np.nonzero(free)
+        part = lower_triangle(self._rows, self._by_pair, row, cluster, self._damping)
+        # The transpose has the order that LAPACK works in, and its upper triangle is set.
+        _, step[free], failed = dposv(part.T, right[free], overwrite_a=True)
+        if failed:
+            raise np.linalg.LinAlgError("the Hessian is not positive definite")
+
+
+class _SparseHessian:
+    """As `_DenseHessian`, from products alone. Most entries of the blocks are zero, so they are kept as sparse rows.
+
+    A product costs J K^2 operations at most, and the damping keeps the matrix well conditioned.
+    """
+
+    def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
+        self._rows, self._damping = rows, damping
+        table = csr_array(blocks.reshape(-1, blocks.shape[-1]))
+        self._values, self._columns, self._first = table.data, table.indices, table.indptr
+        self._squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
+
+    def __matmul__(self, v: np.ndarray) -> np.ndarray:
+        out = np.empty(v.shape)
+        multiply(self._values, self._columns, self._first, self._rows, self._damping, v, out)
+        return out
+
+    def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> None:
+        """Set the `free` entries of `step` to the solution for `right`; a LinAlgError after `_PRODUCTS` products."""
+        if not solve_free(
+            self._values,
+            self._columns,
+            self._first,
+            self._rows,
+            self._damping,
+            self._squares,
+            right,
+            free,
+            step,
+            _PRODUCTS,
+            _RESIDUAL,
+        ):
+            raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
+
+
+def pivot(
+    solve: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    slack: np.ndarray,
+    y: np.ndarray,
+    exact: np.ndarray,
+    *,
+    unit: float,
+) -> np.ndarray | None:
+    """Find the rows that bind by block principal pivoting (Portugal, Judice, Vicente 1994).
+
+    Free multipliers that are negative and others whose gradient is positive have the wrong state. All of them change
+    their state at once, as long as their number falls, and then for a few more rounds. After these, one of them changes
+    at a time. Multipliers of `exact` rows are free and may have any sign.
+    """
+    always, scale = np.broadcast_to(exact[:, None], y.shape), float(np.abs(slack).max()) or 1.0
+    free = (y > 0) | always
+    fewest, patience = free.size + 1, _FULL_PIVOTS
+    for _ in range(_PIVOTS):
+        try:
+            step, left = solve(free)
+        except np.linalg.LinAlgError:
+            # The system is singular because no point is near a boundary, or conjugate gradients did not converge.
+            return None
+        new = y + step
+        wrong = np.where(free, (new < -_ZERO * unit) & ~always, left > _ZERO * scale)
+        n_wrong = int(wrong.sum())
+        if not n_wrong:
+            return np.where(free, np.where(always, new, np.maximum(new, 0.0)), 0.0)
+        if n_wrong < fewest:
+            fewest, patience = n_wrong, _FULL_PIVOTS
+        elif patience:
+            patience -= 1
+        else:
+            # Murty's rule: only the last of them changes. This always ends.
+            last = np.flatnonzero(wrong.ravel())[-1]
+            wrong = np.zeros(free.size, bool)
+            wrong[last] = True
+            wrong = wrong.reshape(free.shape)
+        free = free ^ wrong
+    return None
 
 
 @dataclass(frozen=True)
@@ -194,7 +356,7 @@ def step_of_rows(
         return step, slack - system.apply(step) - damping * step - helpers @ v
 
     found = pivot(solve, slack, y, exact, unit=max(float(np.abs(y).max()), 1e-3))
-    if found is not None and np.abs(to_helpers @ found).max(initial=0.0) <= _RESIDUAL:
+    if found is not None and np.abs(to_helpers @ found).max(initial=0.0) <= _MISSED:
         return found
     return None
 
@@ -215,7 +377,7 @@ def interior_step(
     s = np.where(bounded, np.maximum(gradient(y), 0.1), 0.0)
     for _ in range(_INTERIOR_STEPS):
         dual, primal, gap = gradient(y) + helpers @ v - s, to_helpers @ y, float((y * s).sum()) / n
-        if gap <= _GAP and max(np.abs(dual).max(), np.abs(primal).max(initial=0.0)) <= _RESIDUAL:
+        if gap <= _GAP and max(np.abs(dual).max(), np.abs(primal).max(initial=0.0)) <= _MISSED:
             break
         safe = np.where(bounded, y, 1.0)
         inverse = 1.0 / (damping + s / safe)
@@ -225,7 +387,7 @@ def interior_step(
         for last in (False, True):
             dy, dv = system.solve(inverse, np.where(bounded, target / safe - s, 0.0) - dual, -primal)
             ds = np.where(bounded, (target - s * dy) / safe - s, 0.0)
-            step = longest_step(y[bounded], dy[bounded], s[bounded], ds[bounded])
+            step = _longest_step(y[bounded], dy[bounded], s[bounded], ds[bounded])
             if not last:
                 after = float(((y + step * dy) * (s + step * ds))[bounded].sum()) / n
                 target = max((after / max(gap, 1e-300)) ** 3, 1e-3) * gap - dy * ds
@@ -234,3 +396,14 @@ def interior_step(
     # Rows that do not bind have multipliers of about 1e-12. They are set to zero, so that the next step does not treat
     # these rows as binding.
     return np.where(bounded & (y <= s), 0.0, y)
+
+
+def _longest_step(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -> float:
+    """The longest step, at most 1 / 0.995, that keeps y and s non-negative."""
+    most = 1 / 0.995
+    for at, by in ((y, dy), (s, ds)):
+        down = by < 0
+        if down.any():
+            # 1e-300 avoids a division by zero. Entries that fall more slowly do not limit the step.
+            most = min(most, float((at[down] / np.maximum(-by[down], 1e-300)).min()))
+    return most

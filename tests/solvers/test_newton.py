@@ -3,8 +3,19 @@ import pytest
 from problems import curved
 from scipy.optimize import nnls
 
-from fairclust.methods.price.criteria import share_bounds
-from fairclust.methods.price.quadratic import step_of_equal_shares, step_of_rows_that_bind
+from fairclust.methods.price.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
+from fairclust.methods.price.newton import (
+    RowSystem,
+    interior_step,
+    step_of_equal_shares,
+    step_of_rows,
+    step_of_rows_that_bind,
+)
+
+A, B, K = 4, 3, 3
+N_GROUPS = A * B
+OF_A = (np.arange(N_GROUPS) // B == np.arange(A)[:, None]).astype(float)
+OF_B = (np.arange(N_GROUPS) % B == np.arange(B)[:, None]).astype(float)
 
 
 def test_step_of_equal_shares_solves_the_model():
@@ -55,3 +66,54 @@ def test_multipliers_of_equalities_may_have_any_sign(sparse):
     np.testing.assert_allclose(left[exact], 0, atol=1e-7)
     assert (found[~exact] >= 0).all() and (left[~exact] <= 1e-7).all()
     np.testing.assert_allclose((found * left)[~exact], 0, atol=1e-7)
+
+
+def bounded(kind):
+    sizes, unit = np.full(N_GROUPS, 10.0), np.full(K, N_GROUPS * 10 / K)
+    thirds = share_bounds(np.full(B, 0.3), np.full(B, 0.4))
+    quarters = share_bounds(np.full(A, 0.2), np.full(A, 0.3))
+    return {
+        "shares": lambda: combine([(thirds, OF_B), (quarters, OF_A)], sizes, 0 * unit, 9 * unit),
+        "and sizes": lambda: combine([(thirds, OF_B), (quarters, OF_A)], sizes, 0.9 * unit, 1.1 * unit),
+        "sizes": lambda: combine([], sizes, 0.9 * unit, 1.1 * unit),
+        "balance": lambda: combine(
+            [(ratio_bound(0.8, A), OF_A), (thirds, OF_B)], sizes, 0 * unit, 1.1 * unit
+        ),
+        "gap": lambda: combine(
+            [(gap_bound(0.1, np.full(A, 30.0)), OF_A), (thirds, OF_B)], sizes, 0 * unit, 1.1 * unit
+        ),
+        "exact": lambda: combine(
+            [(exact_shares(np.full(B, 1 / B), complete=True), OF_B), (quarters, OF_A)],
+            sizes,
+            0 * unit,
+            9 * unit,
+        ),
+    }[kind]()
+
+
+KINDS = ["shares", "and sizes", "sizes", "balance", "gap", "exact"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", [step_of_rows, interior_step])
+def test_step_meets_the_conditions_of_the_optimum(kind, step):
+    criterion, (blocks, mass, _) = bounded(kind), curved(N_GROUPS, K, 0)
+    rng = np.random.default_rng(1)
+    mass = mass * rng.uniform(0.5, 1.5, mass.shape)
+    system = RowSystem(criterion.shape, blocks / mass.sum())
+    slack = (criterion.rows @ mass - criterion.limits) / mass.sum()
+    start = np.zeros(slack.shape)
+    damping = 1e-3
+    y = step(system, slack, start, damping, criterion.exact)
+    left = slack - system.apply(y) - damping * y
+    free = criterion.exact[:, None] | (y > 0)
+    # The gradient that is left must be of the form B v, where B are the helper columns and v any numbers.
+    helpers = criterion.helpers
+    for k in range(K):
+        if helpers.size:
+            v = np.linalg.lstsq(helpers[free[:, k]], left[free[:, k], k], rcond=None)[0]
+            left[:, k] -= helpers @ v
+    np.testing.assert_allclose(left[free], 0, atol=1e-7)
+    assert left[~free].max(initial=0) <= 1e-7
+    assert y[~criterion.exact].min(initial=0) >= 0
+    np.testing.assert_allclose(helpers.T @ y, 0, atol=1e-7)
