@@ -132,7 +132,9 @@ def initial_centers(
         if init != "k-means++":
             raise ValueError(f"init must be 'k-means++' or an array of centres, found {init!r}")
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        return np.asarray(kmeans_plusplus(X, n_clusters, sample_weight=weights, random_state=seed)[0], dtype=float)
+        return np.asarray(
+            kmeans_plusplus(X, n_clusters, sample_weight=weights, random_state=seed)[0], dtype=float
+        )
     centers = np.array(init, dtype=float)
     if centers.shape != (n_clusters, X.shape[1]):
         raise ValueError(

@@ -61,7 +61,6 @@ _NEXT = (0.0016,)
 # long as with .008, and were as good. The first one is taken whose gap is small enough: on data of few different
 # numbers rough prices can be a per cent off, and then no longer tell good centres from bad ones.
 _ROUGH_LEVELS = (0.05, 0.016, 0.005)
-_ROUGH_GAP = 2e-3
 _STEPS, _TOL = 15, 3e-5
 # Prices are far off if the bounds are violated by more than this share of the points.
 FAR = 1e-4
@@ -396,8 +395,11 @@ def _levels(
     return tuple(dict.fromkeys(max(level, least, rough) for level in levels))
 
 
-def rough_level(points: MeasuredPoints, criterion: Criterion, start: Prototypes) -> float:
-    """The temperature of rough prices, chosen at the centres of a start."""
+def rough_level(points: MeasuredPoints, criterion: Criterion, start: Prototypes, gap: float) -> float:
+    """The temperature of rough prices, at which their bound is too low by at most `gap` at the centres of a start.
+
+    It is the lowest one if the bound is too low at all of them.
+    """
     if points.lists is not None:
         # Prices far from those of the lists would have to be found first, see `approach`.
         return _ROUGH_LEVELS[-1]
@@ -406,7 +408,7 @@ def rough_level(points: MeasuredPoints, criterion: Criterion, start: Prototypes)
         levels = _levels(_FIRST, points, criterion, level)
         found = dual_prices(points, criterion, levels=levels, max_steps=_STEPS, tol=ROUGH * _TOL, part=_PART)
         bound = lower_bound(points, criterion, found)
-        if found.cost - bound <= _ROUGH_GAP * abs(bound):
+        if found.cost - bound <= gap * abs(bound):
             break
     return level
 
