@@ -397,7 +397,7 @@ def is_measured(values: np.ndarray, n_rows: int | None = None) -> bool:
     """Whether there are more than 20 different numbers and they are not codes.
 
     Codes are consecutive from 0 or 1 and occur more than twice each on average. If `n_rows` is given, `values` are the
-    different numbers of so many rows.
+    different numbers that `n_rows` rows hold.
     """
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         return False

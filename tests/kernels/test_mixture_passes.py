@@ -83,7 +83,7 @@ def test_passes_match_numpy(
     pull = 0.7 + C[groups] - (C[groups] * psi).sum(axis=1, keepdims=True)
     for alpha, table, w in ((1.0, None, psi), (0.7, C, psi * pull)):
         for kept in (False, True):
-            tiles.table(moved)
+            tiles.table(moved, keep=kept)
             found, again = tiles.moments(moved, alpha=alpha, C=table, kept=kept)
             for a, b in zip(found, twin_moments(numeric, levels, components, w, sum(sizes)), strict=True):
                 np.testing.assert_allclose(a, b, **close)
@@ -121,7 +121,7 @@ def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
                 monkeypatch.setattr(module, "_ENTRIES_PER_BLOCK", entries)
                 numba.set_num_threads(threads)
                 tiles = columns_of(3, (3, 2)).tiles(X, groups, 3)
-                tiles.table(components)
+                tiles.table(components, keep=True)
                 found.append(tiles.moments(components, C=C, kept=True)[0])
     finally:
         numba.set_num_threads(before)

@@ -178,6 +178,8 @@ def test_pandas_categories_are_remembered():
     assert adjusted_rand_score(model.labels_, truth) > 0.88
     assert list(model.categories_[2]) == ["none", "private", "state"]
     np.testing.assert_array_equal(model.predict(frame), model.labels_)
+    numbered = fit(frame.set_axis(range(4), axis=1), codes, 2, lam=1)
+    np.testing.assert_array_equal(numbered.labels_, model.labels_)
     # The same categories have other codes here. The values count, and not the codes.
     again = frame.assign(work=frame.work.cat.reorder_categories(["state", "private", "none"]))
     np.testing.assert_array_equal(model.predict(again), model.labels_)

@@ -596,7 +596,9 @@ class Potentials:
         """Count every point as many times as its weight, which is positive, says. The mean of the weights is 1."""
         layout = self.layout
         self.weights = weights
-        self.__dict__.pop("group_sizes", None)
+        # These depend on the weights.
+        for known in ("group_sizes", "of_distinct_rows"):
+            self.__dict__.pop(known, None)
         self.weight = np.zeros((layout.n_tiles, TILE), self.a.dtype)
         self._tile = np.repeat(np.arange(layout.n_tiles), layout.count)
         self._slot = np.arange(len(layout.order)) - np.repeat(layout.start, layout.count)

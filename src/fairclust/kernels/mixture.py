@@ -10,7 +10,7 @@ to the sum of psi_k over group j, the moments determine the derivative of this p
 of every family, because d psi_ik / d z_il = psi_ik (delta_kl - psi_il). One kernel therefore serves all penalties on
 the table.
 
-Points are in tiles (`fairclust.kernels.tiles`), in float32 by default. Sums are float64. The moments have one sum for
+Points are in tiles (`fairclust.kernels.tiles`), in float32. Sums are float64. The moments have one sum for
 each of at most 64 runs of tiles, so their memory does not grow with the number of rows. Rows with the same categories
 can be one point with a count, and columns of categories can be joined: see `fairclust.methods.mixture.rows`.
 """
@@ -26,7 +26,7 @@ from numba import njit
 from fairclust.kernels.fast import FAST, exp, larger, where_less
 from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles, sum_by_group
 
-# Responsibilities of at most this many bytes are kept between the two passes of a gradient. Larger ones are computed
+# Responsibilities of at most this many bytes are kept for the second pass of a gradient. Larger ones are computed
 # again.
 _KEEP_BYTES = 1 << 27
 # Moments have one sum, of the size of the parameters, for each run of tiles. The number of runs is at most _MAX_BLOCKS,
@@ -348,7 +348,7 @@ class MixtureTiles:
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
         self._last: tuple[Components, Components] | None = None
-        # The responsibilities of all points, or of none if they take too much memory.
+        # The responsibilities of all points, or of none if they are not kept or take too much memory.
         self._psi = np.empty((0, 0, TILE), self.rows.points.dtype)
 
     def _for_kernels(self, components: Components) -> Components:
@@ -368,17 +368,19 @@ class MixtureTiles:
         sharpness: float = 1.0,
         with_logsum: bool = True,
         with_hard: bool = False,
+        keep: bool = False,
     ) -> tuple[np.ndarray, float, np.ndarray]:
         """Sums per group of the responsibilities ``softmax(sharpness * z_i)``, and the log-likelihood, in one pass.
 
         `sharpness` is the inverse temperature; the log-likelihood has a meaning only at 1, and is 0 without
         `with_logsum`. The third value, shape (n_groups, n_clusters), is with `with_hard` the number of rows for which
-        each component is the most probable. The responsibilities are kept for `moments`.
+        each component is the most probable. With `keep`, the responsibilities are kept for `moments`.
         """
         n_tiles, n_clusters = self.layout.n_tiles, len(components.const)
-        if self._psi.shape[1] != n_clusters:
-            fits = n_tiles * n_clusters * TILE * self._psi.itemsize <= _KEEP_BYTES
-            self._psi = np.empty((n_tiles if fits else 0, n_clusters, TILE), self._psi.dtype)
+        fits = keep and n_tiles * n_clusters * TILE * self._psi.itemsize <= _KEEP_BYTES
+        room = (n_tiles if fits else 0, n_clusters, TILE)
+        if self._psi.shape != room:
+            self._psi = np.empty(room, self._psi.dtype)
         mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
         hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
         given = self.rows, self.layout, self._for_kernels(components), self.rows.points.dtype.type(sharpness)
@@ -402,9 +404,9 @@ class MixtureTiles:
     ) -> tuple[Moments, float]:
         """Moments about the means, weighted by ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``, by default C = 0.
 
-        Also returns the log-likelihood. With `kept`, the last call of `table` was for the same components and
-        sharpness, whose responsibilities are used, and the log-likelihood may be 0. The weights are not multiplied by
-        the sharpness.
+        Also returns the log-likelihood. `kept` uses the responsibilities of the last call of `table`, which must have
+        had the same components and sharpness. The log-likelihood is 0 if these were stored. The weights are not
+        multiplied by the sharpness.
         """
         n_clusters, n_features = components.means.shape
         n_tiles, dtype = self.layout.n_tiles, self.rows.points.dtype

@@ -33,7 +33,8 @@ _ONE_BY_ONE = 10
 # this and a single `_ADDED` made fits take 2.0 instead of 2.5 times as long as ten starts without the search (3.5
 # instead of 4.4 times with 1,000 rows). The mean excess rose from .055 to .071 %. Without the search it is .323 %.
 _SAME = 5e-4
-# Crossed runs in vain, for each cluster, after which there are no more, also if the effort allows them.
+# There are no more crossed runs once so many for each cluster, one after the other, have been in vain: they replaced no
+# run that was dearer by `_CHEAPER`.
 _MOST_VAIN = 3
 # Steps with more clusters, and after the clusters are merged again. With 4 and 12 the excess was a third larger.
 _STEPS_SPLIT, _STEPS_MERGED = 6, 20
@@ -64,7 +65,7 @@ class Effort(NamedTuple):
     keeps_apart: bool = False
     # The part of the crossed runs in which a centre is moved before the first step, as in HG-means.
     moved: float = 0.0
-    # By how much of the cost the bound of rough prices may be too low.
+    # Rough prices have a lower bound that is too low by at most this part of it, at the centres of a start.
     rough_gap: float = 2e-3
 
 
@@ -73,11 +74,12 @@ class Effort(NamedTuple):
 USUAL = Effort()
 # For rows that are few, or of which many are equal, so that steps are cheap. With K = 20, fits of ten seeds on 649 rows
 # were at most .8 % above the best cost known instead of 1.1 %, and took 1.3 times as long. On Dutch, where 9,549 of
-# 60,420 rows differ, they were at most .7 % above it instead of 1.0 %, in 1.1 times the time.
+# 60,420 rows differ, they were at most .8 % above it instead of 1.0 %, in 1.1 times the time of `USUAL`.
 PATIENT = Effort(enough=6, children=60, vain=16)
 # For data in which most rows occur many times and which have many optima. On OULAD, where 1,102 of 21,562 rows differ,
 # fits of ten seeds with K = 20 were at most .8 % above the best cost known. With half as many crossed runs it was 1.3,
-# without moved centres 1.3 and with the usual rough prices, which on these rows are up to .6 % too low, 1.1 %.
+# without moved centres 1.3 and with the usual rough prices, which on these rows are up to .6 % too low, 1.1 %. A fit
+# takes 2 to 13 times as long as without the search.
 THOROUGH = Effort(parents=11, enough=12, children=600, vain=60, keeps_apart=True, moved=0.5, rough_gap=5e-4)
 # For plain k-means, of which the best run is a start of the others. With it, no fit of ten seeds on OULAD with K = 20
 # was more than .9 % above the best cost known, instead of 1.1 %; a search for k-means takes 4 % longer.
@@ -253,7 +255,7 @@ def _between(one: Run, other: Run) -> float:
 
 
 def _crossed(points: TiledPoints, one: Run, other: Run, moves: Moves, rng: np.random.RandomState) -> Run:
-    """A run from centres of two runs: they are matched, and one of each pair is drawn."""
+    """A run from centres of two runs: they are matched, and one of each pair is drawn. Then one of them may move."""
     ours, theirs = one.prototypes.centers, other.prototypes.centers
     _, match = linear_sum_assignment(cdist(ours, theirs, "sqeuclidean"))
     drawn = rng.random_sample(len(ours)) < 0.5

@@ -201,12 +201,10 @@ class FairMixture(FairClusterer):
                         raise ValueError(f"column {name!r} has missing values")
                     self.categories_[i] = values.cat.categories.to_numpy()
         if isinstance(X, pd.DataFrame) and self.categories_:
-            codes = {
-                X.columns[i]: pd.Index(values).get_indexer(pd.Index(X.iloc[:, i])).astype(float)
-                for i, values in self.categories_.items()
-                if i < X.shape[1]
-            }
-            X = X.assign(**codes)
+            X = X.copy(deep=False)
+            for i, values in self.categories_.items():
+                if i < X.shape[1]:
+                    X.isetitem(i, pd.Index(values).get_indexer(pd.Index(X.iloc[:, i])).astype(float))
         return super()._valid_rows(X, reset=reset)
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:

@@ -110,7 +110,9 @@ class Objective:
     def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True) -> Gaps:
         """The gaps of a mixture. A penalty that takes hard labels takes `held` too."""
         tiles, with_hard = self.tiles, self.with_labels
-        sums, logsum, hard = tiles.table(mixture.components, with_logsum=with_logsum, with_hard=with_hard)
+        sums, logsum, hard = tiles.table(
+            mixture.components, with_logsum=with_logsum, with_hard=with_hard, keep=True
+        )
         M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
         return Gaps(M, *self.penalty(M, labels, held), labels, logsum / tiles.n_samples)
 
@@ -254,7 +256,7 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
 
     def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
         components, sizes = mixture.shifted(offset), tiles.group_sizes[:, None]
-        sums, _, _ = tiles.table(components, sharpness=sharpness, with_logsum=False)
+        sums, _, _ = tiles.table(components, sharpness=sharpness, with_logsum=False, keep=True)
         M = np.maximum(sums / sizes, 1e-9)
         mean = M.mean(axis=0)
         logs = np.log(M / mean)

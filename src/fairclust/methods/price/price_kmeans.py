@@ -67,8 +67,8 @@ from fairclust.solvers.search import (
 # On all data tried, the best run in the end was among the best five after one step and the best three after six. With a
 # search, the runs after the first round are as many as take part in it.
 _FIRST_ROUND, _SECOND_ROUND = 1, (6, 3)
-# The search is `PATIENT` with at most _FEW_ROWS rows or if equal rows are joined, and `THOROUGH` if every row occurs at
-# least _MANY_EQUAL times in the mean: 20 times in OULAD, and at most 6 times in all other data of the catalogue.
+# The search is `PATIENT` with at most _FEW_ROWS rows or if equal rows are joined, and `THOROUGH` if each
+# row of a group occurs at least _MANY_EQUAL times in the mean: 20 times in OULAD, at most 6 times in all other data.
 _FEW_ROWS, _MANY_EQUAL = 1500, 10
 # Factor for `tol` in the search, whose runs are many and continue if they are good. With 50 the excess on one
 # of five data sets was .1 %, with 30 it was .01 %.
@@ -477,7 +477,7 @@ class PriceFairKMeans(PrototypeClusterer):
         return [run.prototypes for run in runs] + picks
 
     def _joined(self, points: TiledPoints) -> tuple[TiledPoints, float] | None:
-        """The different rows with weights, from which several starts are faster, see `TiledPoints.of_distinct_rows`."""
+        """The different rows with weights, which make several starts faster, see `TiledPoints.of_distinct_rows`."""
         several = self.takes_weights and self.n_init > 1
         return points.of_distinct_rows if several and points.lists is None else None
 
@@ -494,7 +494,7 @@ class PriceFairKMeans(PrototypeClusterer):
         coarse: Coarse,
         search: Callable[[Sequence[Run]], list[Run]] | None = None,
     ) -> list[Run]:
-        """Run the alternation from all starts. Returns at most the three cheapest runs, the cheapest first.
+        """Run the alternation from all starts. Returns the cheapest runs in order, without a search at most three.
 
         A few steps with rough prices tell good starts from bad ones. Only the cheapest runs continue after them, or
         those that `search` finds from these.

@@ -120,7 +120,7 @@ def temperature_unit(points: Points) -> float:
 
 
 def rounding_error(points: Points, mass: np.ndarray, cost: float, prices: np.ndarray) -> float:
-    """About how large the rounding error of a sum over softmax rows is, of which `mass` and `cost` are sums."""
+    """An estimate of the rounding errors of `mass` and `cost`, which are sums over softmax rows."""
     paid = float((mass * (prices - prices.min(axis=1, keepdims=True))).sum())
     return points.rounding * (cost - points.row_min_sum + paid)
 

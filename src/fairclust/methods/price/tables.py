@@ -178,7 +178,7 @@ def _whole_sizes(
 def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
     """Which rows are inequalities on a whole number of points, as booleans of shape (n_rows, 1, 1)."""
     factors = criterion.factors
-    # The value -1 of rows of the size alone is the last one here.
+    # Rows about the size alone have the value -1, and so take the entry that is appended.
     whole = np.append(factors.whole, False)[factors.value] & ~criterion.helpers.any(axis=1)
     return (whole & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
 
