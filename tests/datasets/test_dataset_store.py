@@ -41,7 +41,9 @@ def complete():
     ds = make()
     W = sp.csr_array(np.ones((50, 50), np.float32) - np.eye(50, dtype=np.float32))
     card = {**ds.card, "graph": {"n_edges": 1225}}
-    return PreparedDataset(ds.X, ds.groups, ds.feature_names, ds.group_names, card, W, ds.groups)
+    columns = {"sex": ds.groups % 2, "race": ds.groups // 2}
+    card["sensitive"] = {"sex": ["f", "m"], "race": ["a", "b"]}
+    return PreparedDataset(ds.X, ds.groups, ds.feature_names, ds.group_names, card, W, ds.groups, columns)
 
 
 def names(folder):
@@ -126,7 +128,7 @@ def test_skipped(tmp_path):
     assert names(tmp_path / "census") == ["card.json"]
 
 
-@pytest.mark.parametrize("file", ["X.npy", "groups.npy", "truth.npy", "graph.npz"])
+@pytest.mark.parametrize("file", ["X.npy", "groups.npy", "truth.npy", "graph.npz", "columns.npy"])
 @pytest.mark.parametrize("damage", ["first", "last", "middle", "truncate", "empty", "longer", "gone"])
 def test_damaged(tmp_path, file, damage):
     folder = tmp_path / "toy"

@@ -52,16 +52,6 @@ def test_groups_are_the_combinations_and_each_column_is_kept(prepared, tmp_path)
     assert set(again.sensitive_features) == {"sex", "race"}
 
 
-def test_a_damaged_column_is_noticed(prepared, tmp_path):
-    save_prepared(prepared(), tmp_path / "saved")
-    file = tmp_path / "saved/columns.npy"
-    content = bytearray(file.read_bytes())
-    content[-4] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(DatasetError, match=r"columns\.npy' is damaged"):
-        load_prepared(tmp_path / "saved")
-
-
 def test_combinations_written_as_one_column_are_another_data_set(prepared):
     several = prepared()
     joined = prepared(sensitive={"column": "both"}, without=["sex", "race"])
