@@ -146,25 +146,6 @@ def test_damaged(tmp_path, file, damage):
         load_prepared(folder)
 
 
-@pytest.mark.parametrize("skipped", [False, True])
-def test_flipped_bytes_of_the_card(tmp_path, skipped):
-    folder = tmp_path / "toy"
-    save_prepared(complete(), folder)
-    if skipped:
-        write_skipped(folder, "toy", "größer")
-    whole = (folder / "card.json").read_bytes()
-    for place in range(0, len(whole), 1 if skipped else 5):
-        content = bytearray(whole)
-        content[place] ^= 1 << place % 8
-        (folder / "card.json").write_bytes(content)
-        with pytest.raises(DatasetError, match="holds no data card, or a damaged one"):
-            read_card(folder)
-    for content in (b"", b"[]", b"{}", b"null", whole[:-1], whole + b" ", whole.replace(b"\n", b"\r\n")):
-        (folder / "card.json").write_bytes(content)
-        with pytest.raises(DatasetError, match="holds no data card"):
-            read_card(folder)
-
-
 def test_replaced_file_with_the_same_time_stamp(tmp_path, monkeypatch):
     """`cp -p` and `unzip` can replace a file by one with the same size and the same or an older time stamp."""
     monkeypatch.setattr(digest, "SETTLED_NS", -1)

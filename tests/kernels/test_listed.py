@@ -58,65 +58,6 @@ def test_sums_over_lists_of_all_clusters_are_those_of_the_table(monkeypatch, see
     np.testing.assert_array_equal(some.group_sizes, table.group_sizes)
 
 
-def test_second_moments_are_those_of_the_shares(monkeypatch):
-    some, table, _, prices = points(monkeypatch, K)
-    # Shares below `_SMALL` are left out.
-    found, expected = some.soft_moments(20.0, prices)[3], table.soft_moments(20.0, prices)[3]
-    np.testing.assert_allclose(found, expected, atol=1e-4 * len(some.X))
-
-
-def test_at_low_temperatures_short_lists_are_enough(monkeypatch):
-    some, table, _, prices = points(monkeypatch, 20)
-    some.priced(prices)
-    assert 0 < some.reach < np.inf
-    assert_same(some.soft(100.0, 100 * prices), table.soft(100.0, 100 * prices), 1e-6)
-
-
-def test_lists_tell_when_they_are_too_short(monkeypatch):
-    some, _, centers, prices = points(monkeypatch, 4)
-    some.priced(prices)
-    assert some.fit_centers
-    assert not some.outgrown(prices + 1e-6)
-    before = some.priced(prices)[0]
-    # A cluster that few points list becomes the cheapest for all.
-    far = prices.copy()
-    far[:, 0] -= 100
-    assert some.outgrown(far)
-    assert (some.priced(far)[0] == 0).all() and (before != 0).any()
-    some.measure(centers[::-1])
-    assert not some.fit_centers
-
-
-def test_a_cluster_is_listed_once_if_the_dearest_one_costs_nothing(monkeypatch):
-    monkeypatch.setattr(listed, "_LISTED", 3)
-    X = np.tile([1.0, 0.0], (10, 1))
-    some = ListedPoints.pack(X, np.zeros(10, np.int32), 1, 5, shift=np.zeros(2))
-    some.measure(np.array([[0, 0], [1, 0], [1, 0.5], [9, 9], [9, 8]]))
-    # Cluster 0 is the cheapest one at first, then the dearest one of the list.
-    for prices in ([0, 2, 3, 9, 9], [0, 0, 0, 9, 9]):
-        some.priced(np.array([prices], float))
-        assert (np.sort(some._clusters, axis=1) == [0, 1, 2]).all()
-
-
-def test_points_that_can_move_are_the_cheapest_of_each_cluster(monkeypatch):
-    some, table, centers, prices = points(monkeypatch, 10)
-    labels = some.priced(prices)[0]
-    a = ((some.X[:, None] - centers) ** 2).sum(axis=2)
-    for j, rows, excess, clusters in some.movable(prices, labels, np.full(J, 3)):
-        chosen = a[rows[:, None], clusters]
-        np.testing.assert_allclose(excess - excess[:, :1], chosen - chosen[:, :1], atol=1e-9)
-        tiles = np.flatnonzero(table.layout.group == j)
-        begin, number = table.layout.start[tiles], table.layout.count[tiles]
-        own = np.concatenate([table.layout.order[i : i + n] for i, n in zip(begin, number, strict=True)])
-        assert len(own) and len(np.unique(rows)) == len(rows)
-        for k in np.unique(labels[rows]):
-            inside = own[labels[own] == k]
-            regret = a[inside] + prices[j] - (a[inside, k] + prices[j, k])[:, None]
-            regret[:, k] = np.inf
-            cheapest = inside[np.argsort(regret.min(axis=1))[:3]]
-            assert np.isin(cheapest, rows).all()
-
-
 @pytest.mark.parametrize(
     "bounds",
     [
@@ -145,16 +86,6 @@ def test_fits_with_lists_are_as_good_as_with_a_table(monkeypatch, bounds):
         changed = model.predict(X, sensitive_features=groups) != model.labels_
         assert changed.sum() == model.n_rounded_
     assert costs[1] == pytest.approx(costs[10**9], rel=0.02)
-
-
-def test_a_search_goes_on_from_lists(monkeypatch):
-    monkeypatch.setattr(listed, "_PER_CELL", 1)
-    monkeypatch.setattr(listed, "_MANY_CLUSTERS", 64)
-    X = np.random.default_rng(0).normal(size=(4000, 3))
-    model = PriceFairKMeans(64, size_min=0.9, size_max=1.1, n_init=2, random_state=0)
-    found = model.fit(X).cost_
-    assert found < model.set_params(search=False).fit(X).cost_
-    assert model.violation_ == 0
 
 
 @pytest.mark.parametrize("bounds", [{"size_min": 0.8, "size_max": 1.2}, {"tolerance": 0.2}], ids=str)
