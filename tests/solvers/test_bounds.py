@@ -83,10 +83,6 @@ def test_bounding_one_of_several_columns_equals_one_column():
         ({"max_cost": 1e9, "max_cost_increase": 1.0}, "not both"),
         ({"max_cost": 1e9, "tolerance": 0.1}, "finds the tolerance"),
         ({"max_cost_increase": 0.0, "size_max": 1.0}, "without bounds on the shares it is"),
-        ({"max_cost": 1.0}, "without any bounds it is"),
-        ({"max_cost": 1e9, "max_cost_increase": 1.0}, "not both"),
-        ({"max_cost": 1e9, "tolerance": 0.1}, "finds the tolerance"),
-        ({"max_cost_increase": 0.0, "size_max": 1.0}, "without bounds on the shares it is"),
     ],
 )
 def test_impossible_bounds_are_refused(asked, message):
