@@ -1,6 +1,7 @@
 """The search for good centres, in data where single starts end in local optima."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fairclust.methods.price import price_kmeans
 from fairclust.metrics import contingency, fairness_ratio
 from fairclust.solvers import alternation
 from fairclust.solvers.alternation import Prototypes, mean_centers
-from fairclust.solvers.search import USUAL, Moves, breathe, plain_run
+from fairclust.solvers.search import USUAL, Effort, Moves, breathe, cross, plain_run
 
 SIDE = 6
 
@@ -105,6 +106,53 @@ def test_memory_of_the_search():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.5 * 4 * n * (n_clusters + 5)
+
+
+@pytest.mark.parametrize(
+    "keeps_apart, places, costs",
+    [
+        (False, (0.0, 9.0), [1.0, 2.0]),
+        (False, (4.0, 9.0), [1.0, 2.0]),
+        (True, (0.0, 9.0), [1.0, 2.0]),
+        (True, (4.0, 9.0), [1.0, 3.0]),
+    ],
+)
+def test_a_crossed_run_replaces_the_dearer_parent_or_the_most_similar_run(keeps_apart, places, costs):
+    def run(place, cost):
+        last = SimpleNamespace(objective=cost, state=None)
+        return SimpleNamespace(prototypes=Prototypes(np.full((2, 1), place)), last=last)
+
+    points, effort = (
+        SimpleNamespace(n_samples=10, n_clusters=3, squared=True),
+        Effort(keeps_apart=keeps_apart),
+    )
+    moves = Moves(lambda *_: run(5.0, 2.0), lambda run: (False, run.last.objective), effort)
+    runs = [run(place, cost) for place, cost in zip(places, (1.0, 3.0), strict=True)]
+    assert [run.last.objective for run in cross(points, runs, moves, np.random.RandomState(0))] == costs
+
+
+@pytest.mark.parametrize("moved, weight, some", [(0.0, 1.0, False), (0.5, 1.0, True), (0.5, 1e-6, False)])
+def test_centres_of_crossed_runs_move_to_rows_that_cost_much(moved, weight, some):
+    X = np.r_[np.zeros(50), np.ones(50), 100.0][:, None]
+    weights = np.r_[np.ones(100), weight]
+    points = TiledPoints.pack(X, np.zeros(101, np.int32), 1, 2, weights=weights / weights.mean())
+    starts = []
+
+    def run(points, start, state, n_steps):
+        starts.append(start.centers)
+        # Every run is cheaper than the one before, so none is in vain.
+        return SimpleNamespace(
+            prototypes=start, last=SimpleNamespace(objective=100.0 - len(starts), state=None)
+        )
+
+    effort = Effort(children=20, moved=moved)
+    moves = Moves(run, lambda run: (False, run.last.objective), effort)
+    runs = [
+        run(points, Prototypes(np.array(centers)), None, 0) for centers in ([[0.0], [1.0]], [[5.0], [9.0]])
+    ]
+    starts.clear()
+    cross(points, runs, moves, np.random.RandomState(0))
+    assert any(100.0 in centers for centers in starts) == some
 
 
 def test_runs_that_would_end_dearer_stop_early(grid, monkeypatch):
