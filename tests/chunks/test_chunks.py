@@ -119,6 +119,24 @@ def test_the_sample_of_wide_rows_is_small_unless_its_size_is_given(mapped, monke
         assert drawn <= len(known.X) <= 1.1 * drawn
 
 
+def test_rows_that_may_move_include_the_nearest(blobs, mapped):
+    X, codes = blobs
+    chunks = open_chunks(*mapped, **SMALL).chunks
+    far = ChunkedPoints(chunks, Threads(), survey(chunks, Threads(), sample_rows=500, seed=0), K)
+    near = TiledPoints.pack(X, codes.astype(np.int32), J, K, shift=far.shift)
+    prices, units = np.random.default_rng(1).normal(scale=0.3, size=(J, K)), np.array([40, 0, 3])
+    for points in (far, near):
+        points.measure(X[:K].astype(float))
+    lazy, own = far.priced(prices)[0], near.priced(prices)[0]
+    found = {j: (rows, excess) for j, rows, excess, _ in far.movable(prices, lazy, units)}
+    assert set(found) == {0, 2}
+    for j, rows, excess, _ in near.movable(prices, own, units):
+        at = {row: i for i, row in enumerate(found[j][0].tolist())}
+        assert set(rows.tolist()) <= set(at)
+        np.testing.assert_array_equal(found[j][1][[at[row] for row in rows.tolist()]], excess)
+        np.testing.assert_array_equal(lazy[rows], own[rows])
+
+
 # Fits
 
 

@@ -58,6 +58,25 @@ def test_sums_over_lists_of_all_clusters_are_those_of_the_table(monkeypatch, see
     np.testing.assert_array_equal(some.group_sizes, table.group_sizes)
 
 
+def test_points_that_can_move_are_the_cheapest_of_each_cluster(monkeypatch):
+    some, table, centers, prices = points(monkeypatch, 10)
+    labels = some.priced(prices)[0]
+    a = ((some.X[:, None] - centers) ** 2).sum(axis=2)
+    for j, rows, excess, clusters in some.movable(prices, labels, np.full(J, 3)):
+        chosen = a[rows[:, None], clusters]
+        np.testing.assert_allclose(excess - excess[:, :1], chosen - chosen[:, :1], atol=1e-9)
+        tiles = np.flatnonzero(table.layout.group == j)
+        begin, number = table.layout.start[tiles], table.layout.count[tiles]
+        own = np.concatenate([table.layout.order[i : i + n] for i, n in zip(begin, number, strict=True)])
+        assert len(own) and len(np.unique(rows)) == len(rows)
+        for k in np.unique(labels[rows]):
+            inside = own[labels[own] == k]
+            regret = a[inside] + prices[j] - (a[inside, k] + prices[j, k])[:, None]
+            regret[:, k] = np.inf
+            cheapest = inside[np.argsort(regret.min(axis=1))[:3]]
+            assert np.isin(cheapest, rows).all()
+
+
 @pytest.mark.parametrize(
     "bounds",
     [
