@@ -58,6 +58,21 @@ def test_sums_over_lists_of_all_clusters_are_those_of_the_table(monkeypatch, see
     np.testing.assert_array_equal(some.group_sizes, table.group_sizes)
 
 
+def test_lists_tell_when_they_are_too_short(monkeypatch):
+    some, _, centers, prices = points(monkeypatch, 4)
+    some.priced(prices)
+    assert some.fit_centers
+    assert not some.outgrown(prices + 1e-6)
+    before = some.priced(prices)[0]
+    # A cluster that few points list becomes the cheapest for all.
+    far = prices.copy()
+    far[:, 0] -= 100
+    assert some.outgrown(far)
+    assert (some.priced(far)[0] == 0).all() and (before != 0).any()
+    some.measure(centers[::-1])
+    assert not some.fit_centers
+
+
 def test_points_that_can_move_are_the_cheapest_of_each_cluster(monkeypatch):
     some, table, centers, prices = points(monkeypatch, 10)
     labels = some.priced(prices)[0]
@@ -105,6 +120,16 @@ def test_fits_with_lists_are_as_good_as_with_a_table(monkeypatch, bounds):
         changed = model.predict(X, sensitive_features=groups) != model.labels_
         assert changed.sum() == model.n_rounded_
     assert costs[1] == pytest.approx(costs[10**9], rel=0.02)
+
+
+def test_a_search_goes_on_from_lists(monkeypatch):
+    monkeypatch.setattr(listed, "_PER_CELL", 1)
+    monkeypatch.setattr(listed, "_MANY_CLUSTERS", 64)
+    X = np.random.default_rng(0).normal(size=(4000, 3))
+    model = PriceFairKMeans(64, size_min=0.9, size_max=1.1, n_init=2, random_state=0)
+    found = model.fit(X).cost_
+    assert found < model.set_params(search=False).fit(X).cost_
+    assert model.violation_ == 0
 
 
 @pytest.mark.parametrize("bounds", [{"size_min": 0.8, "size_max": 1.2}, {"tolerance": 0.2}], ids=str)
