@@ -14,12 +14,17 @@ def blocks(page, language):
     return [text for found, text in BLOCK.findall((ROOT / page).read_text()) if found == language]
 
 
+def example_paper():
+    """Return the paper of the page on the configuration, as text, and the CSV of what it reports."""
+    (values,) = blocks("config/README.md", "csv")
+    return next(text for text in blocks("config/README.md", "yaml") if text.startswith("papers:")), values
+
+
 def write_examples(folder):
     """Write the class that CONTRIBUTING shows and the paper of the page on the configuration, as a user would."""
     shown = next(text for text in blocks("CONTRIBUTING.md", "python") if "class Stripes" in text)
     assert shown.startswith("# my_methods/stripes.py")
-    paper = next(text for text in blocks("config/README.md", "yaml") if text.startswith("papers:"))
-    (values,) = blocks("config/README.md", "csv")
+    paper, values = example_paper()
     for name, text in (
         ("my_methods/stripes.py", shown),
         ("my_papers/doe.yaml", paper),

@@ -14,7 +14,6 @@ from fairclust.cli import CommandError
 from fairclust.cli.publish import filled
 from fairclust.pipeline import papers
 from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config
-from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.rule_inputs import RuleInputs
 from toys import write_people
 
@@ -76,17 +75,6 @@ def test_other_yaml_examples_are_valid(page, shipped):
     assert examples
     for mine in examples:
         load_config(laid_over(shipped, mine), user=mine)
-
-
-def test_the_paper_of_the_example_gets_its_table_figure_and_claim(shipped, clone):
-    mine = {"also": "my_papers", "run": {"papers": []}}
-    config = load_config(laid_over(shipped, mine), user=mine)
-    assert config.run.papers == ["doe"]
-    inputs, spec = RuleInputs(config), config.papers["doe"]
-    for kind, products in inputs.shown["doe"].items():
-        assert set(products) == set(getattr(spec, kind)), kind
-    reported = load_reported(config.papers["doe"].reported)
-    assert set(reported.table) == {table.number for table in spec.tables.values()}
 
 
 # What the pages name

@@ -8,9 +8,9 @@ from fairclust.datasets.store import PreparedDataset, save_prepared
 from fairclust.pipeline import fingerprint
 
 
-def write_people(path, n_rows=200):
+def write_people(path, n_rows=200, seed=0):
     """Write the table that the examples of the pages read as `people.csv`, and return it."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     people = pd.DataFrame(rng.normal(size=(n_rows, 2)), columns=["age", "income"])
     people = people.assign(sex=rng.choice(["f", "m"], n_rows), ethnicity=rng.choice(["a", "b"], n_rows))
     people.to_csv(path, index=False)

@@ -318,21 +318,6 @@ def test_a_front_over_k_recommends_one_or_says_that_none_is_better(tmp_path, cap
     assert (3 in stable.n_clusters.to_list()) == separate and "nan" not in said
 
 
-def test_a_fair_setting_that_is_cheaper_than_k_means_is_explained():
-    from fairclust.cli.front import cheaper
-
-    rows = [
-        ("KMeans", "", 2, 100.0),
-        ("Fair", "lam=1", 2, 99.0),
-        ("KMeans", "", 3, 80.0),
-        ("Fair", "lam=1", 3, 81.0),
-    ]
-    points = pd.DataFrame(rows, columns=["method", "setting", "n_clusters", "sse"])
-    (said,) = cheaper(points)
-    assert said.startswith("at K = 2, a fair setting costs less than k-means (Fair lam=1 99.0, k-means 100")
-    assert not cheaper(points[points.n_clusters == 3])
-
-
 def test_every_method_of_a_front_has_as_many_starts():
     given = []
 

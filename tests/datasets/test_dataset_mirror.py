@@ -62,7 +62,7 @@ EXPECTED = {
     "diabetes": (6, [54708, 47055], None),
     "diabetes_race": (6, [76099, 19210, 4184], None),
 }
-# No mirror has these data sets. tests/datasets/test_dataset_upstream.py serves tables of the same form.
+# No mirror has these data sets. tests/datasets/test_dataset_upstream.py has tables of the same form.
 NOT_MIRRORED = {
     *("census_ii", "census_ii_std", "acs_income", "acs_income_race", "adult_openml", "bank_openml"),
     *("credit_openml", "hmda_2022", "hmda_2022_race", "athletes", "compas", "compas_sex"),

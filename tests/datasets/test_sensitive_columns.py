@@ -9,7 +9,6 @@ from small_files import prepare_files
 from fairclust.datasets import DatasetError
 from fairclust.datasets.spec import DatasetSpec
 from fairclust.datasets.store import load_prepared, save_prepared
-from fairclust.metrics import balance, delta
 from fairclust.metrics.table import Scored, score_labels
 
 ROWS = [(i, i * i % 7, "fm"[i % 2], "abc"[i % 7 % 3]) for i in range(40)]
@@ -52,16 +51,6 @@ def test_groups_are_the_combinations_and_each_column_is_kept(prepared, tmp_path)
     assert set(again.sensitive_features) == {"sex", "race"}
 
 
-def test_a_damaged_column_is_noticed(prepared, tmp_path):
-    save_prepared(prepared(), tmp_path / "saved")
-    file = tmp_path / "saved/columns.npy"
-    content = bytearray(file.read_bytes())
-    content[-4] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(DatasetError, match=r"columns\.npy' is damaged"):
-        load_prepared(tmp_path / "saved")
-
-
 def test_combinations_written_as_one_column_are_another_data_set(prepared):
     several = prepared()
     joined = prepared(sensitive={"column": "both"}, without=["sex", "race"])
@@ -92,20 +81,6 @@ def test_invalid_lists_of_columns(sensitive, message):
 def test_an_unknown_value_of_the_second_column_is_named(prepared):
     with pytest.raises(DatasetError, match="unknown group value 'c'"):
         prepared(sensitive=[{"column": "sex"}, {"column": "race", "groups": {"a": ["a"], "b": ["b"]}}])
-
-
-def test_a_metric_of_groups_is_that_of_the_least_fair_column(prepared):
-    data = prepared()
-    labels = np.arange(40) // 14
-    found = score_labels(data.scored(labels, 3), ["sse", "balance", "delta"])
-    each = [
-        (balance(labels, sensitive_features=of), delta(labels, sensitive_features=of))
-        for of in data.columns.values()
-    ]
-    assert found["balance"] == min(of[0] for of in each) > 0
-    assert found["delta"] == max(of[1] for of in each)
-    assert found["balance"] > balance(labels, sensitive_features=data.groups)
-    assert found["sse"] == score_labels(Scored(labels, data.groups, data.X), ["sse"])["sse"]
 
 
 def test_numbers_are_cut_into_ranges_and_kept(prepared, tmp_path):

@@ -42,6 +42,10 @@ def files(folder):
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
+def redirect(url):
+    return status(302, Location=url)
+
+
 @pytest.fixture
 def raw(tmp_path):
     return tmp_path / "raw"
@@ -135,27 +139,39 @@ def test_unavailable_lists_every_place(server, raw, tmp_path):
         assert part in message
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (status(404), "HTTP status 404"),
-        (endless, "larger than max_bytes = 1,000,000"),
-        (body(b"", stated=10**12), "1,000,000,000,000 bytes"),
-        (
-            status(302, Location="http://example.org/t"),
-            "refused to follow 'http://example.org/t': only https",
-        ),
-        (status(302, Location="http://127.0.0.1.example.org/t"), "refused to follow .*: only https"),
-        (status(302, Location="ftp://x.org/t"), "refused to follow 'ftp://x.org/t': only https"),
-        (status(302, Location="/t"), "TooManyRedirects"),
-    ],
-    ids=["missing", "endless", "long", "http", "no loopback", "ftp", "loop"],
+MALFORMED = (
+    "https://[::1/t",
+    "https://" + "a" * 60_000 + ".org/t",
+    "https://a..b/t",
+    "https://x.org:99999/t",
+    "https://x.org:port/t",
+    "https://\u00b2\u00ff.org/t",
+    "https://",
 )
-def test_failures_that_do_not_pass_are_not_tried_again(server, raw, answer, message):
-    server.routes["/t"] = answer
-    with pytest.raises(SourceUnavailable, match=message):
+FAILURES = {
+    "missing": (status(404), "HTTP status 404"),
+    "endless": (endless, "larger than max_bytes = 1,000,000"),
+    "long": (body(b"", stated=10**12), "1,000,000,000,000 bytes"),
+    "http": (redirect("http://example.org/t"), "refused to follow 'http://example.org/t': only https"),
+    "no loopback": (redirect("http://127.0.0.1.example.org/t"), "refused to follow .*: only https"),
+    "ftp": (redirect("ftp://x.org/t"), "refused to follow 'ftp://x.org/t': only https"),
+    "loop": (redirect("/t"), "TooManyRedirects"),
+    **{f"to {url[:24]}": (redirect(url), r"Tried:\n  - 'https.*/t': .+") for url in MALFORMED},
+    **{
+        f"length {text[:9]}": (body(GOOD, stated=text), "states the length|multiple unmatching values")
+        for text in ("\u00b2", "-1", "1e3", "9" * 5000, "7, 8", "0x10")
+    },
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_failures_that_do_not_pass_are_not_tried_again(server, raw, failure):
+    server.routes["/t"], message = FAILURES[failure]
+    with pytest.raises(SourceUnavailable, match=message) as caught:
         fetch(spec(server, "/t", max_bytes=1_000_000), raw)
-    assert len(server.hits) == (1 if message != "TooManyRedirects" else 31)
+    assert len(str(caught.value)) < 1000
+    # Python reads a redirect to no host as one to the same place.
+    assert len(server.hits) == (31 if failure in ("loop", "to https://") else 1)
     assert files(raw) == []
 
 
@@ -170,43 +186,9 @@ def test_large_mirror_file_stops_at_max_bytes(raw, tmp_path):
 @pytest.mark.parametrize("to", ["https", "http on loopback"])
 def test_secure_redirects_are_followed(server, plain_server, raw, to):
     other = server if to == "https" else plain_server
-    server.routes["/t"] = status(302, Location=other.url("/u"))
+    server.routes["/t"] = redirect(other.url("/u"))
     other.routes["/u"] = body(GOOD)
     assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
-
-
-@pytest.mark.parametrize(
-    "target",
-    [
-        "https://[::1/t",
-        "https://" + "a" * 60_000 + ".org/t",
-        "https://a..b/t",
-        "https://x.org:99999/t",
-        "https://x.org:port/t",
-        "https://\u00b2\u00ff.org/t",
-        "https://",
-    ],
-)
-def test_redirect_to_a_malformed_host_is_refused(server, raw, target):
-    server.routes["/t"] = status(302, Location=target)
-    with pytest.raises(SourceUnavailable, match=r"Tried:\n  - 'https.*/t': .+") as caught:
-        fetch(spec(server, "/t"), raw)
-    assert len(str(caught.value)) < 1000
-    assert files(raw) == []
-
-
-@pytest.mark.parametrize("length", ["\u00b2", "-1", "1e3", "9" * 5000, "7, 8", "0x10"])
-def test_stated_length_that_is_no_number(server, raw, length):
-    def answer(handler):
-        handler.send_response(200)
-        handler.send_header("Content-Length", length)
-        handler.end_headers()
-        handler.wfile.write(GOOD)
-
-    server.routes["/t"] = answer
-    with pytest.raises(SourceUnavailable, match=r"states the length|multiple unmatching values"):
-        fetch(spec(server, "/t"), raw)
-    assert len(server.hits) == 1
 
 
 def test_unknown_certificate_is_refused(server, raw, monkeypatch):
@@ -267,16 +249,8 @@ def test_member_path_never_leaves_the_folder(server, raw, tmp_path, member):
     assert set(files(tmp_path)) - before == {"raw/demo/a.zip", str(path.relative_to(tmp_path))}
 
 
-def test_zip_bomb_that_lies_about_its_size(server, raw):
-    content = bytes(20_000_000)
-    honest = zipped({"in/t.csv": content})
-    server.routes["/a.zip"] = body(honest.replace(struct.pack("<I", len(content)), struct.pack("<I", 10)))
-    with pytest.raises(SourceUnavailable, match="cannot be unpacked: Bad CRC-32"):
-        fetch(archive_spec(server, content, max_bytes=100_000), raw)
-    assert files(raw) == []
-
-
 BOMB = zipped({"in/t.csv": bytes(20_000_000)})
+LIAR = BOMB.replace(struct.pack("<I", 20_000_000), struct.pack("<I", 10))
 DAMAGED = bytearray(zipped({"in/t.csv": GOOD}))
 DAMAGED[40] ^= 0xFF
 
@@ -289,6 +263,7 @@ DAMAGED[40] ^= 0xFF
         (zipped({"in/t.csv": GOOD})[:60], {}, SourceUnavailable, "cannot be unpacked"),
         (bytes(DAMAGED), {}, SourceUnavailable, "cannot be unpacked"),
         (BOMB, {"max_bytes": 100_000}, SourceUnavailable, "larger than max_bytes = 100,000"),
+        (LIAR, {"max_bytes": 100_000}, SourceUnavailable, "cannot be unpacked: Bad CRC-32"),
         (zipped({"other.csv": GOOD}), {}, SourceUnavailable, "no member 'in/t.csv'; it has: other.csv"),
         (
             zipped({"in/t.csv": b"other"}),
@@ -303,7 +278,7 @@ DAMAGED[40] ^= 0xFF
             "sha256 of",
         ),
     ],
-    ids=["text", "torn", "damaged", "bomb", "no member", "other member", "hash of the archive"],
+    ids=["text", "torn", "damaged", "bomb", "liar", "no member", "other member", "hash of the archive"],
 )
 def test_an_archive_that_cannot_be_used_leaves_nothing(server, raw, content, changes, error, message):
     assert len(content) < 100_000

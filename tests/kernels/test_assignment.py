@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
 from fairclust.kernels import assignment
-from fairclust.kernels.assignment import Potentials, SquaredDistances
+from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.points import NearestPoints, TiledPoints
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
 
@@ -103,14 +103,6 @@ def test_results_do_not_depend_on_threads_and_blocks(monkeypatch):
             np.testing.assert_array_equal(left, right)
 
 
-def test_ties_go_to_the_smallest_cluster():
-    X = np.zeros((5, 1))
-    labels = potentials(X, np.zeros(5, np.int32), 1, np.zeros((3, 1)), np.float32).hard(
-        1.0, np.zeros((1, 3))
-    )[0]
-    np.testing.assert_array_equal(labels, 0)
-
-
 @pytest.mark.parametrize("n_samples", SIZES)
 @pytest.mark.parametrize("dtype, rtol", [(np.float64, 1e-12), (np.float32, 1e-4)])
 @pytest.mark.parametrize("scale", [5.0, 100.0, 3000.0])
@@ -164,45 +156,6 @@ def test_distances_of_many_features_to_many_clusters_stay_accurate(apart, spread
         assert cost == pytest.approx(table.min(axis=1).sum(), rel=1e-4)
 
 
-def test_distances_that_are_computed_when_read(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, centers, codes = rng.normal(size=(5000, 3)), rng.normal(size=(4, 3)), rng.integers(3, size=5000)
-    monkeypatch.setattr(assignment, "_BLOCK_ROWS", 2 * TILE)
-    lazy, table = SquaredDistances(X, centers), cdist(X, centers, "sqeuclidean")
-    assert lazy.shape == table.shape
-    labels, squares = lazy.nearest()
-    np.testing.assert_array_equal(labels, table.argmin(axis=1))
-    np.testing.assert_array_equal(squares, table.min(axis=1))
-    found = [Potentials.empty(make_layout(codes, 3), 3, 4, np.float64) for _ in range(2)]
-    for potentials, costs in zip(found, (lazy, table), strict=True):
-        potentials.set_costs(costs)
-    np.testing.assert_array_equal(found[0].a, found[1].a)
-    least = table.min(axis=1)
-    layout = found[0].layout
-    for t in range(layout.n_tiles):
-        rows = layout.order[layout.start[t] : layout.start[t] + layout.count[t]]
-        np.testing.assert_array_equal(found[0].a[t, :, : len(rows)].T, table[rows] - least[rows][:, None])
-
-
-@pytest.mark.parametrize("units", [1, 7, 400])
-def test_points_that_can_move_are_the_cheapest_of_every_boundary(units):
-    rng = np.random.default_rng(0)
-    X, codes = rng.normal(size=(3000, 2)), (np.arange(3000) % 2).astype(np.int32)
-    found = potentials(X, codes, 2, X[:5], np.float64)
-    prices = rng.normal(size=(2, 5))
-    a = cdist(X, X[:5], "sqeuclidean")
-    labels = (a + prices[codes]).argmin(axis=1)
-    for j, rows, excess, _ in found.movable(prices, labels, np.array([units, units])):
-        assert (codes[rows] == j).all()
-        np.testing.assert_allclose(excess, a[rows] - a[rows].min(axis=1, keepdims=True), atol=1e-12)
-        for k in range(5):
-            inside = np.flatnonzero((codes == j) & (labels == k))
-            for other in set(range(5)) - {k}:
-                regret = a[inside, other] + prices[j, other] - a[inside, k] - prices[j, k]
-                cheapest = inside[np.argsort(regret)[:units]]
-                assert np.isin(cheapest, rows).all()
-
-
 # Plain k-means steps in one pass over the points, and points for equal rows
 
 
@@ -240,8 +193,3 @@ def test_equal_rows_of_a_group_are_one_point():
     ):
         np.testing.assert_allclose(mean * found, expected)
     assert mean * joined.priced(prices)[3] == pytest.approx(points.priced(prices)[3])
-
-
-def test_few_equal_rows_stay_as_they_are():
-    X = np.random.default_rng(0).normal(size=(900, 3))
-    assert TiledPoints.pack(X, np.zeros(900, np.int32), 1, 4).of_distinct_rows is None

@@ -58,20 +58,6 @@ def test_sums_over_lists_of_all_clusters_are_those_of_the_table(monkeypatch, see
     np.testing.assert_array_equal(some.group_sizes, table.group_sizes)
 
 
-def test_second_moments_are_those_of_the_shares(monkeypatch):
-    some, table, _, prices = points(monkeypatch, K)
-    # Shares below `_SMALL` are left out.
-    found, expected = some.soft_moments(20.0, prices)[3], table.soft_moments(20.0, prices)[3]
-    np.testing.assert_allclose(found, expected, atol=1e-4 * len(some.X))
-
-
-def test_at_low_temperatures_short_lists_are_enough(monkeypatch):
-    some, table, _, prices = points(monkeypatch, 20)
-    some.priced(prices)
-    assert 0 < some.reach < np.inf
-    assert_same(some.soft(100.0, 100 * prices), table.soft(100.0, 100 * prices), 1e-6)
-
-
 def test_lists_tell_when_they_are_too_short(monkeypatch):
     some, _, centers, prices = points(monkeypatch, 4)
     some.priced(prices)
@@ -85,17 +71,6 @@ def test_lists_tell_when_they_are_too_short(monkeypatch):
     assert (some.priced(far)[0] == 0).all() and (before != 0).any()
     some.measure(centers[::-1])
     assert not some.fit_centers
-
-
-def test_a_cluster_is_listed_once_if_the_dearest_one_costs_nothing(monkeypatch):
-    monkeypatch.setattr(listed, "_LISTED", 3)
-    X = np.tile([1.0, 0.0], (10, 1))
-    some = ListedPoints.pack(X, np.zeros(10, np.int32), 1, 5, shift=np.zeros(2))
-    some.measure(np.array([[0, 0], [1, 0], [1, 0.5], [9, 9], [9, 8]]))
-    # Cluster 0 is the cheapest one at first, then the dearest one of the list.
-    for prices in ([0, 2, 3, 9, 9], [0, 0, 0, 9, 9]):
-        some.priced(np.array([prices], float))
-        assert (np.sort(some._clusters, axis=1) == [0, 1, 2]).all()
 
 
 def test_points_that_can_move_are_the_cheapest_of_each_cluster(monkeypatch):

@@ -14,23 +14,14 @@ from fairclust.methods import (
     VariationalFairKMedians,
     VariationalFairNCut,
 )
-from twins import counts_of
+from fairclust.metrics import balance, delta, fairness_error, fairness_ratio
 
 SEARCHING = [VariationalFairKMeans, VariationalFairKMedians, BalancedFairKMeans]
 QUICK = {FairMixture: {"max_iter": 15}, VariationalFairNCut: {"n_neighbors": 10}}
 ALL = [*SEARCHING, VariationalFairNCut, FairMixture]
 
 
-def measured(name, table):
-    """Compute the four measures from their definitions."""
-    shares, own = table / table.sum(axis=0), table.sum(axis=1) / table.sum()
-    if name == "max_fairness_error":
-        return (own[:, None] * np.log(own[:, None] / shares)).sum()
-    if name == "min_balance":
-        return min(table[i, k] / table[j, k] for i in (0, 1) for j in (0, 1) for k in range(table.shape[1]))
-    if name == "max_gap":
-        return np.abs(table[0] / table[0].sum() - table[1] / table[1].sum()).max()
-    return min((shares / own[:, None]).min(), (own[:, None] / shares).min())
+LEVELS = {"max_fairness_error": fairness_error, "min_balance": balance, "max_gap": delta}
 
 
 def fit(method, X, codes, **params):
@@ -45,7 +36,7 @@ def test_the_smallest_weight_that_reaches_the_level(grouped_blobs, method, level
     X, codes = grouped_blobs(n_samples=800)
     model = fit(method, X, codes, **level)
     ((name, bound),) = level.items()
-    value = measured(name, counts_of(model.labels_, codes, 4))
+    value = LEVELS[name](model.labels_, sensitive_features=codes)
     path = model.path_
     assert (np.diff(path.weights) > 0).all()
     assert path.weights[0] == 0
@@ -73,9 +64,9 @@ def test_defaults_buy_fairness_on_data_of_any_unit(method, load):
     # The groups depend on the classes, so that plain clusters are unfair.
     codes = (np.random.default_rng(0).random(len(X)) < np.where(truth % 2 == 0, 0.75, 0.35)).astype(int)
     plain = KMeans(3, random_state=0).fit(scale(X), sensitive_features=codes)
-    unfair = measured("share_ratio", counts_of(plain.labels_, codes, 3))
+    unfair = fairness_ratio(plain.labels_, sensitive_features=codes)
     fits = [method(3, random_state=0).fit(data, sensitive_features=codes) for data in (scale(X), 1000 * X)]
-    ratios = [measured("share_ratio", counts_of(model.labels_, codes, 3)) for model in fits]
+    ratios = [fairness_ratio(model.labels_, sensitive_features=codes) for model in fits]
     assert unfair < 0.75
     assert min(ratios) >= 0.8 - 1e-9
 

@@ -13,8 +13,6 @@ from fairclust import (
     VariationalFairKMedians,
     VariationalFairNCut,
 )
-from fairclust.methods.mixture.group_gap import smooth_penalty, sum_of_columns
-from fairclust.methods.variational.penalty import _penalty_hessian, padded_fairness, penalty_slope
 from fairclust.metrics import contingency, delta, sse
 from toys import two_columns
 
@@ -79,23 +77,6 @@ def test_predict_repeats_the_fit_and_adds_up_prices_of_new_combinations(people):
     assert (model.predict(X[~seen], columns[~seen]) == reduced.argmin(axis=1)).mean() > 0.97
     with pytest.raises(ValueError, match="no column 'race'"):
         model.predict(X[:2], {"sex": ["f", "m"]})
-
-
-def test_derivatives_of_the_summed_penalty():
-    rng = np.random.default_rng(0)
-    n = rng.uniform(5, 20, (6, K))
-    members = [np.kron(np.eye(2), np.ones((1, 3))), np.kron(np.ones((1, 2)), np.eye(3))]
-    target = [(of, np.full(len(of), 1 / len(of))) for of in members]
-    step = rng.normal(size=n.shape)
-    ahead, behind = (n + s * 1e-4 * step for s in (1, -1))
-    slope = (padded_fairness(ahead, target) - padded_fairness(behind, target)) / 2e-4
-    assert float((penalty_slope(n, target) * step).sum()) == pytest.approx(slope, rel=1e-6)
-    H = _penalty_hessian(n, target)
-    assert np.linalg.eigvalsh(H).min() > -1e-12
-    penalty = sum_of_columns([smooth_penalty(2.0)] * 2, members, np.arange(1.0, 7.0))
-    M = rng.dirichlet(np.ones(K), 6)
-    slope = (penalty(M + 1e-6 * step)[0] - penalty(M - 1e-6 * step)[0]) / 2e-6
-    assert float((penalty(M)[1] * step).sum()) == pytest.approx(slope, rel=1e-5)
 
 
 def test_sweeps_add_the_gaps_of_every_column(people):

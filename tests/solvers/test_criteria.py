@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from fairclust.methods.price.criteria import (
-    exact_shares,
     gap_bound,
     make_criterion,
     ratio_bound,
@@ -48,17 +47,6 @@ def test_rows_agree_with_the_metrics(n_groups, seed, level):
     ):
         assert met(criterion, table) == fair
         assert (criterion.excess(table).max() <= 1e-9) == fair
-
-
-def test_exact_shares():
-    shares = np.array([0.2, 0.5, 0.3])
-    table = shares[:, None] * np.array([10.0, 20.0, 30.0, 40.0])
-    criterion = exact_shares(shares)
-    assert met(criterion, table)
-    table[0, 0] += 1
-    assert not met(criterion, table)
-    # A cluster of ten gets one more point. Its group then has 0.8 points too many, and the others 0.5 and 0.3 too few.
-    np.testing.assert_allclose(criterion.excess(table)[:, 0], [0.8, 0.5, 0.3])
 
 
 def test_gap_excess_is_in_points():

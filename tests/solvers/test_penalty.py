@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from problems import from_blobs, from_matrix
 from scipy.linalg import block_diag
 from scipy.special import softmax
@@ -46,16 +44,6 @@ def test_derivatives_by_finite_differences(n_groups):
     np.testing.assert_allclose(found, gradient, rtol=1e-5, atol=1e-5)
     slope = central(lambda w: energy(problem, w, 40.0, problem.shares)[1].ravel(), prices)
     np.testing.assert_allclose(-block_diag(*at.curvature) / TEMPERATURE, slope, rtol=1e-5, atol=1e-5)
-
-
-@given(st.integers(0, 10_000), st.integers(2, 4), st.integers(1, 5))
-@settings(max_examples=40, deadline=None)
-def test_penalty_hessian_is_semidefinite(seed, n_groups, n_clusters):
-    rng = np.random.default_rng(seed)
-    mass = rng.exponential(size=(n_groups, n_clusters)) * 10.0 ** rng.uniform(-4, 4, (n_groups, n_clusters))
-    hessian = penalty._penalty_hessian(mass, rng.dirichlet(np.ones(n_groups) * 5))
-    values = np.linalg.eigvalsh(hessian)
-    assert (values.min(axis=1) >= -1e-9 * values.max(axis=1)).all()
 
 
 def test_prices_follow_from_the_table():

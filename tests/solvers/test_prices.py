@@ -3,7 +3,7 @@ import pytest
 from problems import from_blobs, from_matrix, optimum
 
 from fairclust.methods.price import newton
-from fairclust.methods.price.criteria import exact_shares, gap_bound, ratio_bound, share_bounds
+from fairclust.methods.price.criteria import exact_shares, gap_bound, ratio_bound
 from fairclust.methods.price.prices import dual_prices
 
 LEVELS = (0.2, 0.04, 0.008, 0.0016, 0.0003)
@@ -42,15 +42,6 @@ def test_prices_scale_with_the_potentials():
     one, other = (dual_prices(p.potentials, criterion) for p in (problem, small))
     assert one.n_passes == other.n_passes
     np.testing.assert_allclose(other.prices * 1e5, one.prices, rtol=1e-3, atol=1e-3)
-
-
-def test_start_from_the_solution_takes_few_passes():
-    problem = from_blobs(n_samples=3000, n_groups=3)
-    criterion = share_bounds(0.98 * problem.shares, problem.shares / 0.98)
-    cold = dual_prices(problem.potentials, criterion, levels=LEVELS[:4])
-    warm = dual_prices(problem.potentials, criterion, start=cold.multipliers, levels=LEVELS[3:4])
-    assert warm.n_passes <= 2 < cold.n_passes
-    np.testing.assert_allclose(warm.prices, cold.prices, atol=1e-4)
 
 
 def test_prices_survive_saturated_softmax_rows():

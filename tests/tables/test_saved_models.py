@@ -13,10 +13,7 @@ import pytest
 
 from fairclust import methods
 from fairclust.cli import main
-from fairclust.stored import Stored
 from fairclust.tables import TableError, load_model
-from fairclust.tables.columns import understand
-from fairclust.tables.preparation import make_preparation, read_preparation, stored_preparation
 
 N = 300
 PREDICTING = [name for name in methods.__all__ if hasattr(getattr(methods, name), "predict")]
@@ -118,20 +115,6 @@ def test_combinations_that_did_not_occur_keep_their_prices(fitted, people, monke
         assert main([*map(str, arguments), "--save", str(tmp_path / "few")]) == 0
         found = load_model(tmp_path / "few", methods).predict(frame[frame.race == "c"])
         assert set(found) <= {0, 1, 2}
-
-
-def test_rare_categories_stay_together():
-    rng = np.random.default_rng(1)
-    towns = [f"town {i}" for i in rng.geometric(0.02, 2000)]
-    frame = pd.DataFrame({"town": towns, "x": rng.normal(size=2000)})
-    frame.loc[:30, "town"] = None
-    for missing in ("impute", "group"):
-        pipeline = make_preparation(understand(frame), missing=missing).fit(frame)
-        stored = json.loads(json.dumps(stored_preparation(pipeline)))
-        again = read_preparation(Stored(stored), missing)
-        assert stored["categories"][0]["rare"]
-        np.testing.assert_array_equal(pipeline.transform(frame), again.transform(frame))
-        assert list(pipeline.get_feature_names_out()) == list(again.get_feature_names_out())
 
 
 class Attack:

@@ -1,65 +1,25 @@
-"""A paper that is not in the repository: one YAML and one CSV in a folder that the configuration names."""
+"""The paper that the page on the configuration shows, in a folder of a user, with a figure of points."""
 
-PAPER = """
-papers:
-  doe:
-    short_name: Doe
-    citation: "Doe: Fair Clustering of Everything, 2030"
-    year: 2030
-    experiments:
-      - datasets: [blobs, synthetic]
-        methods: [random, stripes]
-        n_clusters: [2, 3]
-        seeds: 2
-        settings:
-          stripes: {grid: {lam: [0, 1, 2]}}
-    tables:
-      table1:
-        number: "1"
-        title: Stripes
-        own: stripes
-        match: {fairness: balance, order: lam}
-        ours: [random]
-      table2:
-        number: "2"
-        title: One row
-    figures:
-      fig1:
-        plot: front
-        title: "Figure 1: balance against cost"
-        datasets: [blobs, synthetic]
-        methods: [random, stripes]
-        n_clusters: [3]
-        x: sse
-        y: [balance]
-        table: "1"
-      fig2:
-        plot: clusters
-        title: "Figure 2: clusters"
-        datasets: [synthetic]
-        methods: [stripes]
-        n_clusters: [2]
-        points: true
-    claims:
-      balanced:
-        text: Stripes are balanced.
-        check: reaches
-        datasets: [synthetic]
-        methods: [stripes]
-        metrics: [balance]
-        options: {level: 0.9}
-"""
-REPORTED = """table,dataset,n_clusters,lam,method,metric,value
-1,blobs,3,1,stripes,sse,1200.0
-1,blobs,3,1,stripes,balance,0.50
-1,blobs,3,,random,sse,1300.0
-1,blobs,3,,random,balance,0.40
-1,synthetic,2,1,stripes,sse,400.0
-2,synthetic,3,1,stripes,kmedians_cost,300.0
-"""
-SYNTHETIC = {
-    "title": "Synthetic",
-    "generator": "fairclust.datasets.synthetic.make_synthetic",
-    "n_clusters": 2,
-    "scale": "l2",
+import yaml
+
+from documentation import example_paper
+
+METHODS = {
+    "vfc_kmeans": {"class": "fairclust.methods.VariationalFairKMeans"},
+    "price_kmeans": {"class": "fairclust.methods.PriceFairKMeans", "ours": True},
 }
+SYNTHETIC = {"generator": "fairclust.datasets.synthetic.make_synthetic", "n_clusters": 2, "scale": "l2"}
+POINTS = {"plot": "clusters", "title": "Figure 2: clusters", "datasets": ["synthetic"], "points": True}
+
+
+def add_paper(project):
+    """Write the paper and what it reports, and add the data sets and methods that it runs to the configuration."""
+    text, values = example_paper()
+    paper = yaml.safe_load(text)
+    paper["papers"]["doe"]["figures"]["fig2"] = POINTS | {"methods": ["vfc_kmeans"], "n_clusters": [2]}
+    project.write("papers/doe.yaml", yaml.safe_dump(paper))
+    project.write("papers/doe.csv", values)
+    blobs = project.config["datasets"]["blobs"]
+    project.config["datasets"] |= {"synthetic": {"title": "Synthetic"} | SYNTHETIC, "toy_blobs": blobs}
+    project.config["methods"] |= METHODS
+    project.config["also"] = "papers"

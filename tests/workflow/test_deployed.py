@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from a_paper_of_the_user import PAPER, REPORTED, SYNTHETIC
+from a_paper_of_the_user import add_paper
 from test_damage import content
 
 from working_folder import QUIET, ROOT, TABLE, Project, run_snakemake, table_of
@@ -84,10 +84,8 @@ def direct(tmp_path_factory):
     """A finished run with a data set and a paper of the user's own."""
     project = Project(tmp_path_factory.mktemp("direct"))
     project.config["report"] = QUIET
-    project.config["datasets"]["synthetic"] = SYNTHETIC
     project.config["datasets"]["people"] = table_of({"path": "people.csv"})
     project.config["run"]["datasets"] = ["blobs", "people"]
-    project.config["also"] = "papers"
     write_own_files(project)
     project.run()
     return project
@@ -95,8 +93,7 @@ def direct(tmp_path_factory):
 
 def write_own_files(project):
     project.write("people.csv", TABLE)
-    project.write("papers/doe.yaml", PAPER)
-    project.write("papers/doe.csv", REPORTED)
+    add_paper(project)
 
 
 def another_workflow(direct, folder, snakefile, text, place="Snakefile"):

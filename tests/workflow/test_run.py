@@ -17,33 +17,8 @@ import yaml
 import run_crate
 from fairclust import cli, metrics
 from fairclust.pipeline.cell_store import cell_path, read_labels
-from toys import forget_code
-from working_folder import METHOD, Project, jobs_of, newly_fitted, run_snakemake
-
-PEOPLE = dedent(
-    """
-    people:
-      title: People
-      source: {path: people.csv}
-      sensitive: {column: sex}
-      n_clusters: 4
-    """
-).strip()
-MINE = dedent(
-    """
-    mine:
-      class: my_methods.mine.Mine
-      grid:
-        lam: [2]
-    """
-).strip()
-
-
-def write_people(project, seed=0):
-    rng = np.random.default_rng(seed)
-    people = pd.DataFrame({"age": rng.normal(40, 10, 90), "income": rng.normal(3, 1, 90)})
-    people["sex"] = np.where(np.arange(90) % 3, "f", "m")
-    people.to_csv(project.folder / "people.csv", index=False)
+from toys import forget_code, write_people
+from working_folder import METHOD, Project, jobs_of, newly_fitted, run_snakemake, table_of
 
 
 def snapshot(project):
@@ -78,10 +53,10 @@ def life(tmp_path_factory):
     seen.second = project.run()
 
     # The grid, the seeds, the data sets and the methods are extended at once.
-    write_people(project)
+    write_people(project.folder / "people.csv")
     project.write("my_methods/mine.py", METHOD.format(name="Mine", factor=2))
-    project.config["datasets"].update(yaml.safe_load(PEOPLE))
-    project.config["methods"].update(yaml.safe_load(MINE))
+    project.config["datasets"]["people"] = table_of({"path": "people.csv"}, n_clusters=4)
+    project.config["methods"]["mine"] = {"class": "my_methods.mine.Mine", "grid": {"lam": [2]}}
     project.config["methods"]["stripes"]["grid"]["lam"] = [0, 0.5, 1]
     project.config["run"] = {
         "datasets": ["blobs", "people"],
@@ -93,7 +68,7 @@ def life(tmp_path_factory):
 
     # The method is edited, and the data file is replaced by one with an older time stamp.
     project.write("my_methods/mine.py", METHOD.format(name="Mine", factor=3))
-    write_people(project, seed=1)
+    write_people(project.folder / "people.csv", seed=1)
     os.utime(project.folder / "people.csv", (1e9, 1e9))
     seen.edited = look(project, project.run())
 
@@ -133,7 +108,6 @@ def test_a_second_run_with_a_comment_and_an_unused_method_more_does_nothing(life
 
 
 def test_more_settings_seeds_data_and_methods_fit_only_the_new_cells(life):
-    assert len(PEOPLE.splitlines()) <= 8 and len(MINE.splitlines()) <= 4
     fitted = newly_fitted(life.wide.cells, life.first.cells)
     keys = ["dataset", "method", "lam", "seed"]
     asked = {

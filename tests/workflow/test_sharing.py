@@ -1,13 +1,10 @@
 """Snakemake's cache between workflows: two working folders share one download and one preparation."""
 
-import json
-import os
 import re
 
 import pandas as pd
 import pytest
 
-from fairclust.pipeline.results_folder import forget_failures
 from working_folder import FAR, QUIET, TABLE, Project, table_of
 
 
@@ -68,24 +65,3 @@ def test_a_failure_is_not_shared(tmp_path, shared):
     # Only the last two rules run again: `check` says with its exit status that no cell is ok.
     assert re.search(r"^total +2$", project.run("--cache", code=1), re.MULTILINE)
     assert list(shared.iterdir()) == []
-
-
-@pytest.mark.parametrize("linked", ["folder", "files"])
-def test_skips_are_removed_from_the_cache_whichever_folder_links_to_them(tmp_path, shared, linked):
-    entry = shared / "abc"
-    entry.mkdir()
-    (entry / "card.json").write_text(json.dumps({"status": "skipped"}))
-    places = [tmp_path / name / "data/prepared/far" for name in ("first", "second")]
-    for place in places:
-        place.parent.mkdir(parents=True)
-        if linked == "folder":
-            place.symlink_to(entry)
-        else:
-            place.mkdir()
-            (place / "card.json").symlink_to(entry / "card.json")
-    forget_failures(tmp_path / "first")
-    assert not entry.exists()
-    assert not places[0].is_symlink()
-    assert json.loads((places[0] / "card.json").read_text())["status"] == "skipped"
-    forget_failures(tmp_path / "second")
-    assert not os.path.lexists(places[1])
