@@ -20,7 +20,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from fairclust.kernels.fairlets import fairlet_medoids
-from fairclust.methods.fairlets.fairlets import flow_fairlets, quadtree_fairlets
+from fairclust.methods.fairlets.estimator import flow_fairlets, quadtree_fairlets
 from measuring import drawn, write_csv
 
 Q = 2

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from fairclust.methods.fairlets.fairlets import cluster_medoids, flow_fairlets
+from fairclust.methods.fairlets.estimator import cluster_medoids, flow_fairlets
 from fairclust.metrics import contingency, kmedians_cost
 
 

@@ -5,20 +5,30 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from numbers import Integral
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import COUNT, Diverged, FairClusterer, NotSupported, record
 from fairclust.kernels.assignment import SquaredDistances
-from fairclust.kernels.fairlets import fairlet_medoids
-from fairclust.methods.fairlets.fairlets import cluster_medoids, resolve_balance
+from fairclust.kernels.fairlets import fairlet_medoids, grid_cells, swap_medoids, tree_fairlets
 from fairclust.metrics import balance, contingency
 from fairclust.solvers.lloyd import Lloyd
+
+# Largest q that "auto" and the proposals of error messages consider. A fairlet has up to p + q points.
+_MOST = 10
+# Number of runs, as in CLARA (Kaufman and Rousseeuw 1990).
+_RUNS = 5
 
 
 @dataclass(eq=False, repr=False)
@@ -109,3 +119,114 @@ class FairletClusterer(FairClusterer):
     def _cost(self, X: np.ndarray, centers: np.ndarray) -> float:
         squares = ((X - centers) ** 2).sum(axis=1, dtype=float)
         return float((squares if self.clustering == "kmeans" else np.sqrt(squares)).sum())
+
+
+def nearest_below(least: int, most: int, largest: int = _MOST) -> tuple[int, int]:
+    """The largest fraction p / q <= least / most with q <= largest; (1, q) with a larger q if there is none."""
+    best = max(Fraction(least * q // most, q) for q in range(1, largest + 1))
+    return (best.numerator, best.denominator) if best else (1, -(-most // least))
+
+
+def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tuple[int, int]:
+    """The pair (p, q) in lowest terms; "auto" takes the largest balance that the data allow with q <= 10.
+
+    It is a ValueError if `one` is set and p is not 1, and `NotSupported` if p / q is above the balance of the data. The
+    message then proposes the nearest pair below.
+    """
+    least, most = int(sizes.min()), int(sizes.max())
+
+    def below(largest: int) -> tuple[int, int]:
+        return (1, -(-most // least)) if one else nearest_below(least, most, largest)
+
+    if isinstance(wanted, str):
+        return below(_MOST)
+    numbers = np.asarray(wanted).tolist()
+    if (
+        not isinstance(numbers, list)
+        or len(numbers) != 2
+        or not all(isinstance(v, Integral) or (isinstance(v, float) and v.is_integer()) for v in numbers)
+        or not 1 <= numbers[0] <= numbers[1]
+    ):
+        raise ValueError(f"balance must be 'auto' or whole numbers (p, q) with 1 <= p <= q, found {wanted!r}")
+    ratio = Fraction(int(numbers[0]), int(numbers[1]))
+    p, q = ratio.numerator, ratio.denominator
+    if one and p != 1:
+        raise ValueError(f"balance must be (1, q) here, found {wanted!r}")
+    if p * most > q * least:
+        raise NotSupported(
+            f"balance {p}/{q} is above that of the data, {least}/{most} = {least / most:.4g}: no clustering "
+            f"can reach it; the nearest feasible pair is {below(max(q, _MOST))}"
+        )
+    return p, q
+
+
+def quadtree_fairlets(
+    X: np.ndarray, codes: np.ndarray, p: int, q: int, rng: np.random.RandomState
+) -> np.ndarray:
+    """Number of every point's fairlet on a randomly shifted quadtree, for (p, q)-balanced codes 0 and 1."""
+    low = X.min(axis=0).astype(float)
+    spread = float((X.max(axis=0) - low).max()) or 1.0
+    # The box has twice the spread of the data, so that it contains them whatever the random shift is.
+    cells = grid_cells(X, low - spread * rng.uniform(size=X.shape[1]), 2 * spread)
+    return tree_fairlets(cells, codes == 1, p, q)
+
+
+def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) -> np.ndarray:
+    """Number of every point's fairlet, which has one point of a group and 1 to q points of the other, at the least
+    cost.
+
+    Edges of least total length join the points of the two groups, so that every point has 1 to q edges: one unit that
+    must go to the other group and q - 1 that may. After redundant edges are dropped, the graph consists of stars.
+    """
+    rows, columns = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+    lengths = cdist(X[rows], X[columns], "sqeuclidean" if squared else "euclidean")
+    if not np.isfinite(lengths).all():
+        raise Diverged("the distances between the groups are not finite")
+    n, m = lengths.shape
+    if q == 1:
+        i, j = linear_sum_assignment(lengths)
+    else:
+        # Imported here, because an extra installs it, and `from fairclust import *` needs none.
+        from ot import emd
+
+        forbidden = 1 + 2 * lengths.max() * (n + m)
+        cost = np.zeros((2 * n + 1, 2 * m + 1))
+        cost[: 2 * n, : 2 * m] = np.tile(lengths, (2, 2))
+        cost[:n, -1] = cost[-1, :m] = forbidden
+        supply = np.concatenate([np.ones(n), np.full(n, q - 1.0), [m * (q - 1.0)]])
+        demand = np.concatenate([np.ones(m), np.full(m, q - 1.0), [q * n - m]])
+        flow = emd(supply, demand, cost, numItermax=100_000_000)[:-1, :-1]
+        i, j = np.nonzero(flow.reshape(2, n, 2, m).sum(axis=(0, 2)) > 0.5)
+    of_row, of_column = np.bincount(i, minlength=n), np.bincount(j, minlength=m)
+    keep = np.ones(len(i), bool)
+    for e in np.argsort(-lengths[i, j], kind="stable"):
+        if of_row[i[e]] > 1 and of_column[j[e]] > 1:
+            keep[e] = False
+            of_row[i[e]] -= 1
+            of_column[j[e]] -= 1
+    edges = coo_array((np.ones(keep.sum()), (rows[i[keep]], columns[j[keep]])), shape=(len(X), len(X)))
+    return connected_components(edges, directed=False)[1].astype(np.int64)
+
+
+def cluster_medoids(
+    points: np.ndarray, n_clusters: int, max_exact: int, rng: np.random.RandomState
+) -> np.ndarray:
+    """Rows of the medoids of `points`, the best of five runs of FasterPAM on at most `max_exact` random rows each."""
+    # Far from the origin, single precision would be too coarse to tell points apart.
+    shift = points.mean(axis=0, dtype=np.float64)
+
+    def fit(rows: np.ndarray) -> np.ndarray:
+        sample = points[rows] - shift
+        distances = np.empty((len(rows), len(rows)), np.float32)
+        for begin in range(0, len(rows), 1000):
+            distances[begin : begin + 1000] = cdist(sample[begin : begin + 1000], sample)
+        if n_clusters == 1:
+            return rows[[distances.sum(axis=1, dtype=float).argmin()]]
+        # With a generator of its own, the start does not change which rows are drawn for the next sample.
+        start = np.random.default_rng(rng.randint(np.iinfo(np.int32).max))
+        return rows[swap_medoids(distances, start.choice(len(rows), n_clusters, replace=False))]
+
+    size = min(len(points), max(max_exact, n_clusters))
+    tried = [fit(np.sort(rng.choice(len(points), size, replace=False))) for _ in range(_RUNS)]
+    costs = [np.sqrt(SquaredDistances(points, points[rows]).nearest()[1]).sum() for rows in tried]
+    return tried[int(np.argmin(costs))]

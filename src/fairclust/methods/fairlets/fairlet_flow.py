@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairclust.base import NotSupported
-from fairclust.methods.fairlets.estimator import FairletClusterer
-from fairclust.methods.fairlets.fairlets import flow_fairlets
+from fairclust.methods.fairlets.estimator import FairletClusterer, flow_fairlets
 
 # The table of the flow has about as many entries as the square of the number of rows, and its time grows faster.
 _MOST_ROWS = 5000

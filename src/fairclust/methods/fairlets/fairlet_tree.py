@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairclust.methods.fairlets.estimator import FairletClusterer
-from fairclust.methods.fairlets.fairlets import quadtree_fairlets
+from fairclust.methods.fairlets.estimator import FairletClusterer, quadtree_fairlets
 
 
 class FairletTreeClustering(FairletClusterer):

@@ -19,7 +19,16 @@ from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import Components, MixtureTiles
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
-from fairclust.methods.mixture.fit import Batches, Objective, Trace, ascend, calibrated, fair_em, plain_em
+from fairclust.methods.mixture.fit import (
+    Batches,
+    Objective,
+    Trace,
+    ascend,
+    calibrated,
+    fair_em,
+    plain_em,
+    start_mixture,
+)
 from fairclust.methods.mixture.group_gap import (
     Penalty,
     no_penalty,
@@ -29,7 +38,6 @@ from fairclust.methods.mixture.group_gap import (
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.methods.mixture.rows import Columns, divided, draw, find_columns
-from fairclust.methods.mixture.start import start_mixture
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
 

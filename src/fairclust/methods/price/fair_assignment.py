@@ -13,8 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from fairclust.base import check_weights
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
-from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
-from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
+from fairclust.methods.price.bounds import (
+    Asked,
+    Attempt,
+    bounds_criterion,
+    check_budget,
+    fairest_within,
+    rounded_away,
+)
 from fairclust.methods.price.criteria import Criterion, Work
 from fairclust.methods.price.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 from fairclust.methods.price.rounding import round_prices

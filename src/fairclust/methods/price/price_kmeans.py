@@ -25,10 +25,8 @@ from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
-from fairclust.methods.price.bounds import Asked, bounds_criterion
-from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
+from fairclust.methods.price.bounds import Asked, Attempt, bounds_criterion, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work, exact_shares
-from fairclust.methods.price.loose_labels import Labels, loose_labels
 from fairclust.methods.price.prices import (
     FAR,
     ROUGH,
@@ -43,7 +41,7 @@ from fairclust.methods.price.prices import (
     solve,
     temperature_unit,
 )
-from fairclust.methods.price.rounding import round_prices
+from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
 from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive

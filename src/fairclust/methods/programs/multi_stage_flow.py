@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import FairClusterer, initial_centers, record
 from fairclust.kernels.assignment import cluster_moments
-from fairclust.methods.programs.bounded_sizes import assign_within_sizes
+from fairclust.kernels.flow import all_clusters, shortest_paths
 from fairclust.metrics import contingency
 
 # Largest number of times that the centres of clusters without a point of the largest group are drawn again.
@@ -163,3 +163,36 @@ def _size_bounds(table: np.ndarray, n_points: int, balance: float) -> tuple[np.n
     while upper.sum() < n_points:
         upper[(least / (upper + 1)).argmax()] += 1
     return lower, upper
+
+
+def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Labels with the least sum of distances for which every cluster has between `lower` and `upper` points.
+
+    Idle points that cost nothing fill every cluster to its upper bound, so that all sizes are fixed. The search starts
+    from the nearest clusters and moves points along cheapest paths. If no assignment is within the bounds, it is a
+    ValueError.
+    """
+    n_samples, n_clusters = distances.shape
+    lower = np.asarray(lower, dtype=np.int64)
+    upper = np.minimum(np.asarray(upper, dtype=np.int64), n_samples)
+    if (lower < 0).any() or (lower > upper).any() or not lower.sum() <= n_samples <= upper.sum():
+        raise ValueError(
+            f"{n_samples} points cannot form clusters of sizes from {lower.tolist()} to {upper.tolist()}"
+        )
+    nearest = distances.argmin(axis=1)
+    sizes = np.bincount(nearest, minlength=n_clusters)
+    if ((lower <= sizes) & (sizes <= upper)).all():
+        return nearest
+    idle = upper - lower
+    inside = np.clip(upper - sizes, 0, idle)
+    home = np.repeat(np.arange(n_clusters), idle)
+    rank = np.arange(len(home)) - np.repeat(np.cumsum(idle) - idle, idle)
+    cost = np.full((n_samples + len(home), n_clusters + 1), np.inf)
+    cost[:n_samples, :n_clusters] = distances
+    cost[n_samples + np.arange(len(home)), home] = 0.0
+    cost[n_samples:, n_clusters] = 0.0
+    before = np.r_[nearest, np.where(rank < inside[home], home, n_clusters)]
+    wanted = np.r_[upper, n_samples - lower.sum()]
+    surplus = np.bincount(before, minlength=n_clusters + 1) - wanted
+    clusters = all_clusters(*cost.shape)
+    return shortest_paths(cost, clusters, before.astype(np.int64), surplus.astype(np.int64))[:n_samples]
