@@ -13,7 +13,7 @@ from fairclust import (
     VariationalFairKMedians,
     VariationalFairNCut,
 )
-from fairclust.methods.mixture.group_gap import smooth_penalty, sum_of_columns
+from fairclust.methods.mixture.fit import smooth_penalty, sum_of_columns
 from fairclust.methods.variational.penalty import _penalty_hessian, padded_fairness, penalty_slope
 from fairclust.metrics import contingency, delta, sse
 from toys import two_columns

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
+from sklearn.utils import gen_batches
 from threadpoolctl import ThreadpoolController
 
 from fairclust.kernels.fast import FAST, exp, larger, larger_int, smaller, where_less
@@ -25,7 +26,6 @@ from fairclust.kernels.tiles import (
     TILE,
     TileLayout,
     add_by_group,
-    blocks,
     padded,
     run_over_tiles,
     sum_by_group,
@@ -561,7 +561,7 @@ class SquaredDistances:
     def nearest(self) -> tuple[np.ndarray, np.ndarray]:
         """The nearest centre of each point and the squared distance to it, both of shape (n_samples,)."""
         labels, squares = np.empty(len(self.X), int), np.empty(len(self.X))
-        for rows in blocks(len(self.X), _BLOCK_ROWS):
+        for rows in gen_batches(len(self.X), _BLOCK_ROWS):
             table = self[rows]
             labels[rows], squares[rows] = table.argmin(axis=1), table.min(axis=1)
         return labels, squares
@@ -659,7 +659,7 @@ class Potentials:
         They are read in blocks of rows and never copied as a whole, so the array may be mapped from a file.
         """
         layout = self.layout
-        for tiles in blocks(layout.n_tiles, _BLOCK_ROWS // TILE):
+        for tiles in gen_batches(layout.n_tiles, _BLOCK_ROWS // TILE):
             of_part = layout.part(tiles)
             first, last = of_part.start[0], of_part.start[-1] + of_part.count[-1]
             part = np.asarray(costs[layout.order[first:last]])
@@ -781,7 +781,7 @@ class Potentials:
             least = _LEAST_TILES if n_clusters < _MANY_CLUSTERS else _LEAST_TILES // _BUNDLE
             most = min(most, max(least, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
         products = np.empty((most if len(moments) else 0, n_clusters, n_clusters), dtype)
-        for bundles in blocks(len(edges) - 1, max(1, most)):
+        for bundles in gen_batches(len(edges) - 1, max(1, most)):
             tiles = slice(edges[bundles.start], edges[bundles.stop])
             a, own = self.a[tiles], edges[bundles.start : bundles.stop + 1] - tiles.start
             weight = None if self.weight is None else self.weight[tiles]
@@ -882,7 +882,7 @@ def nearest_centers(
     nothing = np.zeros((n_groups, n_clusters), centers.dtype)
     most = max(_LEAST_TILES, _PRODUCT_BYTES // (8 * centers.size))
     sums, of_tiles = np.zeros(centers.shape), np.empty((min(most, layout.n_tiles), n_clusters, n_features))
-    for tiles in blocks(layout.n_tiles, most):
+    for tiles in gen_batches(layout.n_tiles, most):
         part = layout.part(tiles)
         given, entries = (None, packed[tiles], centers, None, nothing, part), part.n_tiles * n_clusters * TILE
         out = labels, sizes[tiles], cost[tiles], None, of_tiles

@@ -88,7 +88,11 @@ def _lazy_homes(file: Path) -> dict[str, str]:
         if isinstance(node.value, ast.Dict):
             pairs = zip(node.value.keys, node.value.values, strict=True)
             # Entries that are unpacked from another mapping have no key.
-            return {ast.literal_eval(key): ast.literal_eval(value) for key, value in pairs if key is not None}
+            known = {
+                ast.literal_eval(key): ast.literal_eval(value) for key, value in pairs if key is not None
+            }
+            # An entry of `fairclust.methods` states the look as well.
+            return {key: home if isinstance(home, str) else home[0] for key, home in known.items()}
     return {}
 
 

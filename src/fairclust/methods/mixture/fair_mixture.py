@@ -22,18 +22,16 @@ from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
     Objective,
+    Penalty,
     Trace,
     ascend,
     calibrated,
     fair_em,
-    plain_em,
-    start_mixture,
-)
-from fairclust.methods.mixture.group_gap import (
-    Penalty,
     no_penalty,
+    plain_em,
     program_penalty,
     smooth_penalty,
+    start_mixture,
     sum_of_columns,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
