@@ -6,6 +6,7 @@ import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Self
@@ -206,7 +207,14 @@ def _warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-class FairClusterer(ClusterMixin, BaseEstimator, ABC):
+@dataclass(eq=False, repr=False)
+class _Clusters:
+    """The parameter that all methods have; the others of a method are its own fields, by keyword only."""
+
+    n_clusters: int = 8
+
+
+class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     """Base of all methods: validation, groups, `fit`, `fit_predict`.
 
     A method implements ``_fit(X, codes)``, which sets `labels_`, `n_iter_`, `history_` and, if it has centres,
@@ -226,7 +234,6 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     # With this, scikit-learn's metadata routing passes the groups on without a call of `set_fit_request`.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
-    n_clusters: int
     labels_: np.ndarray
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     takes_columns: ClassVar[bool] = False

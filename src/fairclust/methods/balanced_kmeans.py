@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,7 +28,7 @@ class _Run(NamedTuple):
     converged: bool
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BalancedFairKMeans(FairClusterer):
     """K-means with two penalties on counts: one on unfair clusters and one on small clusters.
 
@@ -103,8 +103,6 @@ class BalancedFairKMeans(FairClusterer):
         "init": [StrOptions({"random", "k-means++"}), "array-like"],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     rho: float | str = "auto"
     max_fairness_error: float | None = None
     min_balance: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -38,7 +38,7 @@ class _Plan(NamedTuple):
     cost: np.ndarray
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairAlignmentKMeans(FairClusterer):
     """K-means of pairs: every point is matched to points of the other group, and pairs are clustered.
 
@@ -111,8 +111,6 @@ class FairAlignmentKMeans(FairClusterer):
         "block_size": COUNT,
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     epsilon: float = 0.0
     transport_weight: float = 2.0
     block_size: int = 1024

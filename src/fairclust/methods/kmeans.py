@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any, ClassVar
@@ -26,7 +26,7 @@ from fairclust.stored import Stored
 _TOL = 1e-5
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class KMeans(PrototypeClusterer):
     """scikit-learn's `KMeans` with the interface of this package. The groups do not change the clustering.
 
@@ -58,8 +58,6 @@ class KMeans(PrototypeClusterer):
         "metric": [StrOptions(set(METRICS))],
         "search": ["boolean"],
     }
-    n_clusters: int = 8
-    _: KW_ONLY
     init: Any = "k-means++"
     n_init: int = 1
     search: bool = False

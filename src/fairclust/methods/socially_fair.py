@@ -9,7 +9,7 @@ number of points, therefore finds the centres, and the dual value is a lower bou
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,7 +29,7 @@ _ALIKE = 1e-9
 _LEAST = 1e-12
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SociallyFairKMeans(PrototypeClusterer):
     """K-means that minimises the largest cost of a group, its rows' mean squared distance to their centres.
 
@@ -83,8 +83,6 @@ class SociallyFairKMeans(PrototypeClusterer):
     }
     takes_weights = True
     _accept_sparse = False
-    n_clusters: int = 8
-    _: KW_ONLY
     init: Any = "k-means++"
     n_init: int = 10
     max_iter: int = 200

@@ -269,10 +269,11 @@ def class_parameters(path: str) -> set[str] | None:
             taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
             return None if item.args.kwarg is not None else taken
     own = _fields(node) if any("dataclass" in ast.unparse(mark) for mark in node.decorator_list) else None
-    bases = (base.id for base in node.bases if isinstance(base, ast.Name))
-    inherited = (class_parameters(f"{place[0]}.{base}") for base in bases)
-    above = next((names for names in inherited if names is not None), None)
-    return own if above is None else above | (own or set())
+    inherited = [
+        class_parameters(f"{place[0]}.{base.id}") for base in node.bases if isinstance(base, ast.Name)
+    ]
+    known = [names for names in (own, *inherited) if names is not None]
+    return set().union(*known) if known else None
 
 
 def _fields(node: ast.ClassDef) -> set[str]:

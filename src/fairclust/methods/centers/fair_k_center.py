@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +16,7 @@ from fairclust.methods.programs.fair_lp import bound_violation
 from fairclust.metrics import contingency
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairKCenter(FairClusterer):
     """K-center in which every cluster keeps bounds on its group shares, with the smallest radius for given centres.
 
@@ -59,8 +59,6 @@ class FairKCenter(FairClusterer):
     al., "Fair algorithms for clustering", NeurIPS 2019, for the factor.
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: float = 0.2
     n_init: int = 1
     random_state: Any = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from math import ceil
 from time import perf_counter
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.methods.centers.coverings import farthest_first
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class GreedyCapture(RowCenterClusterer):
     """Proportionally fair clustering: n/k rows that are near each other get a centre of their own.
 
@@ -60,8 +60,6 @@ class GreedyCapture(RowCenterClusterer):
         "max_rows": COUNT,
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     max_rows: int = 2_000
     random_state: Any = None
 

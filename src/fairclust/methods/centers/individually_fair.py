@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ _METRICS = {"k-means": "sqeuclidean", "k-medians": "euclidean"}
 _BLOCK = 2**21
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class IndividuallyFairClustering(RowCenterClusterer):
     """K-means or k-medians in which every row has a centre about as near as its n/k nearest rows.
 
@@ -79,8 +79,6 @@ class IndividuallyFairClustering(RowCenterClusterer):
         "max_rows": COUNT,
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     objective: str = "k-means"
     alpha: float = 1.0
     n_candidates: int = 1_000

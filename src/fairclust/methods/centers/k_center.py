@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -14,7 +14,7 @@ from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.methods.centers.coverings import farthest_first
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class KCenter(RowCenterClusterer):
     """Rows as centres with a small radius, which is the largest distance of a row to its centre.
 
@@ -38,8 +38,6 @@ class KCenter(RowCenterClusterer):
     Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_init: int = 10
     random_state: Any = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
 from time import perf_counter
@@ -31,7 +31,7 @@ _MOST = 10
 _RUNS = 5
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairletClusterer(FairClusterer):
     """Base of the fairlet methods: `_decompose` makes the fairlets, then `_fit` clusters their centres."""
 
@@ -47,8 +47,6 @@ class FairletClusterer(FairClusterer):
     def _power(self) -> int:  # type: ignore[override]
         return 2 if self.clustering == "kmeans" else 1
 
-    n_clusters: int = 8
-    _: KW_ONLY
     balance: Any = "auto"
     clustering: str = "kmedoids"
     max_exact: int = 6000

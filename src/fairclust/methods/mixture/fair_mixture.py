@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -60,7 +60,7 @@ class _Learned(NamedTuple):
     labels: np.ndarray
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairMixture(FairClusterer):
     """Mixture of Gaussian, categorical or mixed components with a penalty on the gap between groups.
 
@@ -179,8 +179,6 @@ class FairMixture(FairClusterer):
         "record_labels": ["boolean"],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     lam: float | str = "auto"
     max_fairness_error: float | None = None
     min_balance: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -109,7 +109,7 @@ class Coarse(NamedTuple):
         return self._replace(level=level)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PriceFairKMeans(PrototypeClusterer):
     """K-means in which every cluster keeps bounds on its group shares, its balance or its gap, and on its size.
 
@@ -262,8 +262,6 @@ class PriceFairKMeans(PrototypeClusterer):
         "metric": [StrOptions(set(METRICS))],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: Any = 0.0
     min_balance: Any = None
     max_gap: Any = None

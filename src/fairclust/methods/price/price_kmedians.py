@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from fairclust.methods._prototypes import MedoidClusterer
 from fairclust.methods.price.price_kmeans import PriceFairKMeans
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
     """K-medians in which every cluster keeps a bound on its group shares, its balance or its gap.
 
@@ -38,6 +38,5 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
         As in `VariationalFairKMedians`.
     """
 
-    _: KW_ONLY
     n_init: int = 3
     search: bool = False

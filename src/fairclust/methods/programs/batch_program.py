@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from itertools import permutations
 from time import perf_counter
 from typing import Any, ClassVar
@@ -27,7 +27,7 @@ _GAP = 1e-3
 _FREE = 8
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BatchProgramKMeans(FairClusterer):
     """K-means on small batches of near points, with a lower bound on the balance of every cluster.
 
@@ -80,8 +80,6 @@ class BatchProgramKMeans(FairClusterer):
         "n_batches": [None, *COUNT],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: float = 0.1
     n_batches: int | None = 500
     init: Any = "k-means++"

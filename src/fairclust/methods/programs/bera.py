@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from fairclust.sensitive import overlapping_groups
 from fairclust.solvers.lloyd import Lloyd
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BeraFairKMeans(FairClusterer):
     """K-means centres, to which the points are then assigned fairly at the least cost.
 
@@ -79,8 +79,6 @@ class BeraFairKMeans(FairClusterer):
         "solver": [StrOptions({"lp", "prices"})],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: float = 0.2
     init: Any = "k-means++"
     n_init: int = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ class _Run(NamedTuple):
     history: list[dict[str, float]]
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class MultiStageFlowKMeans(FairClusterer):
     """K-means with a lower bound on the balance of every cluster, in which one group after the other is assigned.
 
@@ -77,8 +77,6 @@ class MultiStageFlowKMeans(FairClusterer):
 
     _power = 2
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: float = 0.1
     init: Any = "k-means++"
     n_init: int = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ _MORE = 20
 _LEAST = 1e-6
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairDen(FairClusterer):
     """Fair spectral clustering of density-connected points, for clusters of any shape.
 
@@ -70,8 +70,6 @@ class FairDen(FairClusterer):
         "min_points": COUNT,
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     min_points: int = 5
     n_init: int = 10
     max_memory_mb: float = 8000.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from fairclust.methods.spectral.embedding import Embedding, nullspace_embedding,
 from fairclust.methods.spectral.spectral import SpectralClustering
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairSpectralClustering(SpectralClustering):
     """Spectral clustering whose coordinates have the same mean in every group.
 
@@ -84,7 +84,6 @@ class FairSpectralClustering(SpectralClustering):
         "solver": [StrOptions({"projected", "nullspace"})],
     }
 
-    _: KW_ONLY
     laplacian: str = "normalized"
     solver: str = "projected"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.solvers.lloyd import Lloyd
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpectralClustering(GraphClusterer):
     """Relaxed normalised cut: k-means on the rows of ``D^-1/2 U``. The groups do not change the clustering.
 
@@ -48,8 +48,6 @@ class SpectralClustering(GraphClusterer):
         "tol": POSITIVE,
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     affinity: str = "nearest_neighbors"
     n_neighbors: int = 20
     normalize_rows: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy, deepcopy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -42,7 +42,7 @@ class Start(NamedTuple):
     prices: np.ndarray | None = None
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class VariationalFairKMeans(PrototypeClusterer):
     """K-means with the Kullback-Leibler fairness penalty.
 
@@ -133,8 +133,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         "max_restarts": at_least(0),
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     lam: float | str = "auto"
     max_fairness_error: float | None = None
     min_balance: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -53,7 +53,7 @@ class _Run:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class VariationalFairNCut(GraphClusterer):
     """Normalised cut of a graph with the Kullback-Leibler fairness penalty.
 
@@ -142,8 +142,6 @@ class VariationalFairNCut(GraphClusterer):
         "init": [StrOptions({"best", "k-means++"}), "array-like"],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     lam: float | str = "auto"
     max_fairness_error: float | None = None
     min_balance: float | None = None
