@@ -1,4 +1,22 @@
-"""The base class of all methods: the interface that they follow, and the code that they share."""
+"""The base class of all methods: the interface that they follow, and the code that they share.
+
+Methods have parameters from among these. They are added to the docstring of a method that does not describe them:
+
+Parameters
+----------
+n_clusters : int, default=8
+max_fairness_error, min_balance, max_gap : float, optional
+    Levels of the labels for the weight "auto", as in `VariationalFairKMeans`.
+init : "k-means++" or array-like of shape (n_clusters, n_features), default="k-means++"
+metric : {"euclidean", "cosine"}, default="euclidean"
+    With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
+    A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
+precision : "single" or "double", default="single"
+    Arithmetic of the distances and softmax rows. Sums are always double.
+verbose : int, default=0
+    1 prints the objective and the fairness term of every outer step.
+random_state : int, RandomState or None
+"""
 
 from __future__ import annotations
 
@@ -27,6 +45,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups, split_columns
 from fairclust.metrics import contingency
+from fairclust.metrics.registry import doc_entries, doc_sections, joined
 from fairclust.sensitive import read_sensitive
 
 
@@ -230,6 +249,22 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     history_ : list of dict
         One record per outer step: objective, clustering term, fairness term, seconds.
     """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Complete the docstring by what it leaves out of those of the bases and, for parameters, of this module."""
+        super().__init_subclass__(**more)
+        if cls.__doc__ is None:
+            return
+        above = [part for part in cls.__mro__[::-1] if issubclass(part, _Clusters)]
+        owners = [part for part in above if part is cls or "__dataclass_fields__" in vars(part)]
+        fields = dict.fromkeys(name for part in owners for name in vars(part).get("__annotations__", {}))
+        docs = [doc_sections(doc) for doc in (__doc__, *(part.__doc__ for part in above[1:]))]
+        sections = {name: of for doc in docs for name, of in doc.items() if name != "Notes"} | docs[-1]
+        for heading in "Parameters", "Attributes":
+            entries = {name: of for doc in docs for name, of in doc_entries(doc.get(heading)).items()}
+            names = fields if heading == "Parameters" else entries
+            sections[heading] = "\n".join(dict.fromkeys(entries[name] for name in names if entries.get(name)))
+        cls.__doc__ = joined(sections)
 
     # With this, scikit-learn's metadata routing passes the groups on without a call of `set_fit_request`.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}

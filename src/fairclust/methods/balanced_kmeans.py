@@ -43,14 +43,11 @@ class BalancedFairKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     rho : float or "auto", default="auto"
         Weight of fairness. "auto" searches for the smallest weight that reaches a level of fairness. One of the next
         three parameters sets the level. Without them, the share of every group in every cluster must be at least 0.8
         and at most 1 / 0.8 times its share of the data. A number is absolute, as in the paper: a suitable one grows
         with the number of rows N and the square of the unit of the data.
-    max_fairness_error, min_balance, max_gap : float, optional
-        Levels for ``rho="auto"``, as in `VariationalFairKMeans`.
     lam : float, default=0.0
         Weight of the last term, which favours clusters of equal size. Like a number for `rho`, it is absolute.
     relative_weights : bool, default=False
@@ -68,11 +65,9 @@ class BalancedFairKMeans(FairClusterer):
     match_reference : bool, default=False
         Whether a move counts only the terms of the point's own group, as in the authors' program. Of two groups, the
         penalty then has more effect on the smaller one, and the objective above may rise.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters. The cluster of a point depends on the counts at the moment of its move, so new points
         have no defined cluster, and there is no `predict`.

@@ -53,7 +53,6 @@ class FairAlignmentKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     epsilon : float, default=0.0
         In [0, 1]. Pairs with this mass are split, those that save most, and their points go to their own nearest
         centres. It bounds the difference between the parts of the two groups in any cluster, before rounding to labels.
@@ -69,7 +68,6 @@ class FairAlignmentKMeans(FairClusterer):
         Largest number of rounds.
     tol : float, default=1e-3
         The alternation ends after three rounds in a row that do not lower the best objective by this fraction.
-    random_state : int, RandomState or None
 
     Attributes
     ----------

@@ -32,24 +32,17 @@ class KMeans(PrototypeClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init : int, default=1
         Number of starts, of which the best is kept. If `init` is an array there is one start.
     search : bool, default=False
         Whether to search on from the best of several starts, as `PriceFairKMeans` does.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
-        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
     max_iter : int, default=300
     tol : float, default=1e-4
     verbose : int, default=0
         1 prints every step.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, cluster_centers_, n_iter_, history_
     inertia_ : float
     """
 

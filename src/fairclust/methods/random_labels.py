@@ -14,17 +14,7 @@ from fairclust.base import FairClusterer, record
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RandomLabels(FairClusterer):
-    """Every row gets one of `n_clusters` labels at random. The sizes of the clusters differ by at most one.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    labels_, n_iter_, history_
-    """
+    """Every row gets one of `n_clusters` labels at random. The sizes of the clusters differ by at most one."""
 
     random_state: Any = None
 

@@ -38,8 +38,6 @@ class SociallyFairKMeans(PrototypeClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init : int, default=10
         Number of starts, of which the one with the smallest largest cost of a group is kept. If `init` is an array
         there is one start.
@@ -49,12 +47,11 @@ class SociallyFairKMeans(PrototypeClusterer):
         A start ends once a step lowers the largest cost by no more than this fraction.
     precision : "single" or "double", default="single"
         Arithmetic of the distances.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
-        The objective in the history is the largest cost of a group, the clustering term is the mean squared distance
+    history_ : list of dict
+        The objective is the largest cost of a group, the clustering term is the mean squared distance
         of all rows, and the fairness term is the difference between the largest and the smallest cost of a group.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         They are not the means of the clusters, but lie closer to the rows of groups with a large cost.

@@ -37,7 +37,7 @@ Direction = Literal["lower", "higher", "none"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _HEADING = re.compile(r"\n\n(\w+)\n-+\n")
 _NO_PAPERS = ("count", "ours")
-_ORDER = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
+_ORDER = ("Parameters", "Attributes", "Returns", "Raises", "Notes", "References", "Examples")
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,14 @@ def documented(function: _Function, source: str = "", returns: str = "") -> _Fun
     shown = "\n".join(dict.fromkeys(entries[name] for name in parameters if name in entries))
     references = "" if source in _NO_PAPERS else source
     shared = {"Returns": returns, "Raises": raises, "References": references}
-    sections = {**shared, **sections, "Parameters": shown}
-    parts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if sections.get(name)]
-    function.__doc__ = "\n\n".join([sections[""], *parts])
+    function.__doc__ = joined({**shared, **sections, "Parameters": shown})
     return function
+
+
+def joined(sections: Mapping[str, str]) -> str:
+    """The docstring with these sections, without those that are empty."""
+    parts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if sections.get(name)]
+    return "\n\n".join([sections[""], *parts])
 
 
 def doc_sections(doc: str | None) -> dict[str, str]:

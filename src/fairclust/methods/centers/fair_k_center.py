@@ -27,16 +27,13 @@ class FairKCenter(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     tolerance : float, default=0.2
         In [0, 1), as in `BeraFairKMeans`.
     n_init : int, default=1
         Number of starts, each from a row drawn at random. The one with the smallest radius is kept.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Rows of X. New rows cannot be assigned fairly: there is no `predict`.
     center_indices_ : ndarray of shape (n_clusters,)

@@ -37,8 +37,8 @@ class GreedyCapture(RowCenterClusterer):
 
     Attributes
     ----------
-    labels_, groups_, cluster_centers_, n_iter_, history_
-        The groups do not change the clustering. The objective in the history is the mean distance of a row to its
+    history_ : list of dict
+        The groups do not change the clustering. The objective is the mean distance of a row to its
         centre, and the fairness term is `n_captured_`.
     center_indices_ : ndarray of shape (n_clusters,)
         The rows that are centres, those of balls first.

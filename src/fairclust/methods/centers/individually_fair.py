@@ -52,10 +52,8 @@ class IndividuallyFairClustering(RowCenterClusterer):
 
     Attributes
     ----------
-    labels_, groups_, cluster_centers_, n_iter_, history_
-        The groups do not change the clustering. The fairness term in the history is `ratio_`.
-    center_indices_ : ndarray of shape (n_clusters,)
-        The rows that are centres.
+    history_ : list of dict
+        The groups do not change the clustering. The fairness term is `ratio_`.
     cost_ : float
         Sum of the (squared) distances.
     radii_ : ndarray of shape (n_samples,)

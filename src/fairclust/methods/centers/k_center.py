@@ -20,18 +20,13 @@ class KCenter(RowCenterClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     n_init : int, default=10
         Number of starts, each from a row drawn at random. The one with the smallest radius is kept.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, cluster_centers_, n_iter_, history_
     radius_ : float
         The radius, at most twice the smallest radius of any centres.
-    center_indices_ : ndarray of shape (n_clusters,)
-        The rows that are centres.
 
     References
     ----------

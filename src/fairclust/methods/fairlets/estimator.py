@@ -33,7 +33,35 @@ _RUNS = 5
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FairletClusterer(FairClusterer):
-    """Base of the fairlet methods: `_decompose` makes the fairlets, then `_fit` clusters their centres."""
+    """Base of the fairlet methods: `_decompose` makes the fairlets, then `_fit` clusters their centres.
+
+    Parameters
+    ----------
+    clustering : {"kmedoids", "kmeans"}, default="kmedoids"
+        "kmedoids" runs FasterPAM on the medoids of the fairlets, which all have the same weight, as in the paper.
+        "kmeans" runs k-means, with ten starts, on the means of the fairlets, weighted by their numbers of points.
+    max_exact : int, default=6000
+        The medoids are the best of five random starts. With more fairlets, each start has a sample of `max_exact` of
+        them (CLARA). The distances of a sample take ``4 * max_exact**2`` bytes.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Medoids, which are rows of X, or weighted means. If there are fewer fairlets than clusters, there are as many
+        centres as fairlets, and `fit` warns of it. New points have no fairlet, so there is no `predict`.
+    balance_ : (int, int)
+        The pair (p, q) in lowest terms.
+    fairlet_labels_ : ndarray of shape (n_samples,)
+        Number of every point's fairlet.
+    fairlet_cost_, cost_ : float
+        Sum of the points' distances to the centres of their fairlets, and to those of their clusters; of squared
+        distances with "kmeans".
+    n_iter_ : int
+        2, for the decomposition and the clustering.
+    history_ : list of dict
+        One record for each of the two. The objective is the cost. The fairness term is the least balance of the
+        fairlets, or of the clusters.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "balance": [StrOptions({"auto"}), "array-like"],

@@ -15,22 +15,14 @@ class FairletClustering(FairletClusterer):
     """Fairlets of least cost by minimum-cost flow, then clusters of their centres; for small data.
 
     Like `FairletTreeClustering`, but with better fairlets. They take more than quadratic time: seconds for 4,000
-    points. More than 5,000 points are not supported. There can be at most two groups.
+    points. More than 5,000 points are not supported. The costs are distances, or squared
+    distances for ``clustering="kmeans"``. There can be at most two groups.
 
     Parameters
     ----------
-    n_clusters : int, default=8
     balance : (1, q) or "auto", default="auto"
         Every fairlet is one point of a group and 1 to q of the other, so every cluster has a balance of at
         least 1 / q. "auto" takes the smallest q that the data allow. With q = 1 fairlets are pairs.
-    clustering, max_exact, random_state : optional
-        As in `FairletTreeClustering`. The costs of the flow are distances for "kmedoids" and squared distances for
-        "kmeans".
-
-    Attributes
-    ----------
-    labels_, cluster_centers_, groups_, balance_, fairlet_labels_, fairlet_cost_, cost_, n_iter_, history_
-        As in `FairletTreeClustering`.
 
     References
     ----------

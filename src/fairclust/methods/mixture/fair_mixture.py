@@ -70,13 +70,10 @@ class FairMixture(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     lam : float or "auto", default="auto"
         Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is a mixture without
         fairness. "auto" searches for the smallest weight that reaches the level of fairness that one of the next
         three parameters sets. Without them it is 10.
-    max_fairness_error, min_balance, max_gap : float, optional
-        Levels of the labels for ``lam="auto"``, as in `VariationalFairKMeans`.
     solver : {"em", "mini-batch", "gd"}, default="em"
         Generalised EM on all rows or on mini-batches (Algorithm 3), or gradient ascent (all with Adam). With ``lam=0``,
         EM takes closed-form steps. With mini-batches, Delta is measured on a sample of as many rows. `X` may be a
@@ -113,12 +110,11 @@ class FairMixture(FairClusterer):
     record_labels : bool, default=False
         Whether to record `sse`, `delta` and `balance` of the hard labels at every step, which costs a pass over all
         rows.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
-        In the history, `objective` is the negative log-likelihood plus the penalty, `clustering` is the negative
+    history_ : list of dict
+        `objective` is the negative log-likelihood plus the penalty, `clustering` is the negative
         log-likelihood, and `fairness` is Delta of the responsibilities. With several sensitive columns, `fairness` is
         Delta of the combinations of their values, while the penalty in `objective`, `soft_delta_` and `hard_delta_`
         are sums over the columns.

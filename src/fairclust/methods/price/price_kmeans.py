@@ -119,7 +119,6 @@ class PriceFairKMeans(PrototypeClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     tolerance : float or mapping of column to float, default=0.0
         t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
         mapping does not name are not bounded.
@@ -157,22 +156,15 @@ class PriceFairKMeans(PrototypeClusterer):
         Whether to search on from the best of several starts: clusters are split and merged, and the centres of two
         results crossed. Without it, the cheapest start is on some data half a per cent dearer. There is no search from
         one start or given centres, or with sizes of single clusters. With a budget, only plain clustering is searched.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
-        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
     max_iter : int, default=100
         Largest number of outer steps of each start.
     tol : float, default=1e-5
         A start ends when a step lowers the cost by no more than this fraction.
-    precision : "single" or "double", default="single"
-        Arithmetic of the distances and softmax rows. Sums are always double.
     verbose : int, default=0
         1 prints the objective and the fairness term of every outer step, apart from those of the search.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_samples,)
     groups_ : ndarray of shape (n_groups,)
         The values of a single sensitive column, or the combinations of several that occur.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)

@@ -37,7 +37,6 @@ class BatchProgramKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     tolerance : float, default=0.1
         In [0, 1): every cluster has a balance of at least ``1 - tolerance`` times that of the data.
     n_batches : int or None, default=500
@@ -50,11 +49,9 @@ class BatchProgramKMeans(FairClusterer):
     tol : float, default=1e-3
         The fit stops at the first step that lowers the cost by no more than this fraction, and keeps the result of the
         step before.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters. New rows cannot be assigned: there is no `predict`.
     cost_ : float

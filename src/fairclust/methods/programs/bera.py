@@ -29,10 +29,8 @@ class BeraFairKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     tolerance : float, default=0.2
         In [0, 1), the paper's delta. With 0 every cluster must have the shares of the data.
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init, max_iter : int, default=10, 300
         Number of starts and largest number of Lloyd steps of k-means. If `init` is an array there is one start.
     solver : "lp" or "prices", default="lp"
@@ -40,11 +38,9 @@ class BeraFairKMeans(FairClusterer):
         "prices" uses group prices and their rounding, see `fairclust.fair_assignment`. It finds the same optimum up to
         a relative error of 1e-4 or less, in a time that is linear in the number of rows, like that of k-means. It keeps
         N x K distances in single precision, and "lp" several tables of them in double precision.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The centres of k-means, which are not the means of the fair clusters. New points have no fair cluster, so there
         is no `predict`.

@@ -37,7 +37,6 @@ class MultiStageFlowKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     tolerance : float, default=0.1
         In [0, 1): every cluster has a balance of at least ``1 - tolerance`` times that of the data, up to whole
         points.
@@ -50,12 +49,11 @@ class MultiStageFlowKMeans(FairClusterer):
     tol : float, default=1e-3
         A start ends at the first step that lowers the cost by no more than this fraction, and keeps the result of the
         step before.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
-        The fairness term in the history is how far the balance is below `target_balance_`, or 0.
+    history_ : list of dict
+        The fairness term is how far the balance is below `target_balance_`, or 0.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters. New rows cannot be assigned: there is no `predict`.
     cost_ : float

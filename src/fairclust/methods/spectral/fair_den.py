@@ -35,7 +35,6 @@ class FairDen(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     min_points : int, default=5
         The density at a point is measured by the distance to its `min_points`-th nearest point, itself included; here
         `min_points` is cut to the number of rows. It is also the size of the smallest cluster that is not noise.
@@ -48,7 +47,7 @@ class FairDen(FairClusterer):
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
+    labels_ : ndarray of shape (n_samples,)
         A noise point has the label of the cluster whose points it is most similar to on average.
     noise_ : ndarray of bool, shape (n_samples,)
         Points outside of the `n_clusters` largest clusters of the last k-means.

@@ -51,7 +51,6 @@ class VariationalFairKMeans(PrototypeClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     lam : float or "auto", default="auto"
         Weight of fairness. "auto" searches for the smallest weight that reaches a level of fairness. One of the next
         three parameters sets the level. Without them, the share of every group in every cluster must be at least 0.8
@@ -77,7 +76,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         both the clustering and the fairness potentials are divided by it.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U. None takes the shares of the data. For several columns, a mapping of column to shares.
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
     max_iter : int, default=100
         Largest number of outer steps.
     tol : float, optional
@@ -91,16 +89,14 @@ class VariationalFairKMeans(PrototypeClusterer):
     precision : "single" or "double", default="single"
         Arithmetic of the distances and softmax rows. Sums are always double. Single is three times as fast, and the
         inner loop may stop a step earlier or later.
-    verbose : int, default=0
-        1 prints the objective and the fairness term of every outer step.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, cluster_centers_, n_iter_, history_, groups_
-        `cluster_centers_` are the centres of the last assignment, which `predict` uses too. They are near the means
-        of the clusters, and equal to them if the last steps changed no label.
-        The energies in `history_` are those of the labels, or with `match_reference` those of the soft
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres of the last assignment, which `predict` uses too. They are near the means of the clusters, and
+        equal to them if the last steps changed no label.
+    history_ : list of dict
+        The energies are those of the labels, or with `match_reference` those of the soft
         assignments. `inner_iter` counts passes over the points. A restart begins a new history; with
         `match_reference` it continues the old one.
     scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)

@@ -64,13 +64,10 @@ class VariationalFairNCut(GraphClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     lam : float or "auto", default="auto"
         Weight of fairness. The cut lies between 0 and K for all data, so weights from 1 to 100 span the trade-off.
         "auto" searches for the smallest weight that reaches the level of fairness that one of the next three
         parameters sets. Without them it is 10.
-    max_fairness_error, min_balance, max_gap : float, optional
-        Levels for ``lam="auto"``, as in `VariationalFairKMeans`.
     affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
         "nearest_neighbors" builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With "precomputed",
         X is the affinity: a sparse or dense square matrix that is non-negative and symmetric and has no node without
@@ -96,13 +93,9 @@ class VariationalFairNCut(GraphClusterer):
         Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
         ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
         from the third step on.
-    precision : "single" or "double", default="single"
-        Arithmetic of the potentials and softmax rows. Sums are always double.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, n_iter_, groups_
     history_ : list of dict
         One record for each outer step of the start that was kept: `objective`, `clustering` (the Ncut of the hard
         labels), `fairness`
@@ -120,8 +113,6 @@ class VariationalFairNCut(GraphClusterer):
         The weight that was used.
     path_ : WeightPath
         Only with a level of fairness, as in `VariationalFairKMeans`.
-    graph_info_ : dict
-        How the nearest-neighbour graph was built; empty for a precomputed one.
 
     Notes
     -----
