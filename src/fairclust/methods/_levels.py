@@ -194,15 +194,6 @@ def smallest_weight(
     return best.model, best.weight, path
 
 
-def not_reached(path: WeightPath) -> str:
-    """The warning for a search in which no weight reached the level, with what to change."""
-    fairest = path.values.min() if path.level.is_low else path.values.max()
-    return (
-        f"no weight up to {path.weights[-1]:.3g} reaches {path.level} (the fairest fit has {fairest:.3g}). Ask for "
-        "less fairness or fewer clusters, or use PriceFairKMeans, whose clusters keep their bounds up to one point"
-    )
-
-
 def fit_to_level(
     estimator: Any,
     weight: str,
@@ -237,5 +228,10 @@ def fit_to_level(
     found, chosen, path = smallest_weight(fit, level, targets, first)
     estimator.path_ = path
     if path.best is None:
-        estimator._complain(not_reached(path.in_units(unit, 1.0)))
+        fairest = path.values.min() if level.is_low else path.values.max()
+        estimator._complain(
+            f"no weight up to {path.weights[-1] * unit:.3g} reaches {level} (the fairest fit has {fairest:.3g}). Ask "
+            "for less fairness or fewer clusters, or use PriceFairKMeans, whose clusters keep their bounds up to one "
+            "point"
+        )
     return found, chosen

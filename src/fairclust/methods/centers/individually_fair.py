@@ -180,7 +180,11 @@ def swap_search(
             batch = tried[start : start + height]
             to_batch = cdist(X[batch], X, metric)
             totals = _after_swap(distances, to_batch)
-            totals[~_allowed(must, rows, batch)] = np.inf
+            # A swap is allowed if it leaves a centre in every ball.
+            held = must[:, rows]
+            without = held.sum(axis=1)[:, None] - held
+            allowed = ((without[:, None, :] > 0) | must[:, batch][:, :, None]).all(axis=0)
+            totals[~allowed] = np.inf
             i, k = np.unravel_index(int(totals.argmin()), totals.shape)
             if totals[i, k] < cost * (1 - tol):
                 rows[k], distances[:, k], cost = batch[i], to_batch[i], float(totals[i, k])
@@ -207,10 +211,3 @@ def _after_swap(distances: np.ndarray, to_batch: np.ndarray) -> np.ndarray:
     kept = np.minimum(to_batch, first)
     lost = np.minimum(to_batch, others.min(axis=1)) - kept
     return kept.sum(axis=1)[:, None] + lost @ (own[:, None] == np.arange(n_clusters))
-
-
-def _allowed(must: np.ndarray, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
-    """Which swaps leave a centre in every ball, shape (n_candidates, n_clusters)."""
-    held = must[:, rows]
-    without = held.sum(axis=1)[:, None] - held
-    return ((without[:, None, :] > 0) | must[:, batch][:, :, None]).all(axis=0)

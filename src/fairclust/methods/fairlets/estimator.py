@@ -147,12 +147,6 @@ class FairletClusterer(FairClusterer):
         return float((squares if self.clustering == "kmeans" else np.sqrt(squares)).sum())
 
 
-def nearest_below(least: int, most: int, largest: int = _MOST) -> tuple[int, int]:
-    """The largest fraction p / q <= least / most with q <= largest; (1, q) with a larger q if there is none."""
-    best = max(Fraction(least * q // most, q) for q in range(1, largest + 1))
-    return (best.numerator, best.denominator) if best else (1, -(-most // least))
-
-
 def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tuple[int, int]:
     """The pair (p, q) in lowest terms; "auto" takes the largest balance that the data allow with q <= 10.
 
@@ -162,7 +156,9 @@ def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tup
     least, most = int(sizes.min()), int(sizes.max())
 
     def below(largest: int) -> tuple[int, int]:
-        return (1, -(-most // least)) if one else nearest_below(least, most, largest)
+        """The largest fraction p / q <= least / most with q <= largest; (1, q) with a larger q if there is none."""
+        best = 0 if one else max(Fraction(least * q // most, q) for q in range(1, largest + 1))
+        return (best.numerator, best.denominator) if best else (1, -(-most // least))
 
     if isinstance(wanted, str):
         return below(_MOST)

@@ -22,7 +22,6 @@ from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
     Objective,
-    Penalty,
     Trace,
     ascend,
     calibrated,
@@ -321,7 +320,13 @@ class FairMixture(FairClusterer):
     ) -> Mixture:
         reference = bool(self.match_reference)
         max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
-        penalty = self._penalty(tiles.group_sizes, lam)
+        penalty, sizes, members = no_penalty, tiles.group_sizes, self._members()
+        if lam != 0:
+            parts = [
+                program_penalty(lam, of @ sizes) if reference else smooth_penalty(lam)
+                for of in members or [np.eye(len(sizes))]
+            ]
+            penalty = sum_of_columns(parts, members, sizes) if members else parts[0]
         objective = Objective(tiles, penalty, with_labels=reference and lam != 0, batches=batches)
         plain = plain_em if lam == 0 else partial(fair_em, reference=reference)
         learn = ascend if self.solver == "gd" else plain
@@ -329,16 +334,6 @@ class FairMixture(FairClusterer):
         # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
         keeps = trace.rank is not None or not (batches or reference)
         return trace.best if keeps and trace.best is not None else mixture
-
-    def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
-        if lam == 0:
-            return no_penalty
-
-        def of(sizes: np.ndarray) -> Penalty:
-            return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
-
-        members = self._members()
-        return sum_of_columns([of(one @ sizes) for one in members], members, sizes) if members else of(sizes)
 
     def _delta(self, table: np.ndarray) -> float:
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""

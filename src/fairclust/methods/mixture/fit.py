@@ -458,9 +458,14 @@ def _start_of_program(
     weights = []
     if mixture.means.shape[1]:
         numeric, bare = _numeric_part(tiles, mixture)
-        bare = bare.maximum(
-            _moments_of_labels(points, pairwise_distances_argmin(points, bare.means), bare.means)
+        labels, n = pairwise_distances_argmin(points, bare.means), len(points)
+        away = points - bare.means[labels]
+        first, second = (
+            np.stack([np.bincount(labels, column, n_clusters) for column in values.T], axis=1) / n
+            for values in (away, away**2)
         )
+        weight = np.bincount(labels, minlength=n_clusters) / n
+        bare = bare.maximum(Moments(weight, first, second, np.zeros((n_clusters, 0))))
         bare, converged = _warm(numeric, bare)
         if converged:
             # The program finishes the round in which it finds that EM has converged.
@@ -475,14 +480,3 @@ def _start_of_program(
         free, _ = _warm(codes, free, _CATEGORY_ROUNDS, _CATEGORY_TOL)
         weights.append(np.exp(free.log_weights))
     return replace(mixture, eta=np.log(np.mean(weights, axis=0)), logits=np.zeros_like(mixture.logits))
-
-
-def _moments_of_labels(points: np.ndarray, labels: np.ndarray, means: np.ndarray) -> Moments:
-    n_clusters, n = len(means), len(points)
-    away = points - means[labels]
-    first, second = (
-        np.stack([np.bincount(labels, column, n_clusters) for column in values.T], axis=1) / n
-        for values in (away, away**2)
-    )
-    weight = np.bincount(labels, minlength=n_clusters) / n
-    return Moments(weight, first, second, np.zeros((n_clusters, 0)))

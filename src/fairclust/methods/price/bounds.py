@@ -163,7 +163,11 @@ def _of_column(
     """
     name = column.name
     if column.measured:
-        return _mean_bound(float(_entry(asked.mean_tolerance, name)), column.values, sizes)
+        most = float(_entry(asked.mean_tolerance, name))
+        if not most >= 0:
+            raise ValueError(f"mean_tolerance must be at least 0, found {most}")
+        scores = _scores(column.values, sizes)
+        return mean_bound(scores, most) if scores.any() else no_bound(len(sizes))
     balance, gap = _entry(asked.min_balance, name), _entry(asked.max_gap, name)
     tolerance, target = _entry(asked.tolerance, name), asked.target
     if several:
@@ -225,14 +229,6 @@ def _scores(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     mean = float(values @ sizes / sizes.sum())
     deviation = float(np.sqrt((values - mean) ** 2 @ sizes / sizes.sum()))
     return (values - mean) / (deviation or 1.0)
-
-
-def _mean_bound(tolerance: float, values: np.ndarray, sizes: np.ndarray) -> Criterion:
-    """Bound a cluster's mean of a numeric column to within `tolerance` standard deviations of the mean of all rows."""
-    if not tolerance >= 0:
-        raise ValueError(f"mean_tolerance must be at least 0, found {tolerance}")
-    scores = _scores(values, sizes)
-    return mean_bound(scores, tolerance) if scores.any() else no_bound(len(sizes))
 
 
 def _member_bounds(tolerance: float, sizes: np.ndarray, target: np.ndarray | None) -> Criterion:

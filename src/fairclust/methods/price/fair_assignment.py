@@ -166,11 +166,23 @@ def fair_assignment(
     >>> fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], size_max=2).labels.tolist()
     [1, 1, 0, 0]
     """
-    costs = distances if isinstance(distances, SquaredDistances) else _checked(distances)
+    costs = distances if isinstance(distances, SquaredDistances) else np.asarray(distances)
+    if len(costs.shape) != 2 or not np.prod(costs.shape):
+        raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
+    if isinstance(costs, np.ndarray) and costs.dtype not in (np.float32, np.float64):
+        costs = costs.astype(np.float64)
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, bins=bins, means=mean_tolerance or ())
     weights, unit = check_weights(sample_weight, n_samples)
-    potentials = _potentials(costs, sensitive, weights)
+    dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
+    n_groups = len(sensitive.cells)
+    potentials = Potentials.empty(make_layout(sensitive.codes, n_groups), n_groups, n_clusters, dtype)
+    if weights is not None:
+        potentials.weigh(weights)
+    potentials.set_costs(costs)
+    # The largest entry is NaN if any entry is.
+    if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a.max()):
+        raise ValueError("distances has entries that are not finite")
     asked = Asked(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
 
     def solved(asked: Asked, work: Work) -> tuple[Criterion, Prices]:
@@ -201,30 +213,6 @@ def fair_assignment(
     if work.is_cut:
         warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=2)
     return made
-
-
-def _checked(distances: Any) -> np.ndarray:
-    costs = np.asarray(distances)
-    if costs.ndim != 2 or not costs.size:
-        raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
-    return costs if costs.dtype in (np.float32, np.float64) else costs.astype(np.float64)
-
-
-def _potentials(
-    costs: np.ndarray | SquaredDistances, sensitive: Sensitive, weights: np.ndarray | None
-) -> Potentials:
-    n_samples, n_clusters = costs.shape
-    dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
-    n_groups = len(sensitive.cells)
-    layout = make_layout(sensitive.codes, n_groups)
-    potentials = Potentials.empty(layout, n_groups, n_clusters, dtype)
-    if weights is not None:
-        potentials.weigh(weights)
-    potentials.set_costs(costs)
-    # The largest entry is NaN if any entry is.
-    if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a.max()):
-        raise ValueError("distances has entries that are not finite")
-    return potentials
 
 
 def _assign(

@@ -114,31 +114,18 @@ class _SparseHessian:
     """
 
     def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
-        self._rows, self._damping = rows, damping
         table = csr_array(blocks.reshape(-1, blocks.shape[-1]))
-        self._values, self._columns, self._first = table.data, table.indices, table.indptr
+        self._factors = table.data, table.indices, table.indptr, rows, damping
         self._squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         out = np.empty(v.shape)
-        multiply(self._values, self._columns, self._first, self._rows, self._damping, v, out)
+        multiply(*self._factors, v, out)
         return out
 
     def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> None:
         """Set the `free` entries of `step` to the solution for `right`; a LinAlgError after `_PRODUCTS` products."""
-        if not solve_free(
-            self._values,
-            self._columns,
-            self._first,
-            self._rows,
-            self._damping,
-            self._squares,
-            right,
-            free,
-            step,
-            _PRODUCTS,
-            _RESIDUAL,
-        ):
+        if not solve_free(*self._factors, self._squares, right, free, step, _PRODUCTS, _RESIDUAL):
             raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
 
 

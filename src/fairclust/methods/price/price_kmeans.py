@@ -46,7 +46,6 @@ from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
-from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import (
     PATIENT,
     THOROUGH,
@@ -670,7 +669,13 @@ class PriceFairKMeans(PrototypeClusterer):
         points.measure(run.prototypes.centers)
         labels, cost, counts = round_prices(points, criterion, found)
         made = strict = Labels(labels, cost, counts, run.prototypes, found)
-        dear = self._is_dear(points, criterion, made, lower_bound(points, criterion, found))
+        # Whether the bounds cost so much that a few points far from all others may be the reason. They also cost too
+        # much where they have emptied a cluster, which the gap at these centres does not show.
+        gap = certified_gap(criterion, found, cost, lower_bound(points, criterion, found), counts)
+        per_cell, emptied = points.n_samples / counts.size, not counts.sum(axis=0).all()
+        dear = (gap > 1 and per_cell >= _FEW_PER_CELL) or (
+            (gap > _LARGE_GAP or emptied) and per_cell >= _PER_CELL
+        )
         # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
         if dear and codes is not None and points.weights is None and not points.is_sparse:
             made = loose_labels(
@@ -704,16 +709,12 @@ class PriceFairKMeans(PrototypeClusterer):
         self.history_ = [
             {**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history
         ]
-        self.certificate_ = [
-            *({name: record[of] for name, of in _CERTIFICATE.items()} for record in self.history_),
-            {
-                "step": self.n_iter_ + 1,
-                "cost": self.cost_,
-                "lower_bound": self.lower_bound_,
-                "gap": self.gap_,
-                "violation": self.violation_,
-            },
+        proofs = [
+            [r[of] for of in ("step", "clustering", "objective", "gap", "violation")] for r in self.history_
         ]
+        proofs.append([self.n_iter_ + 1, self.cost_, self.lower_bound_, self.gap_, self.violation_])
+        names = "step", "cost", "lower_bound", "gap", "violation"
+        self.certificate_ = [dict(zip(names, proof, strict=True)) for proof in proofs]
         if codes is None:
             self.n_rounded_ = len(made.labels.moved)
         else:
@@ -755,52 +756,25 @@ class PriceFairKMeans(PrototypeClusterer):
             ),
         ]
 
-    def _is_dear(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
-        """Whether the bounds cost so much that a few points far from all others may be the reason."""
-        gap = certified_gap(criterion, made.found, made.cost, bound, made.counts)
-        per_cell = points.n_samples / made.counts.size
-        # The bounds also cost too much where they have emptied a cluster, which the gap at these centres does not show.
-        emptied = not made.counts.sum(axis=0).all()
-        return ((gap > _LARGE_GAP or emptied) and per_cell >= _PER_CELL) or (
-            gap > 1 and per_cell >= _FEW_PER_CELL
-        )
-
     def _least(self, points: Any, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""
         if codes is None or points.is_sparse:
             return points.priced(prices)[3]
-        weights = points.weights
-        labels = _cheapest_clusters(points.X, self._centers, prices, codes, self._power)
+        X, weights, labels = points.X, points.weights, np.empty(len(points.X), dtype=np.int32)
+        for block in pairwise_blocks(len(X), len(self._centers)):
+            rows, centers = X[block].astype(float), self._centers.astype(float)
+            costs = euclidean_distances(rows, centers, squared=self._power == 2)
+            labels[block] = (costs + prices[codes[block]]).argmin(axis=1)
         counts = np.zeros_like(prices)
         np.add.at(counts, (codes, labels), 1.0 if weights is None else weights)
-        return self._paid(points.X, labels, self._centers, weights) + float((prices * counts).sum())
+        return self._paid(X, labels, self._centers, weights) + float((prices * counts).sum())
 
 
-# What is reported in the unit of the user's weights, and what a step's certificate takes from its record.
+# What is reported in the unit of the user's weights.
 _IN_UNITS = ("objective", "clustering", "fairness", "violation")
-_CERTIFICATE = {
-    "step": "step",
-    "cost": "clustering",
-    "lower_bound": "objective",
-    "gap": "gap",
-    "violation": "violation",
-}
 _LONG_TAIL = (
     "Look at these points, take the logarithm of columns with a long tail, or allow a larger tolerance"
 )
-
-
-def _cheapest_clusters(
-    X: np.ndarray, centers: np.ndarray, prices: np.ndarray, codes: np.ndarray, power: int
-) -> np.ndarray:
-    """The cheapest cluster of every row at the prices, from distances in double precision."""
-    found = np.empty(len(X), dtype=np.int32)
-    centers = centers.astype(float)
-    for block in pairwise_blocks(len(X), len(centers)):
-        costs = euclidean_distances(X[block].astype(float), centers, squared=power == 2)
-        costs += prices[codes[block]]
-        found[block] = costs.argmin(axis=1)
-    return found
 
 
 def _more(increase: float) -> str:

@@ -88,7 +88,11 @@ class BatchProgramKMeans(FairClusterer):
         rng = check_random_state(self.random_state)
         group_sizes = np.bincount(codes)
         self.target_balance_ = float((1 - self.tolerance) * group_sizes.min() / group_sizes.max())
-        self.batches_ = self._make_batches(X, rng)
+        n_batches = len(X) if self.n_batches is None else max(self.n_batches, self.n_clusters)
+        self.batches_ = np.arange(len(X))
+        if n_batches < len(X):
+            model = Lloyd(n_batches, n_init=1, max_iter=_BATCH_STEPS, random_state=rng).fit(X)
+            self.batches_ = np.unique(model.labels_, return_inverse=True)[1]
         n_batches = int(self.batches_.max()) + 1
         sizes, sums = cluster_moments(X, self.batches_, n_batches)
         means = sums / sizes[:, None]
@@ -118,14 +122,6 @@ class BatchProgramKMeans(FairClusterer):
             self.labels_, self.cluster_centers_ = of_batch[self.batches_].astype(np.int32), centers
         self.n_iter_ = len(self.history_)
 
-    def _make_batches(self, X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        """The batch of every row, numbered from 0, shape (n_samples,)."""
-        if self.n_batches is None or max(self.n_batches, self.n_clusters) >= len(X):
-            return np.arange(len(X))
-        n_batches = max(self.n_batches, self.n_clusters)
-        model = Lloyd(n_batches, n_init=1, max_iter=_BATCH_STEPS, random_state=rng).fit(X)
-        return np.unique(model.labels_, return_inverse=True)[1]
-
 
 def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) -> np.ndarray | None:
     """Cheap assignment of whole batches, costs (n_batches, n_clusters), in which every cluster keeps the balance, or
@@ -138,10 +134,12 @@ def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) ->
     above = costs - costs.min(axis=1, keepdims=True)
     above /= above.mean() or 1.0
     once, of_clusters = table_sums(costs.shape)
-    balanced = [
-        -sparse.kron(_excess(counts[:, i], counts[:, j], min_balance), sparse.eye_array(n_clusters))
-        for i, j in permutations(range(counts.shape[1]), 2)
-    ]
+    balanced = []
+    for i, j in permutations(range(counts.shape[1]), 2):
+        # Points of one group minus `min_balance` times points of the other in each batch, at most 1 for HiGHS.
+        excess = counts[:, i] - min_balance * counts[:, j]
+        excess = excess[None, :] / (np.abs(excess).max() or 1.0)
+        balanced.append(-sparse.kron(excess, sparse.eye_array(n_clusters)))
 
     def assigned(with_all: bool, low: Any, high: Any, *, whole: bool) -> Solution | None:
         """The assignment with shares between `low` and `high`, in which, `with_all`, no cluster is empty."""
@@ -175,9 +173,3 @@ def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) ->
                 break
             n_free *= 2
     return None
-
-
-def _excess(of_one: np.ndarray, of_other: np.ndarray, min_balance: float) -> np.ndarray:
-    """Points of one group minus `min_balance` times points of another in each batch, scaled to at most 1 for HiGHS."""
-    excess = of_one - min_balance * of_other
-    return excess[None, :] / (np.abs(excess).max() or 1.0)

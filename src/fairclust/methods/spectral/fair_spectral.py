@@ -62,19 +62,8 @@ class FairSpectralClustering(SpectralClustering):
         )
 
     def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding:
+        size = self.n_clusters
+        wanted: dict[str, Any] = {"groups": codes, "laplacian": self.laplacian}
         if self.solver == "nullspace":
-            return nullspace_embedding(
-                graph,
-                self.n_clusters,
-                groups=codes,
-                laplacian=self.laplacian,
-                max_memory_mb=self.max_memory_mb,
-            )
-        return spectral_embedding(
-            graph,
-            self.n_clusters,
-            groups=codes,
-            laplacian=self.laplacian,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+            return nullspace_embedding(graph, size, **wanted, max_memory_mb=self.max_memory_mb)
+        return spectral_embedding(graph, size, **wanted, tol=self.tol, max_iter=self.max_iter)

@@ -208,7 +208,11 @@ class VariationalFairKMeans(PrototypeClusterer):
             steps = self.max_iter - self.n_iter_
             # From k-means++ picks, the centres will move far.
             hurried = rng is not None and steps > 1 and isinstance(self.init, str)
-            kind = self._alternation(prices, hurried=hurried)
+            step = partial(newton_step, lam=lam, target=self._target, prices=prices, hurried=hurried)
+            kind = Alternation(step, self._update, self._judge)
+            if self.match_reference:
+                of_paper = partial(bound_step, lam=lam, target=self._target, lipschitz=self.lipschitz)
+                kind = Alternation(of_paper, self._update, self._judge_as_reference)
             run = rows.alternate(kind, prototypes, max_iter=steps, verbose=self.verbose)
             begun = self.history_ if self.match_reference else []
             self.history_ = begun + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
@@ -310,13 +314,6 @@ class VariationalFairKMeans(PrototypeClusterer):
     def _target_shares(self) -> list[np.ndarray]:
         """The target shares of each sensitive column."""
         return [self._target] if self._sensitive is None else [shares for _, shares in self._target]
-
-    def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation:
-        if self.match_reference:
-            assign = partial(bound_step, lam=self.lam_, lipschitz=self.lipschitz, target=self._target)
-            return Alternation(assign, self._update, self._judge_as_reference)
-        step = partial(newton_step, lam=self.lam_, target=self._target, prices=prices, hurried=hurried)
-        return Alternation(step, self._update, self._judge)
 
     def _judge_as_reference(self, step: int, before: Step | None, now: Step) -> str:
         tol = _REFERENCE_TOL if self.tol is None else self.tol

@@ -258,7 +258,20 @@ class VariationalFairNCut(GraphClusterer):
     ) -> Iterator[tuple[str, np.ndarray]]:
         """Names and labels of the wanted starts, in the order in which "best" tries them."""
         if not isinstance(self.init, str):
-            yield "labels", _checked_labels(self.init, len(codes), self.n_clusters)
+            labels = np.asarray(self.init)
+            if labels.shape != codes.shape:
+                raise ValueError(
+                    f"init has shape {labels.shape}, expected one label for each of {len(codes)} rows"
+                )
+            if (
+                not np.issubdtype(labels.dtype, np.integer)
+                or labels.min() < 0
+                or labels.max() >= self.n_clusters
+            ):
+                raise ValueError(
+                    f"init must be integer labels from 0 to n_clusters - 1 = {self.n_clusters - 1}"
+                )
+            yield "labels", labels
             return
         seed = int(rng.randint(np.iinfo(np.int32).max))
 
@@ -280,15 +293,6 @@ class VariationalFairNCut(GraphClusterer):
         yield "fair_spectral", kmeans.fit(rows).labels_
         yield "prices", _proportional_labels(rows, kmeans.cluster_centers_, codes)
         yield "spectral", kmeans.fit(embedding(False)).labels_
-
-
-def _checked_labels(init: Any, n_samples: int, n_clusters: int) -> np.ndarray:
-    labels = np.asarray(init)
-    if labels.shape != (n_samples,):
-        raise ValueError(f"init has shape {labels.shape}, expected one label for each of {n_samples} rows")
-    if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0 or labels.max() >= n_clusters:
-        raise ValueError(f"init must be integer labels from 0 to n_clusters - 1 = {n_clusters - 1}")
-    return labels
 
 
 def _proportional_labels(points: np.ndarray, centers: np.ndarray, codes: np.ndarray) -> np.ndarray:
