@@ -13,10 +13,10 @@ import griffe
 
 
 class RuntimeDocstrings(griffe.Extension):
-    """Replaces the docstrings of functions of `fairclust.metrics` and of classes of `fairclust.methods`."""
+    """Replaces the docstrings of functions and classes of `fairclust.metrics` and `fairclust.methods`."""
 
     def on_function(self, *, func: griffe.Function, **kwargs: Any) -> None:
-        if func.docstring and func.path.startswith("fairclust.metrics."):
+        if func.docstring and func.path.startswith(("fairclust.metrics.", "fairclust.methods.")):
             func.docstring.value = inspect.getdoc(griffe.dynamic_import(func.path)) or ""
 
     def on_class(self, *, cls: griffe.Class, **kwargs: Any) -> None:

@@ -250,15 +250,15 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         One record per outer step: objective, clustering term, fairness term, seconds.
     """
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        """Complete the docstring by what it leaves out of those of the bases and, for parameters, of this module."""
+    def __init_subclass__(cls, *, described: str | None = None, **more: Any) -> None:
+        """Complete the docstring by what those of the bases, this module and, for parameters, `described` have."""
         super().__init_subclass__(**more)
         if cls.__doc__ is None:
             return
         above = [part for part in cls.__mro__[::-1] if issubclass(part, _Clusters)]
         owners = [part for part in above if part is cls or "__dataclass_fields__" in vars(part)]
         fields = dict.fromkeys(name for part in owners for name in vars(part).get("__annotations__", {}))
-        docs = [doc_sections(doc) for doc in (__doc__, *(part.__doc__ for part in above[1:]))]
+        docs = [doc_sections(doc) for doc in (__doc__, described, *(part.__doc__ for part in above[1:]))]
         sections = {name: of for doc in docs for name, of in doc.items() if name != "Notes"} | docs[-1]
         for heading in "Parameters", "Attributes":
             entries = {name: of for doc in docs for name, of in doc_entries(doc.get(heading)).items()}

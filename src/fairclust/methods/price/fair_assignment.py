@@ -14,6 +14,7 @@ from sklearn.utils import gen_batches
 from fairclust.base import check_weights
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import make_layout
+from fairclust.methods.price import bounds
 from fairclust.methods.price.bounds import (
     Asked,
     Attempt,
@@ -25,6 +26,7 @@ from fairclust.methods.price.bounds import (
 from fairclust.methods.price.criteria import Criterion, Work
 from fairclust.methods.price.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 from fairclust.methods.price.rounding import round_prices
+from fairclust.metrics.registry import documented
 from fairclust.sensitive import Sensitive, read_sensitive
 
 # Tiles of smaller problems are kept in double precision.
@@ -79,6 +81,7 @@ class FairAssignment:
         return float(self.violation.max())
 
 
+@partial(documented, shared=bounds.__doc__)
 def fair_assignment(
     distances: Any,
     sensitive_features: Any = None,
@@ -109,34 +112,8 @@ def fair_assignment(
         The group of every row, or several sensitive columns, each of which is bounded on its own. If there are several
         columns and all hold truth values, each column is a group, and groups may overlap: the share of the points
         inside each group is bounded. None if only the sizes are bounded.
-    target : None, mapping of group to share, or array-like of shape (n_groups,), default=None
-        Wanted shares mu of the groups in every cluster. None takes the shares of the data. For several columns, a
-        mapping from columns to targets.
-    tolerance : float or mapping of column to float, default=0.0
-        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
-        mapping does not name are not bounded.
-    min_balance : float or mapping of column to float, optional
-        r: instead, ``n_ik >= r n_jk`` for the counts of all groups i, j in every cluster k.
-    max_gap : float or mapping of column to float, optional
-        Instead, a bound on Delta, `fairclust.metrics.delta`.
-    size_min, size_max : int, float, or sequence with one for each cluster, optional
-        Smallest and largest size of every cluster. Integers are numbers of rows, or sums of their weights. Floats are
-        multiples of the mean size, ``n_samples / n_clusters`` or the total weight divided by ``n_clusters``.
-    crossed : bool, default=False
-        Whether to bound the combinations of the values of several columns instead of each column.
-    bins : int or mapping of column to int, optional
-        Number of ranges into which a sensitive column of many different numbers is cut. Each range has about the same
-        number of rows.
-    mean_tolerance : mapping of column to float, optional
-        For a sensitive column of numbers, a bound on its mean instead of shares. In every cluster, the mean is at most
-        this many standard deviations away from the mean of all rows. A column of more than 128 different numbers is
-        rounded to at most 128.
     sample_weight : array-like of shape (n_samples,), optional
         Positive weights. A row of weight 2 counts as two rows with the same label, in the cost and in the bounds.
-    max_cost, max_cost_increase : float, optional
-        A budget for the cost, instead of a tolerance. Pass `max_cost`, or pass `max_cost_increase` as the fraction
-        above the cost of the cheapest assignment without any bounds: 0.05 allows 5 % more. Bisection finds the smallest
-        tolerance whose assignment costs no more than the budget.
 
     Returns
     -------
