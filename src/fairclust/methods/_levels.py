@@ -76,37 +76,6 @@ class Level:
         return f"{self.name}={self.bound:g}"
 
 
-def asked_level(
-    estimator: Any, weight: str, sizes: Sequence[np.ndarray], *, default: bool = True
-) -> Level | None:
-    """The level of fairness that an estimator's parameters (`LEVELS`) set; None if there is none.
-
-    `sizes` holds, for every sensitive column, the number of rows with each value. With `default`, the weight "auto"
-    without a level stands for shares between 0.8 and 1 / 0.8 times the target shares. ValueError for several levels,
-    for a level and a weight, or for a balance above that of the data.
-    """
-    asked = [Level(name, bound) for name in LEVELS if (bound := getattr(estimator, name)) is not None]
-    if len(asked) > 1:
-        raise ValueError(
-            f"give one level of fairness, found {' and '.join(map(str, asked))}: keep one of them"
-        )
-    automatic = isinstance(getattr(estimator, weight), str)
-    if asked and not automatic:
-        raise ValueError(
-            f"{asked[0]} asks for the smallest weight that reaches it: leave {weight} at 'auto', "
-            f"found {weight}={getattr(estimator, weight)}"
-        )
-    largest = min(of_column.min() / of_column.max() for of_column in sizes)
-    if asked and asked[0].name == "min_balance" and asked[0].bound > largest:
-        raise ValueError(
-            f"min_balance={asked[0].bound:g} cannot be met: the data's own balance, {largest:.6g}, is the "
-            "largest that all clusters can have: pass at most this"
-        )
-    if asked or not automatic or not default:
-        return asked[0] if asked else None
-    return Level("share_ratio", FOUR_FIFTHS)
-
-
 @dataclass(frozen=True)
 class WeightPath:
     """All fits of a search for the smallest weight that reaches a level of fairness, sorted by weight.
@@ -208,16 +177,33 @@ def fit_to_level(
 ) -> tuple[Fitted, float]:
     """The fit with the weight that an estimator's parameter states, or with the smallest that reaches its level.
 
-    Also returns the weight, and sets `path_`. `into` converts a weight into the unit of `fit`, and `unit` converts it
-    back. With a `default`, "auto" without a level is this weight, and not a search for four fifths.
+    Also returns the weight, and sets `path_`. `sizes` counts the rows with each value of every column, `into` converts
+    a weight into the unit of `fit`, and `unit` back. "auto" without a level is `default`, or a search for four fifths.
     """
     automatic = isinstance(getattr(estimator, weight), str)
-    level = asked_level(estimator, weight, sizes, default=default is None)
+    asked = [Level(name, bound) for name in LEVELS if (bound := getattr(estimator, name)) is not None]
+    if len(asked) > 1:
+        raise ValueError(
+            f"give one level of fairness, found {' and '.join(map(str, asked))}: keep one of them"
+        )
+    if asked and not automatic:
+        raise ValueError(
+            f"{asked[0]} asks for the smallest weight that reaches it: leave {weight} at 'auto', "
+            f"found {weight}={getattr(estimator, weight)}"
+        )
+    largest = min(of_column.min() / of_column.max() for of_column in sizes)
+    if asked and asked[0].name == "min_balance" and asked[0].bound > largest:
+        raise ValueError(
+            f"min_balance={asked[0].bound:g} cannot be met: the data's own balance, {largest:.6g}, is the "
+            "largest that all clusters can have: pass at most this"
+        )
+    four_fifths = Level("share_ratio", FOUR_FIFTHS)
+    searched = four_fifths if automatic and default is None else None
+    level = asked[0] if asked else searched
     estimator.__dict__.pop("path_", None)
     if level is None:
         given = into(float(getattr(estimator, weight) if default is None or not automatic else default))
         found, tables, _ = fit(given, None)
-        four_fifths = Level("share_ratio", FOUR_FIFTHS)
         if automatic and not four_fifths.reached(worst := four_fifths.worst(tables, targets)):
             estimator._complain(
                 f"the default weight, {weight}={given:g}, leaves a group with {worst:.2g} of its target share, or with "

@@ -14,13 +14,6 @@ from fairclust.solvers.programs import Program, sums
 _COLUMNS = 40
 
 
-class RadiusAssignment(NamedTuple):
-    """Labels within bounds on the group shares, up to whole points, and the largest distance of a point."""
-
-    labels: np.ndarray
-    radius: float
-
-
 class _Kinds(NamedTuple):
     """Kinds of points. Points of one kind are in the same group and have the same centres within the radius."""
 
@@ -50,8 +43,8 @@ def farthest_first(X: np.ndarray, n_clusters: int, first: Sequence[int]) -> np.n
 
 def least_radius_assignment(
     distances: np.ndarray, codes: np.ndarray, *, lower: np.ndarray, upper: np.ndarray
-) -> RadiusAssignment:
-    """Assignment to given centres with the least radius for which fractions of points can keep the bounds.
+) -> tuple[np.ndarray, float]:
+    """Labels for given centres with the least radius for which fractions of points can keep the bounds, and the radius.
 
     Its sizes and counts are rounded, so each group is outside its bounds by less than two points. Points of one group
     with the same centres within the radius share a variable (Harb and Lam 2020). The search bisects the distances.
@@ -64,7 +57,7 @@ def least_radius_assignment(
         raise RuntimeError(f"HiGHS found no assignment within the radius {radius:.6g}")
     kinds, fractions = found
     labels = _dealt(distances, kinds, _rounded(distances, kinds, fractions))
-    return RadiusAssignment(labels, float(distances[np.arange(len(labels)), labels].max()))
+    return labels, float(distances[np.arange(len(labels)), labels].max())
 
 
 def _search(

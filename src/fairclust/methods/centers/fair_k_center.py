@@ -70,13 +70,13 @@ class FairKCenter(FairClusterer):
             begin = perf_counter()
             rows = farthest_first(X, self.n_clusters, [int(rng.randint(len(X)))])
             distances = cdist(X, X[rows])
-            found = least_radius_assignment(distances, codes, lower=lower, upper=upper)
-            table = contingency(found.labels, codes, self.n_clusters)
+            labels, radius = least_radius_assignment(distances, codes, lower=lower, upper=upper)
+            table = contingency(labels, codes, self.n_clusters)
             violation = float(bound_violation(table, table.sum(axis=0), lower, upper).max())
-            self.history_.append(record(step, begin, found.radius, found.radius, violation))
-            if found.radius < best:
-                best = self.radius_ = found.radius
-                self.labels_, self.center_indices_, self.violation_ = found.labels, rows, violation
+            self.history_.append(record(step, begin, radius, radius, violation))
+            if radius < best:
+                best = self.radius_ = radius
+                self.labels_, self.center_indices_, self.violation_ = labels, rows, violation
                 self.plain_radius_ = float(distances.min(axis=1).max())
         self.cluster_centers_ = X[self.center_indices_].astype(np.float64)
         self.n_iter_ = self.n_init

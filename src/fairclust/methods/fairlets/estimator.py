@@ -11,9 +11,6 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -21,7 +18,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import COUNT, Diverged, FairClusterer, NotSupported, record
 from fairclust.kernels.assignment import SquaredDistances
-from fairclust.kernels.fairlets import fairlet_medoids, grid_cells, swap_medoids, tree_fairlets
+from fairclust.kernels.fairlets import fairlet_medoids, swap_medoids
 from fairclust.metrics import balance, contingency
 from fairclust.solvers.lloyd import Lloyd
 
@@ -180,54 +177,6 @@ def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tup
             f"can reach it; the nearest feasible pair is {below(max(q, _MOST))}"
         )
     return p, q
-
-
-def quadtree_fairlets(
-    X: np.ndarray, codes: np.ndarray, p: int, q: int, rng: np.random.RandomState
-) -> np.ndarray:
-    """Number of every point's fairlet on a randomly shifted quadtree, for (p, q)-balanced codes 0 and 1."""
-    low = X.min(axis=0).astype(float)
-    spread = float((X.max(axis=0) - low).max()) or 1.0
-    # The box has twice the spread of the data, so that it contains them whatever the random shift is.
-    cells = grid_cells(X, low - spread * rng.uniform(size=X.shape[1]), 2 * spread)
-    return tree_fairlets(cells, codes == 1, p, q)
-
-
-def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) -> np.ndarray:
-    """Number of every point's fairlet, which has one point of a group and 1 to q points of the other, at the least
-    cost.
-
-    Edges of least total length join the points of the two groups, so that every point has 1 to q edges: one unit that
-    must go to the other group and q - 1 that may. After redundant edges are dropped, the graph consists of stars.
-    """
-    rows, columns = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
-    lengths = cdist(X[rows], X[columns], "sqeuclidean" if squared else "euclidean")
-    if not np.isfinite(lengths).all():
-        raise Diverged("the distances between the groups are not finite")
-    n, m = lengths.shape
-    if q == 1:
-        i, j = linear_sum_assignment(lengths)
-    else:
-        # Imported here, because an extra installs it, and `from fairclust import *` needs none.
-        from ot import emd
-
-        forbidden = 1 + 2 * lengths.max() * (n + m)
-        cost = np.zeros((2 * n + 1, 2 * m + 1))
-        cost[: 2 * n, : 2 * m] = np.tile(lengths, (2, 2))
-        cost[:n, -1] = cost[-1, :m] = forbidden
-        supply = np.concatenate([np.ones(n), np.full(n, q - 1.0), [m * (q - 1.0)]])
-        demand = np.concatenate([np.ones(m), np.full(m, q - 1.0), [q * n - m]])
-        flow = emd(supply, demand, cost, numItermax=100_000_000)[:-1, :-1]
-        i, j = np.nonzero(flow.reshape(2, n, 2, m).sum(axis=(0, 2)) > 0.5)
-    of_row, of_column = np.bincount(i, minlength=n), np.bincount(j, minlength=m)
-    keep = np.ones(len(i), bool)
-    for e in np.argsort(-lengths[i, j], kind="stable"):
-        if of_row[i[e]] > 1 and of_column[j[e]] > 1:
-            keep[e] = False
-            of_row[i[e]] -= 1
-            of_column[j[e]] -= 1
-    edges = coo_array((np.ones(keep.sum()), (rows[i[keep]], columns[j[keep]])), shape=(len(X), len(X)))
-    return connected_components(edges, directed=False)[1].astype(np.int64)
 
 
 def cluster_medoids(

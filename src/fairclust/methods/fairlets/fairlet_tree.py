@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairclust.methods.fairlets.estimator import FairletClusterer, quadtree_fairlets
+from fairclust.kernels.fairlets import grid_cells, tree_fairlets
+from fairclust.methods.fairlets.estimator import FairletClusterer
 
 
 class FairletTreeClustering(FairletClusterer):
@@ -34,4 +35,8 @@ class FairletTreeClustering(FairletClusterer):
     def _decompose(
         self, X: np.ndarray, codes: np.ndarray, p: int, q: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        return quadtree_fairlets(X, codes, p, q, rng)
+        low = X.min(axis=0).astype(float)
+        spread = float((X.max(axis=0) - low).max()) or 1.0
+        # The box has twice the spread of the data, so that it contains them whatever the random shift is.
+        cells = grid_cells(X, low - spread * rng.uniform(size=X.shape[1]), 2 * spread)
+        return tree_fairlets(cells, codes == 1, p, q)

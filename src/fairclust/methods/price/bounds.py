@@ -317,18 +317,6 @@ class Attempt(NamedTuple):
     found: Any
 
 
-class Fairest(NamedTuple):
-    """The result of the bisection."""
-
-    # The smallest tolerance found whose assignment costs no more than the budget; 1 if only the assignment without
-    # bounds on the shares does.
-    tolerance: float
-    # If positive, every assignment at this tolerance or less costs more than the budget, by the lower bounds. 0 if the
-    # bisection showed this for no positive tolerance.
-    tolerance_bound: float
-    found: Any  # The assignment at `tolerance`
-
-
 def check_budget(
     asked: Asked, max_cost: float | None, max_cost_increase: float | None, plain_cost: float
 ) -> float:
@@ -348,8 +336,11 @@ def check_budget(
     return float(budget)
 
 
-def fairest_within(attempt: Callable[[float | None, Work], Attempt], budget: float) -> Fairest:
-    """The smallest tolerance found whose assignment costs no more than the budget.
+def fairest_within(
+    attempt: Callable[[float | None, Work], Attempt], budget: float
+) -> tuple[float, float, Any]:
+    """The smallest tolerance found with an assignment within the budget, 1 for none; one so strict that all cost more,
+    or 0; and the assignment.
 
     `attempt` takes a tolerance, or None for no bounds on the shares, and a limit of work. It raises `NotSupported` if
     no assignment is within the bounds; so does this function if even the one without bounds on the shares costs more.
@@ -366,7 +357,7 @@ def fairest_within(attempt: Callable[[float | None, Work], Attempt], budget: flo
 
     strict = _if_any(attempted, 0.0)
     if strict is not None and strict.cost <= budget:
-        return Fairest(0.0, 0.0, strict.found)
+        return 0.0, 0.0, strict.found
     best = attempted(None)
     if best.cost > budget:
         found = f"{best.cost:.6g}" if best.cost < np.inf else f"at least {best.lower_bound:.6g}"
@@ -386,7 +377,7 @@ def fairest_within(attempt: Callable[[float | None, Work], Attempt], budget: flo
         low = tolerance
         if tried is None or tried.lower_bound > budget:
             refused = tolerance
-    return Fairest(high, refused, best.found)
+    return high, refused, best.found
 
 
 def _if_any(attempt: Callable[[float | None], Attempt], tolerance: float) -> Attempt | None:

@@ -184,9 +184,8 @@ def fair_assignment(
             made = assigned(criterion, found)
             return Attempt(made.cost, made.lower_bound, (made, work))
 
-        fairest = fairest_within(attempt, budget)
-        made, work = fairest.found
-        made = replace(made, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
+        tolerance, tolerance_bound, (made, work) = fairest_within(attempt, budget)
+        made = replace(made, tolerance=tolerance, tolerance_bound=tolerance_bound)
     if work.is_cut:
         warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=2)
     return made

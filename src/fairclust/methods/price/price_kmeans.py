@@ -619,11 +619,10 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             found = solve(points, criterion)
             return attempt(criterion, found, (criterion, found))
 
-        run = fairest_within(clustering, budget).found
+        _, _, run = fairest_within(clustering, budget)
         points.measure(run.prototypes.centers)
-        fairest = fairest_within(assignment, budget)
-        self.tolerance_, self.tolerance_bound_ = fairest.tolerance, fairest.tolerance_bound
-        return run, *fairest.found
+        self.tolerance_, self.tolerance_bound_, found = fairest_within(assignment, budget)
+        return run, *found
 
     def _finish(
         self,
@@ -699,37 +698,30 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             # Every row has one value of the first column, so the price of the cluster itself is added there.
             first, *others, cluster = criterion.column_prices(made.found.multipliers)
             self._column_prices = [(first + cluster)[back], *others]
-        for holds, complaint in self._complaints(criterion, counts, saved, dear):
-            if holds:
-                self._complain(complaint)
-
-    def _complaints(
-        self, criterion: Criterion, counts: np.ndarray, saved: float, dear: bool
-    ) -> list[tuple[bool, str]]:
-        """What a fit may complain about, and whether it does."""
-        n_empty = int((counts.sum(axis=0) == 0).sum())
-        state, advice = "still moving", "raise max_iter or tol"
-        if self.converged_:
-            state, advice = "at rest", "take fewer clusters"
-        loose = saved > 0 and self.violation_ > 0
-        return [
-            (
-                n_empty > 0 or not self.converged_,
+        n_empty, loose = int((counts.sum(axis=0) == 0).sum()), saved > 0 and self.violation_ > 0
+        if n_empty or not self.converged_:
+            state, advice = (
+                ("at rest", "take fewer clusters")
+                if self.converged_
+                else ("still moving", "raise max_iter or tol")
+            )
+            self._complain(
                 f"stopped after {self.n_iter_} outer steps with {self.n_clusters - n_empty} of "
-                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}",
-            ),
-            (criterion.work.is_cut, criterion.work.advice),
-            (
-                loose,
+                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}"
+            )
+        if criterion.work.is_cut:
+            self._complain(criterion.work.advice)
+        if loose:
+            more = f"{saved:.0%} more" if saved < 10 else f"{1 + saved:.2g} times as much"
+            self._complain(
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because the "
-                f"labels found within them cost {_more(saved)}: a few points lie far from all others. {_LONG_TAIL}",
-            ),
-            (
-                dear and not loose and self.gap_ > _LARGE_GAP,
+                f"labels found within them cost {more}: a few points lie far from all others. {_LONG_TAIL}"
+            )
+        elif dear and self.gap_ > _LARGE_GAP:
+            self._complain(
                 f"the labels may cost up to {self.gap_:.0%} more than the cheapest labels within the bounds, because a "
-                f"few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may help",
-            ),
-        ]
+                f"few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may help"
+            )
 
     def _least(self, points: Any, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""
@@ -750,10 +742,6 @@ _IN_UNITS = ("objective", "clustering", "fairness", "violation")
 _LONG_TAIL = (
     "Look at these points, take the logarithm of columns with a long tail, or allow a larger tolerance"
 )
-
-
-def _more(increase: float) -> str:
-    return f"{increase:.0%} more" if increase < 10 else f"{1 + increase:.2g} times as much"
 
 
 def _rank(run: Run, far: float = FAR) -> tuple[bool, float]:
