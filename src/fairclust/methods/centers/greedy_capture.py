@@ -56,9 +56,7 @@ class GreedyCapture(RowCenterClusterer):
     Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", ICML 2019, Algorithm 1.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_rows": COUNT,
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"max_rows": COUNT}
 
     max_rows: int = 2_000
     random_state: Any = None

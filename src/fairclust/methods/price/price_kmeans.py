@@ -700,11 +700,9 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             self._column_prices = [(first + cluster)[back], *others]
         n_empty, loose = int((counts.sum(axis=0) == 0).sum()), saved > 0 and self.violation_ > 0
         if n_empty or not self.converged_:
-            state, advice = (
-                ("at rest", "take fewer clusters")
-                if self.converged_
-                else ("still moving", "raise max_iter or tol")
-            )
+            state, advice = "still moving", "raise max_iter or tol"
+            if self.converged_:
+                state, advice = "at rest", "take fewer clusters"
             self._complain(
                 f"stopped after {self.n_iter_} outer steps with {self.n_clusters - n_empty} of "
                 f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -178,7 +179,18 @@ def move_nearby(
     """
     # If there are many small groups, a table of counts says little about the cost, because a cell of two points may
     # have no point near a boundary. Here the labels of single points are the variables of a small program.
-    group, rows, cost = _nearest_rows(points, prices, labels)
+    group, rows, cost = _movable_rows(points, prices, labels, np.full(len(prices), _OF_BOUNDARY))
+    own, each = labels[rows], np.arange(len(rows))
+    regret = cost + prices[group]
+    regret -= regret[each, own][:, None]
+    regret[each, own] = np.inf
+    # The points for which a change of cluster costs least, of all and of those of each boundary.
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[np.argsort(regret.min(axis=1), kind="stable")[:_POINTS]] = True
+    for k, other in permutations(range(prices.shape[1]), 2):
+        inside = np.flatnonzero(own == k)
+        chosen[inside[np.argsort(regret[inside, other], kind="stable")[:_OF_BOUNDARY]]] = True
+    group, rows, cost = group[chosen], rows[chosen], cost[chosen]
     n_points = len(rows)
     own, each = labels[rows], np.arange(n_points)
     weight = np.ones(n_points) if points.weights is None else points.weights[rows]
@@ -200,27 +212,6 @@ def move_nearby(
     moved[rows] = new
     np.add.at(fixed, (group, new), weight)
     return moved, fixed, float((weight * (cost[each, new] - cost[each, own])).sum())
-
-
-def _nearest_rows(
-    points: Points, prices: np.ndarray, labels: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Group, row and potentials of the points for which a change of cluster costs least."""
-    n_clusters = prices.shape[1]
-    group, rows, cost = _movable_rows(points, prices, labels, np.full(len(prices), _OF_BOUNDARY))
-    own, each = labels[rows], np.arange(len(rows))
-    regret = cost + prices[group]
-    regret -= regret[each, own][:, None]
-    regret[each, own] = np.inf
-    least = regret.min(axis=1)
-    chosen = np.zeros(len(rows), dtype=bool)
-    chosen[np.argsort(least, kind="stable")[:_POINTS]] = True
-    for k in range(n_clusters):
-        inside = np.flatnonzero(own == k)
-        for other in range(n_clusters):
-            if other != k:
-                chosen[inside[np.argsort(regret[inside, other], kind="stable")[:_OF_BOUNDARY]]] = True
-    return group[chosen], rows[chosen], cost[chosen]
 
 
 def _movable_rows(

@@ -73,9 +73,7 @@ class BatchProgramKMeans(FairClusterer):
     """
 
     _power = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_batches": [None, *COUNT],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_batches": [None, *COUNT]}
 
     tolerance: float = 0.1
     n_batches: int | None = 500

@@ -71,9 +71,7 @@ class BeraFairKMeans(FairClusterer):
     """
 
     _power = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "solver": [StrOptions({"lp", "prices"})],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"solver": [StrOptions({"lp", "prices"})]}
 
     tolerance: float = 0.2
     init: Any = "k-means++"

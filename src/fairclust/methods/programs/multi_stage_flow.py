@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -17,13 +17,6 @@ from fairclust.metrics import contingency
 
 # Largest number of times that the centres of clusters without a point of the largest group are drawn again.
 _TRIES = 10
-
-
-class _Run(NamedTuple):
-    cost: float
-    labels: np.ndarray
-    centers: np.ndarray
-    history: list[dict[str, float]]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -89,17 +82,17 @@ class MultiStageFlowKMeans(FairClusterer):
         members = [np.flatnonzero(codes == j) for j in by_size]
         self.target_balance_ = float((1 - self.tolerance) * sizes.min() / sizes.max())
         starts = self.n_init if isinstance(self.init, str) else 1
-        best = min((self._run(X, codes, members, rng) for _ in range(starts)), key=lambda run: run.cost)
+        best = min((self._run(X, codes, members, rng) for _ in range(starts)), key=lambda run: run[0])
         self.cost_, self.labels_, self.cluster_centers_, self.history_ = best
         self.n_iter_ = len(self.history_)
 
     def _run(
         self, X: np.ndarray, codes: np.ndarray, members: list[np.ndarray], rng: np.random.RandomState
-    ) -> _Run:
-        """One start, up to its cheapest step."""
+    ) -> tuple[float, np.ndarray, np.ndarray, list[dict[str, float]]]:
+        """The cost, labels and centres of the cheapest step of a start, and the history."""
         pool = X[members[0]] if len(members[0]) >= self.n_clusters else X
         centers = initial_centers(pool, self.n_clusters, self._framed_init(), rng)
-        best: _Run | None = None
+        best: Any = None
         history: list[dict[str, float]] = []
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
@@ -110,10 +103,9 @@ class MultiStageFlowKMeans(FairClusterer):
             table = contingency(labels, codes, self.n_clusters)[:, counts > 0]
             lacking = max(0.0, self.target_balance_ - float((table.min(axis=0) / table.max(axis=0)).min()))
             history.append(record(step, begin, cost, cost, lacking))
-            if best is not None and cost >= best.cost * (1 - self.tol):
+            if best is not None and cost >= best[0] * (1 - self.tol):
                 break
-            best = _Run(cost, labels, centers, history)
-        assert best is not None
+            best = cost, labels, centers, history
         return best
 
     def _assign(

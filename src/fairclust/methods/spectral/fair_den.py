@@ -65,9 +65,7 @@ class FairDen(FairClusterer):
     of rows.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "min_points": COUNT,
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"min_points": COUNT}
 
     min_points: int = 5
     n_init: int = 10

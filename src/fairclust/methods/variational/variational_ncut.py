@@ -291,14 +291,9 @@ class VariationalFairNCut(GraphClusterer):
         kmeans = Lloyd(self.n_clusters, n_init=_KMEANS_STARTS, random_state=seed)
         rows = embedding(True)
         yield "fair_spectral", kmeans.fit(rows).labels_
-        yield "prices", _proportional_labels(rows, kmeans.cluster_centers_, codes)
+        # The cheapest labels at these centres with the data's group shares in every cluster, up to rounding.
+        sizes, shift = np.bincount(codes), np.zeros(rows.shape[1])
+        packed = TiledPoints.pack(rows, codes, len(sizes), self.n_clusters, shift=shift)
+        packed.measure(kmeans.cluster_centers_)
+        yield "prices", packed.hard(1.0, dual_prices(packed, exact_shares(sizes / len(codes))).prices)[0]
         yield "spectral", kmeans.fit(embedding(False)).labels_
-
-
-def _proportional_labels(points: np.ndarray, centers: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Cheapest labels at these centres with the data's group shares in every cluster, up to rounding."""
-    sizes = np.bincount(codes)
-    packed = TiledPoints.pack(points, codes, len(sizes), len(centers), shift=np.zeros(points.shape[1]))
-    packed.measure(centers)
-    prices = dual_prices(packed, exact_shares(sizes / len(codes))).prices
-    return packed.hard(1.0, prices)[0]
