@@ -501,6 +501,12 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         fits = centers.ndim == 2 and centers.shape[1] == len(self._frame.origin)
         return self._frame.into(centers) if fits else centers
 
+    def _framed_weight(self, weight: float, n_samples: int) -> float:
+        """A weight of a penalty in the frame; a relative one is in units of the cost of all points in one cluster."""
+        if getattr(self, "relative_weights", False):
+            return weight * self._frame.whole_cost(n_samples, self._power)
+        return self._frame.weight_into(weight, self._power)
+
     def _new_rows(self, X: Any) -> np.ndarray:
         """Validated rows for a fitted model."""
         check_is_fitted(self)

@@ -30,18 +30,6 @@ _MOST_HALVINGS = 4
 Fitted = TypeVar("Fitted")
 
 
-def share_ratio(counts: np.ndarray, target: np.ndarray) -> float:
-    """The smallest ratio, in [0, 1], of a group's share in a cluster and its target share; 0 with empty clusters.
-
-    The smaller of the two shares is divided by the larger one. `counts` has the shape (n_groups, n_clusters).
-    """
-    sizes = counts.sum(axis=0)
-    shares = counts / np.maximum(sizes, 1)
-    with np.errstate(divide="ignore"):
-        ratios = np.minimum(shares / target[:, None], target[:, None] / shares)
-    return float(np.where(sizes > 0, ratios, 0.0).min())
-
-
 @dataclass(frozen=True)
 class Level:
     """A bound on a fairness measure of the group-by-cluster table, or of the table of each sensitive column."""
@@ -60,7 +48,15 @@ class Level:
             return float(fairness_error(counts, target))
         if self.name == "max_gap":
             return float(delta(counts))
-        return float(balance(counts)) if self.name == "min_balance" else share_ratio(counts, target)
+        if self.name == "min_balance":
+            return float(balance(counts))
+        # The smallest ratio of a group's share in a cluster and its target share, the smaller one divided by the larger
+        # one; 0 with empty clusters.
+        sizes = counts.sum(axis=0)
+        shares = counts / np.maximum(sizes, 1)
+        with np.errstate(divide="ignore"):
+            ratios = np.minimum(shares / target[:, None], target[:, None] / shares)
+        return float(np.where(sizes > 0, ratios, 0.0).min())
 
     @property
     def is_low(self) -> bool:

@@ -118,11 +118,7 @@ class BalancedFairKMeans(FairClusterer):
         shift = X.mean(axis=0, dtype=np.float64)
         Z = X - shift
         n_starts = self.n_init if isinstance(self.init, str) else 1
-        frame = self._frame
-        whole = frame.whole_cost(len(X), 2)
-
-        def into_frame(weight: float) -> float:
-            return weight * whole if self.relative_weights else frame.weight_into(weight, 2)
+        lam = self._framed_weight(self.lam, len(X))
 
         def fit(rho: float, before: _Run | None) -> tuple[_Run, list[np.ndarray], float]:
             starts = (
@@ -130,7 +126,7 @@ class BalancedFairKMeans(FairClusterer):
                 if before is None
                 else [before.labels.copy()]
             )
-            runs = [self._descend(Z, codes, labels, rho, into_frame(self.lam)) for labels in starts]
+            runs = [self._descend(Z, codes, labels, rho, lam) for labels in starts]
             best = min(runs, key=lambda run: run.history[-1]["objective"])
             counts = contingency(best.labels, codes, self.n_clusters)
             return best, self._tables(counts), best.history[-1]["clustering"]
@@ -141,9 +137,9 @@ class BalancedFairKMeans(FairClusterer):
             fit,
             sizes=sizes,
             targets=[of_column / len(X) for of_column in sizes],
-            first=_FIRST * whole,
-            into=into_frame,
-            unit=frame.cost_unit(2),
+            first=_FIRST * self._frame.whole_cost(len(X), 2),
+            into=lambda weight: self._framed_weight(weight, len(X)),
+            unit=self._frame.cost_unit(2),
         )
         self.labels_, self.history_, self.converged_ = best.labels, best.history, best.converged
         self.cluster_centers_ = best.centers + shift

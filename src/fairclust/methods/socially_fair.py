@@ -27,6 +27,8 @@ from fairclust.solvers.alternation import Prototypes
 _ALIKE = 1e-9
 # The least weight of a group. With weight zero, a cluster that has only points of this group would have no centre.
 _LEAST = 1e-12
+# Tolerance of the searches for the weights.
+_TOL = 1e-10
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -200,9 +202,7 @@ def group_moments(
     return GroupMoments(counts / of_group[:, None], means.reshape(n_groups, n_clusters, -1), rest / of_group)
 
 
-def fair_centers(
-    moments: GroupMoments, old: np.ndarray, *, start: np.ndarray | None = None, tol: float = 1e-10
-) -> FairCenters:
+def fair_centers(moments: GroupMoments, old: np.ndarray, *, start: np.ndarray | None = None) -> FairCenters:
     """Centres that minimise the cost of the group with the highest cost; empty clusters keep those of `old`.
 
     For two groups, the difference of their costs falls with the weight of the first one, and a line search finds its
@@ -212,15 +212,15 @@ def fair_centers(
     if n_groups == 1:
         weights = np.ones(1)
     elif n_groups == 2:
-        weights = _two_weights(moments, old, tol)
+        weights = _two_weights(moments, old)
     else:
-        weights = _weights(moments, old, start, tol)
+        weights = _weights(moments, old, start)
     centers = moments.best_for(weights, old)
     costs = moments.costs(centers)
     return FairCenters(centers, costs, float(weights @ costs), weights)
 
 
-def _two_weights(moments: GroupMoments, old: np.ndarray, tol: float) -> np.ndarray:
+def _two_weights(moments: GroupMoments, old: np.ndarray) -> np.ndarray:
     def difference(weight: float) -> float:
         costs = moments.costs(moments.best_for(np.array([weight, 1 - weight]), old))
         return float(costs[0] - costs[1])
@@ -229,11 +229,11 @@ def _two_weights(moments: GroupMoments, old: np.ndarray, tol: float) -> np.ndarr
         return np.array([1.0, 0.0])
     if difference(0.0) <= 0:
         return np.array([0.0, 1.0])
-    weight = brentq(difference, 0.0, 1.0, xtol=tol)
+    weight = brentq(difference, 0.0, 1.0, xtol=_TOL)
     return np.array([weight, 1 - weight])
 
 
-def _weights(moments: GroupMoments, old: np.ndarray, start: np.ndarray | None, tol: float) -> np.ndarray:
+def _weights(moments: GroupMoments, old: np.ndarray, start: np.ndarray | None) -> np.ndarray:
     n_groups = len(moments.rest)
     scale = max(float(moments.costs(moments.best_for(np.ones(n_groups), old)).max()), 1e-300)
 
@@ -249,7 +249,7 @@ def _weights(moments: GroupMoments, old: np.ndarray, start: np.ndarray | None, t
         method="SLSQP",
         bounds=[(0.0, 1.0)] * n_groups,
         constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda w: np.ones(n_groups)},
-        options={"ftol": tol, "maxiter": 200},
+        options={"ftol": _TOL, "maxiter": 200},
     )
     weights = np.clip(found.x, 0.0, 1.0)
     return weights / weights.sum()

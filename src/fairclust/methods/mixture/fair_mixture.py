@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
-from fairclust.kernels.mixture import Components, MixtureTiles
+from fairclust.kernels.mixture import Components
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
@@ -211,6 +211,7 @@ class FairMixture(FairClusterer):
         names = list(getattr(self, "feature_names_in_", []))
         self._columns = find_columns(X, self.categorical_features, names, self.categories_)
         in_batches, n_groups = self.solver == "mini-batch", len(self.groups_)
+        reference = bool(self.match_reference)
         sample = draw(codes, self.sample_size or (_BATCH if in_batches else None), rng)
         learned = slice(None) if in_batches else sample
         rows, row_codes = X[learned], codes[learned]
@@ -231,14 +232,29 @@ class FairMixture(FairClusterer):
             start = None if before is None else before.mixture
             if start is None:
                 what = family, self.n_clusters, self.init
-                start = start_mixture(rows, columns, tiles, *what, rng, reference=bool(self.match_reference))
+                start = start_mixture(rows, columns, tiles, *what, rng, reference=reference)
             rank = balance if self.match_reference == "best_balance" else None
             trace = Trace(watch if self.record_labels else None, rank)
             batches = None
             if in_batches:
                 parts = divided(len(X), self.sample_size or _BATCH, None if is_mapped(X) else rng)
                 batches = Batches(lambda part: columns.tiles(X[part], codes[part], n_groups), parts, rng)
-            mixture = self._learn(tiles, batches, start, trace, lam)
+            penalty: Penalty = no_penalty
+            in_groups, members = tiles.group_sizes, self._members()
+            if lam != 0:
+                of_columns = [
+                    program_penalty(lam, of @ in_groups) if reference else smooth_penalty(lam)
+                    for of in members or [np.eye(n_groups)]
+                ]
+                penalty = sum_of_columns(of_columns, members, in_groups) if members else of_columns[0]
+            objective = Objective(tiles, penalty, with_labels=reference and lam != 0, batches=batches)
+            plain = plain_em if lam == 0 else partial(fair_em, reference=reference)
+            learn = ascend if self.solver == "gd" else plain
+            max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
+            mixture = learn(objective, start, trace, max_iter=max_iter)
+            # The objective of an iterate is known only if every step uses all rows. Otherwise the last one is returned.
+            if trace.best is not None and (rank is not None or not (batches or reference)):
+                mixture = trace.best
             nll = tiles.table(mixture.components)[1] / -tiles.n_samples
             offset = np.zeros(self.n_clusters)
             if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
@@ -314,26 +330,6 @@ class FairMixture(FairClusterer):
             by_precision=bool(self.match_reference) and self.lam != 0,
             ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
         )
-
-    def _learn(
-        self, tiles: MixtureTiles, batches: Batches | None, start: Mixture, trace: Trace, lam: float
-    ) -> Mixture:
-        reference = bool(self.match_reference)
-        max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
-        penalty, sizes, members = no_penalty, tiles.group_sizes, self._members()
-        if lam != 0:
-            parts = [
-                program_penalty(lam, of @ sizes) if reference else smooth_penalty(lam)
-                for of in members or [np.eye(len(sizes))]
-            ]
-            penalty = sum_of_columns(parts, members, sizes) if members else parts[0]
-        objective = Objective(tiles, penalty, with_labels=reference and lam != 0, batches=batches)
-        plain = plain_em if lam == 0 else partial(fair_em, reference=reference)
-        learn = ascend if self.solver == "gd" else plain
-        mixture = learn(objective, start, trace, max_iter=max_iter)
-        # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
-        keeps = trace.rank is not None or not (batches or reference)
-        return trace.best if keeps and trace.best is not None else mixture
 
     def _delta(self, table: np.ndarray) -> float:
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""

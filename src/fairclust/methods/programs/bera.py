@@ -107,35 +107,30 @@ class BeraFairKMeans(FairClusterer):
         self.cluster_centers_ = vanilla.cluster_centers_
         distances = SquaredDistances(X, self.cluster_centers_)
         nearest = float(distances.nearest()[1].sum())
-        sizes = np.bincount(vanilla.labels_, minlength=self.n_clusters)
-        members = codes.T if codes.ndim == 2 else (codes == j for j in range(len(self.groups_)))
-        table = np.array(
-            [np.bincount(vanilla.labels_[inside], minlength=self.n_clusters) for inside in members]
-        )
-        shares = table.sum(axis=1) / len(codes)
-        lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
-        self.history_ = [
-            record(1, begin, nearest, nearest, float(bound_violation(table, sizes, lower, upper).max()))
-        ]
-        self.labels_ = self._assign(distances, codes, lower, upper)
-        self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf
+        members = codes.T if codes.ndim == 2 else codes == np.arange(len(self.groups_))[:, None]
+        shares = members.sum(axis=1) / len(codes)
+        bounds = {"lower": shares * (1 - self.tolerance), "upper": shares / (1 - self.tolerance)}
 
-    def _assign(
-        self, distances: SquaredDistances, codes: np.ndarray, lower: np.ndarray, upper: np.ndarray
-    ) -> np.ndarray:
-        """Compute labels at given centres. Also sets the costs and the violation, and adds to the history."""
+        def violation(labels: np.ndarray) -> float:
+            table = np.array([np.bincount(labels[inside], minlength=self.n_clusters) for inside in members])
+            sizes = np.bincount(labels, minlength=self.n_clusters)
+            return float(bound_violation(table, sizes, **bounds).max())
+
+        self.history_ = [record(1, begin, nearest, nearest, violation(vanilla.labels_))]
         begin = perf_counter()
         if self.solver == "prices":
             found = fair_assignment(distances, codes, tolerance=self.tolerance)
             self.lp_cost_, self.cost_, self.violation_ = found.lower_bound, found.cost, found.slack
+            self.labels_ = found.labels
             self.history_.append(record(2, begin, found.cost, found.cost, float(found.violation.max())))
-            return found.labels
-        table = distances[:]
-        fractional = fair_assignment_lp(table, codes, lower=lower, upper=upper)
-        self.history_.append(record(2, begin, fractional.cost, fractional.cost, 0.0))
-        begin = perf_counter()
-        rounded = round_assignment(fractional.shares, table, codes, lower=lower, upper=upper)
-        self.history_.append(record(3, begin, rounded.cost, rounded.cost, float(rounded.violation.max())))
-        self.lp_cost_, self.cost_ = fractional.cost, rounded.cost
-        self.violation_ = float(rounded.violation.max())
-        return rounded.labels
+        else:
+            costs = distances[:]
+            fractional = fair_assignment_lp(costs, codes, **bounds)
+            self.lp_cost_ = float(fractional.multiply(costs).sum())
+            self.history_.append(record(2, begin, self.lp_cost_, self.lp_cost_, 0.0))
+            begin = perf_counter()
+            self.labels_ = round_assignment(fractional, costs, codes, **bounds)
+            self.cost_ = float(costs[np.arange(len(costs)), self.labels_].sum())
+            self.violation_ = violation(self.labels_)
+            self.history_.append(record(3, begin, self.cost_, self.cost_, self.violation_))
+        self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf

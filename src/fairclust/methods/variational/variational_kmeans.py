@@ -169,21 +169,12 @@ class VariationalFairKMeans(PrototypeClusterer):
             fit,
             sizes=self._tables(np.bincount(codes)),
             targets=self._target_shares(),
-            first=_FIRST * self._weight_unit(X.shape[0]),
+            first=_FIRST * self._frame.whole_cost(X.shape[0], self._power),
             into=lambda weight: self._framed_weight(weight, X.shape[0]),
             unit=self._frame.cost_unit(self._power),
         )
         self.__dict__.update(vars(best))
         self._complain_of_moving()
-
-    def _weight_unit(self, n_samples: int) -> float:
-        """The unit of relative weights, which is the approximate cost of all points in one cluster, in the frame."""
-        return self._frame.whole_cost(n_samples, self._power)
-
-    def _framed_weight(self, weight: float, n_samples: int) -> float:
-        if self.relative_weights:
-            return weight * self._weight_unit(n_samples)
-        return self._frame.weight_into(weight, self._power)
 
     def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
         rng = check_random_state(self.random_state)
