@@ -7,6 +7,8 @@ Parameters
 n_clusters : int, default=8
 max_fairness_error, min_balance, max_gap : float, optional
     Levels of the labels for the weight "auto", as in `VariationalFairKMeans`.
+target : None, mapping or array-like of shape (n_groups,), default=None
+    Target shares U. None takes the shares of the data.
 init : "k-means++" or array-like of shape (n_clusters, n_features), default="k-means++"
 metric : {"euclidean", "cosine"}, default="euclidean"
     With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).

@@ -321,6 +321,8 @@ class MedoidClusterer(PrototypeClusterer):
 
     Attributes
     ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The medoids of the last assignment, which `predict` uses too.
     medoid_indices_ : ndarray of shape (n_clusters,)
         The row of X of every centre; -1 for a centre of `init` that was never moved.
     medoid_gap_ : float

@@ -125,12 +125,7 @@ class FairAlignmentKMeans(FairClusterer):
             )
         begin = perf_counter()
         rng = check_random_state(self.random_state)
-        start = Lloyd(
-            self.n_clusters,
-            init=self._framed_init(),
-            n_init=self.n_init if isinstance(self.init, str) else 1,
-            random_state=rng,
-        ).fit(X)
+        start = Lloyd.started_as(self, random_state=rng).fit(X)
         if len(self.groups_) == 1:
             self.labels_, self.cluster_centers_ = start.labels_, start.cluster_centers_
             self.objective_, self.n_iter_, self.converged_ = float(start.inertia_), 1, True

@@ -68,18 +68,11 @@ class KMeans(PrototypeClusterer):
         # scikit-learn subtracts the mean from dense rows, and its `tol` is a fraction of the variance. With far numbers
         # the other rows would become equal, and every step would seem to be small.
         is_far = self._frame.is_far
-        init, n_init = self._framed_init(), self.n_init if isinstance(self.init, str) else 1
+        asked = {"max_iter": self.max_iter, "tol": 0.0 if is_far else self.tol, "verbose": self.verbose}
+        self._model = Lloyd.started_as(self, **asked, random_state=self.random_state)
         if self._searches:
-            init, n_init = self._searched(X), 1
-        self._model = Lloyd(
-            self.n_clusters,
-            init=init,
-            n_init=n_init,
-            max_iter=self.max_iter,
-            tol=0.0 if is_far else self.tol,
-            verbose=self.verbose,
-            random_state=self.random_state,
-        ).fit(csr_array(X) if is_far else X)
+            self._model.set_params(init=self._searched(X), n_init=1)
+        self._model.fit(csr_array(X) if is_far else X)
         if self._model.n_iter_ == self.max_iter:
             self._complain_of_moving()
         self.labels_ = self._model.labels_

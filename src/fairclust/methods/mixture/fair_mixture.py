@@ -22,6 +22,7 @@ from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
     Objective,
+    Penalty,
     Trace,
     ascend,
     calibrated,

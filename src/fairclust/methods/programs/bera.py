@@ -92,13 +92,8 @@ class BeraFairKMeans(FairClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
-        vanilla = Lloyd(
-            self.n_clusters,
-            init=self._framed_init(),
-            n_init=self.n_init if isinstance(self.init, str) else 1,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-        ).fit(X)
+        asked = {"max_iter": self.max_iter, "random_state": self.random_state}
+        vanilla = Lloyd.started_as(self, **asked).fit(X)
         self.n_iter_ = int(vanilla.n_iter_)
         if self.n_iter_ == self.max_iter:
             self._complain(

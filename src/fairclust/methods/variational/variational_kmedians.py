@@ -15,11 +15,6 @@ class VariationalFairKMedians(MedoidClusterer, VariationalFairKMeans):
     Minimises ``sum_pk s_pk ||x_p - c_k|| + lam * sum_k KL(U || P_k)`` (equation 2 with the Euclidean
     distance, Table 1), where every centre c_k is a row of X, the medoid of its cluster.
 
-    Attributes
-    ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The medoids of the last assignment, which `predict` uses too.
-
     References
     ----------
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1 and Table 1.

@@ -75,8 +75,6 @@ class VariationalFairNCut(GraphClusterer):
     n_neighbors : int, default=20
         Number of neighbours of a point, itself included, but at most the number of rows, which gives the complete
         graph.
-    target : None, mapping or array-like of shape (n_groups,), default=None
-        Target shares U. None takes the shares of the data.
     init : {"best", "k-means++"} or array-like of shape (n_samples,), default="best"
         The first labels. "k-means++" is the nearest k-means++ centre, as in the paper, among the points. For a
         precomputed affinity these are the `points` that `fit` gets beside it, or else rows of the spectral embedding.
