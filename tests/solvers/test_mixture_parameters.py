@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from fairclust.methods.mixture import group_gap, rows
+from fairclust.methods.mixture import fit, rows
 from fairclust.methods.mixture.fit import Objective
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.metrics import delta
@@ -38,7 +38,7 @@ def problem(kind, n_groups, by_precision):
 
 
 PENALTIES = {
-    "smooth": group_gap.smooth_penalty(3.0),
+    "smooth": fit.smooth_penalty(3.0),
     "squares": lambda M, hard, held: (float((M**2).sum()), 2 * M),
 }
 
@@ -70,14 +70,14 @@ def test_penalties_on_random_tables(n_groups, n_clusters, seed):
     M = rng.dirichlet(np.ones(n_clusters), size=n_groups)
     sizes = rng.integers(1, 50, size=n_groups).astype(float)
     value = delta(M)
-    soft, gradient = group_gap.smooth_delta(M)
+    soft, gradient = fit.smooth_delta(M)
     if n_groups == 1:
         assert value == soft == 0
     else:
-        assert value <= soft <= value + group_gap.TEMPERATURE * (np.log(n_clusters) + 0.1) + 1e-12
-    for function in (group_gap.smooth_delta, group_gap.smooth_penalty(2.0)):
+        assert value <= soft <= value + fit.TEMPERATURE * (np.log(n_clusters) + 0.1) + 1e-12
+    for function in (fit.smooth_delta, fit.smooth_penalty(2.0)):
         _, gradient = function(M)
         numeric = approx_fprime(M.ravel(), lambda m, f=function: f(m.reshape(M.shape))[0], 1e-8)
         np.testing.assert_allclose(gradient.ravel(), numeric, atol=2e-3, rtol=2e-3)
-    value, gradient = group_gap.program_penalty(2.0, sizes)(M, sizes[:, None] * M)
+    value, gradient = fit.program_penalty(2.0, sizes)(M, sizes[:, None] * M)
     assert np.isfinite(value) and gradient.shape == M.shape
