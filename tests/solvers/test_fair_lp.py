@@ -51,7 +51,7 @@ def cost_of(cost, labels):
 
 
 def check_rounding(cost, inside, bounds, shares):
-    labels = round_assignment(shares, cost, inside, **bounds)
+    labels = round_assignment(shares, cost, inside)
     paid, least = cost_of(cost, labels), (shares.toarray() * cost).sum()
     assert paid <= least + 1e-6 * np.abs(cost).sum()
     # Only points that were fractional can have become cheaper, by at most the spread of their costs.
@@ -103,7 +103,7 @@ def test_rows_of_bounds_that_no_rounding_keeps_are_dropped():
     inside = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], dtype=bool)
     shares = sparse.csr_array(np.full((3, 2), 0.5))
     cost = np.array([[0.0, 1], [0, 3], [0, 1]])
-    labels = round_assignment(shares, cost, inside, lower=[2 / 3] * 3, upper=[2 / 3] * 3)
+    labels = round_assignment(shares, cost, inside)
     np.testing.assert_array_equal(labels, [0, 0, 0])
 
 
@@ -115,7 +115,7 @@ def test_rounding_by_hand(unit):
     codes = np.array([0, 0, 0, 0, 0, 1, 1, 1])
     cost = unit * np.column_stack([np.zeros(8), gain])
     shares = sparse.csr_array(np.full((8, 2), 0.5))
-    labels = round_assignment(shares, cost, codes, lower=[0.625, 0.375], upper=[0.625, 0.375])
+    labels = round_assignment(shares, cost, codes)
     np.testing.assert_array_equal(np.flatnonzero(labels == 0), [1, 3, 4, 7])
     assert cost_of(cost, labels) == pytest.approx(unit * 6)
 

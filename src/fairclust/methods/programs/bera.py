@@ -124,7 +124,7 @@ class BeraFairKMeans(FairClusterer):
             self.lp_cost_ = float(fractional.multiply(costs).sum())
             self.history_.append(record(2, begin, self.lp_cost_, self.lp_cost_, 0.0))
             begin = perf_counter()
-            self.labels_ = round_assignment(fractional, costs, codes, **bounds)
+            self.labels_ = round_assignment(fractional, costs, codes)
             self.cost_ = float(costs[np.arange(len(costs)), self.labels_].sum())
             self.violation_ = violation(self.labels_)
             self.history_.append(record(3, begin, self.cost_, self.cost_, self.violation_))

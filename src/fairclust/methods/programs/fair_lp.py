@@ -37,27 +37,24 @@ def fair_assignment_lp(
     `memberships` are group codes (n_samples,), or for each point the groups that it is in, which may be any number, as
     booleans (n_samples, n_groups). The share of each group of the data must be within its bounds.
     """
-    inside, low, high = _inputs(memberships, lower, upper)
+    # Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
+    low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+    inside = memberships if memberships.ndim == 2 else memberships[:, None] == np.arange(len(low))
     kinds, kind = np.unique(inside, axis=0, return_inverse=True)
     rows = np.vstack([kinds.T - high[:, None], low[:, None] - kinds.T])
     return _solve(_excess(cost), np.ones(len(cost)), kind, rows)[0]
 
 
-def round_assignment(
-    shares: sparse.csr_array,
-    cost: np.ndarray,
-    memberships: np.ndarray,
-    *,
-    lower: ArrayLike,
-    upper: ArrayLike,
-) -> np.ndarray:
+def round_assignment(shares: sparse.csr_array, cost: np.ndarray, memberships: np.ndarray) -> np.ndarray:
     """Labels by iterative rounding: no violation is above 4 D + 3 points, where D is the most groups that any point is
     in.
 
     Points that are whole keep their cluster, and a linear program assigns the others again. If nothing changes, the
     rows with few fractional points are dropped; the published loop drops these in every round, with larger violations.
     """
-    inside, _, _ = _inputs(memberships, lower, upper)
+    inside = memberships
+    if inside.ndim == 1:
+        inside = inside[:, None] == np.arange(inside.max() + 1)
     labels = np.asarray(shares.argmax(axis=1), dtype=np.int32).ravel()
     part = np.flatnonzero(shares.max(axis=1).toarray().ravel() < 1 - _SHARE_EPS)
     x = shares[part].toarray()
@@ -97,18 +94,6 @@ def round_assignment(
 def bound_violation(table: np.ndarray, sizes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Number of points by which each group is above or below its bounds in each cluster; 0 within them."""
     return np.maximum(0.0, np.maximum(np.outer(lower, sizes) - table, table - np.outer(upper, sizes)))
-
-
-def _inputs(
-    memberships: np.ndarray, lower: ArrayLike, upper: ArrayLike
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A boolean (n_samples, n_groups) matrix of memberships, and bounds within [0, 1].
-
-    Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
-    """
-    low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-    inside = memberships if memberships.ndim == 2 else memberships[:, None] == np.arange(len(low))
-    return inside, low, high
 
 
 def _excess(cost: np.ndarray) -> np.ndarray:
