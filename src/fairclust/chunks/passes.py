@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
-from sklearn.utils import gen_batches
 
 from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.group_encoding import Values, factored, positions
 from fairclust.kernels.assignment import cluster_sums
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints, TileRoom
+from fairclust.kernels.tiles import blocks
 
 AnyPoints = TiledPoints | ListedPoints
 # Number of rows packed at a time. Their distances to ten centres fit in the processor's cache.
@@ -130,7 +130,7 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
     X, values = chunk.read()
     codes = group_codes(values, by.names, chunk)
     shape, lists = (len(by.names), len(by.centers)), by.lists
-    for block in gen_batches(len(X), BLOCK_ROWS):
+    for block in blocks(len(X), BLOCK_ROWS):
         if lists is None:
             rows, room = _room(by, X, block.stop - block.start)
             rows[:] = X[block]

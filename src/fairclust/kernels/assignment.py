@@ -18,7 +18,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
-from sklearn.utils import gen_batches
 from threadpoolctl import ThreadpoolController
 
 from fairclust.kernels.fast import FAST, exp, larger, larger_int, smaller, where_less
@@ -26,6 +25,7 @@ from fairclust.kernels.tiles import (
     TILE,
     TileLayout,
     add_by_group,
+    blocks,
     padded,
     run_over_tiles,
     sum_by_group,
@@ -561,7 +561,7 @@ class SquaredDistances:
     def nearest(self) -> tuple[np.ndarray, np.ndarray]:
         """The nearest centre of each point and the squared distance to it, both of shape (n_samples,)."""
         labels, squares = np.empty(len(self.X), int), np.empty(len(self.X))
-        for rows in gen_batches(len(self.X), _BLOCK_ROWS):
+        for rows in blocks(len(self.X), _BLOCK_ROWS):
             table = self[rows]
             labels[rows], squares[rows] = table.argmin(axis=1), table.min(axis=1)
         return labels, squares
@@ -659,7 +659,7 @@ class Potentials:
         They are read in blocks of rows and never copied as a whole, so the array may be mapped from a file.
         """
         layout = self.layout
-        for tiles in gen_batches(layout.n_tiles, _BLOCK_ROWS // TILE):
+        for tiles in blocks(layout.n_tiles, _BLOCK_ROWS // TILE):
             of_part = layout.part(tiles)
             first, last = of_part.start[0], of_part.start[-1] + of_part.count[-1]
             part = np.asarray(costs[layout.order[first:last]])
@@ -781,7 +781,7 @@ class Potentials:
             least = _LEAST_TILES if n_clusters < _MANY_CLUSTERS else _LEAST_TILES // _BUNDLE
             most = min(most, max(least, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
         products = np.empty((most if len(moments) else 0, n_clusters, n_clusters), dtype)
-        for bundles in gen_batches(len(edges) - 1, max(1, most)):
+        for bundles in blocks(len(edges) - 1, max(1, most)):
             tiles = slice(edges[bundles.start], edges[bundles.stop])
             a, own = self.a[tiles], edges[bundles.start : bundles.stop + 1] - tiles.start
             weight = None if self.weight is None else self.weight[tiles]

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
-from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
 from fairclust.kernels.assignment import (
@@ -26,6 +25,7 @@ from fairclust.kernels.assignment import (
 from fairclust.kernels.tiles import (
     TILE,
     LayoutRoom,
+    blocks,
     distinct_rows,
     pack_points,
     run_over_tiles,
@@ -211,7 +211,7 @@ class NearestPoints:
         nothing = np.zeros((self.n_groups, self.n_clusters), shifted.dtype)
         most = max(_LEAST_TILES, _PRODUCT_BYTES // (8 * shifted.size))
         sums, of_tiles = np.zeros(shifted.shape), np.empty((min(most, layout.n_tiles), *shifted.shape))
-        for tiles in gen_batches(layout.n_tiles, most):
+        for tiles in blocks(layout.n_tiles, most):
             part = layout.part(tiles)
             given, out = (
                 (None, points.packed[tiles], shifted, None, nothing),

@@ -99,6 +99,11 @@ def padded(count):  # type: ignore[no-untyped-def]
     return min(TILE, (count + _VECTOR - 1) // _VECTOR * _VECTOR)
 
 
+def blocks(n: int, size: int) -> list[slice]:
+    """Cut the range of `n` rows or tiles into slices of `size`; the last one may be shorter."""
+    return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
+
+
 def distinct_rows(rows: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first row of each kind, and the number of rows of this kind. Rows of a kind are equal and of one group.
 

@@ -9,12 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported, record
 from fairclust.group_encoding import neutral_order
 from fairclust.kernels.assignment import SquaredDistances
+from fairclust.kernels.tiles import blocks
 from fairclust.solvers.lloyd import Lloyd
 
 # Lloyd steps on the aligned points in every round.
@@ -199,7 +200,7 @@ class FairAlignmentKMeans(FairClusterer):
         if self.epsilon == 0:
             return apart
         saved = np.empty(len(plan.mass))
-        for block in gen_batches(len(saved), _BLOCK_ROWS):
+        for block in blocks(len(saved), _BLOCK_ROWS):
             a, b = Z[plan.first[block]], Z[plan.second[block]]
             of_a, of_b, of_mean = (
                 SquaredDistances(z, centers).nearest()[1] for z in (a, b, pi[0] * a + pi[1] * b)
@@ -220,7 +221,7 @@ class FairAlignmentKMeans(FairClusterer):
         joint, split = np.flatnonzero(~apart), np.flatnonzero(apart)
         n_joint, n_split = len(joint), len(split)
         points = np.empty((n_joint + 2 * n_split, Z.shape[1]))
-        for block in gen_batches(n_joint, _BLOCK_ROWS):
+        for block in blocks(n_joint, _BLOCK_ROWS):
             pairs = joint[block]
             points[block] = pi[0] * Z[plan.first[pairs]] + pi[1] * Z[plan.second[pairs]]
         points[n_joint : n_joint + n_split] = Z[plan.first[split]]
@@ -258,7 +259,7 @@ def _labels(
     pairs, so there are at most `_MOST_BLOCKS` of them.
     """
     labels = np.empty(n_samples, int)
-    for rows in gen_batches(n_samples, max(_BLOCK_ROWS, -(-n_samples // _MOST_BLOCKS))):
+    for rows in blocks(n_samples, max(_BLOCK_ROWS, -(-n_samples // _MOST_BLOCKS))):
         n_rows = rows.stop - rows.start
         table = np.zeros(n_rows * n_clusters)
         for points, clusters in zip((plan.first, plan.second), ends, strict=True):

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
-from sklearn.utils import gen_batches
 
 from fairclust.kernels.mixture import MixtureTiles, PackedRows
-from fairclust.kernels.tiles import distinct_rows, make_layout, pack_points
+from fairclust.kernels.tiles import blocks, distinct_rows, make_layout, pack_points
 
 _BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
 # Points and responsibilities are in single precision, parameters and sums are double.
@@ -36,7 +35,7 @@ class Columns(NamedTuple):
     def points(self, X: np.ndarray) -> np.ndarray:
         """Numeric columns of some rows, minus `shift` and divided by `unit`, in the dtype of `X`."""
         found = np.empty((len(X), len(self.numeric)), X.dtype)
-        for block in gen_batches(len(X), _SMALL_BLOCK_ROWS):
+        for block in blocks(len(X), _SMALL_BLOCK_ROWS):
             found[block] = (X[block][:, self.numeric] - self.shift) / self.unit
         return found
 
@@ -72,7 +71,7 @@ class Columns(NamedTuple):
 
     def in_blocks(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Iterator[MixtureTiles]:
         """Tiles of all rows, block by block."""
-        return (self.tiles(X[part], codes[part], n_groups) for part in gen_batches(len(X), _BLOCK_ROWS))
+        return (self.tiles(X[part], codes[part], n_groups) for part in blocks(len(X), _BLOCK_ROWS))
 
 
 def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import gen_batches
 
 from fairclust.base import check_weights
 from fairclust.kernels.assignment import Potentials, SquaredDistances
-from fairclust.kernels.tiles import make_layout
+from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price import bounds
 from fairclust.methods.price.bounds import (
     Asked,
@@ -204,7 +203,7 @@ def _assign(
     by_column = criterion.column_prices(solved.multipliers) if residuals else []
     # The cost and the bound are summed in double precision, even if the tiles are in single precision.
     cost = least = 0.0
-    for block in gen_batches(costs.shape[0], _BLOCK_ROWS):
+    for block in blocks(costs.shape[0], _BLOCK_ROWS):
         rows = np.asarray(costs[block], dtype=np.float64)
         paid = rows[np.arange(len(rows)), labels[block]]
         priced = rows + solved.prices[sensitive.codes[block]]
