@@ -20,7 +20,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from fairclust.kernels.fairlets import fairlet_medoids
-from fairclust.methods.fairlets.fairlets import flow_fairlets, quadtree_fairlets
+from fairclust.methods import FairletClustering, FairletTreeClustering
 from measuring import drawn, write_csv
 
 Q = 2
@@ -29,7 +29,7 @@ MOST_FLOW = 2000
 
 
 def tree(X: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    return quadtree_fairlets(X, codes, 1, Q, np.random.RandomState(0))
+    return FairletTreeClustering()._decompose(X, codes, 1, Q, np.random.RandomState(0))
 
 
 def greedy(X: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -53,7 +53,7 @@ def greedy(X: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def flow(X: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    return flow_fairlets(X, codes, Q, squared=False)
+    return FairletClustering()._decompose(X, codes, 1, Q, np.random.RandomState(0))
 
 
 def cost(X: np.ndarray, fairlet: np.ndarray) -> float:

@@ -25,8 +25,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from fairclust.methods import FairMixture, VariationalFairKMeans
-from fairclust.methods.mixture.fit import Objective, Trace, fair_em
-from fairclust.methods.mixture.group_gap import smooth_penalty
+from fairclust.methods.mixture.fit import Objective, Trace, fair_em, smooth_penalty
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.methods.mixture.rows import Columns
 from fairclust.metrics import Scored, score_labels

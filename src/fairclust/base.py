@@ -1,4 +1,24 @@
-"""The base class of all methods: the interface that they follow, and the code that they share."""
+"""The base class of all methods: the interface that they follow, and the code that they share.
+
+Methods have parameters from among these. They are added to the docstring of a method that does not describe them:
+
+Parameters
+----------
+n_clusters : int, default=8
+max_fairness_error, min_balance, max_gap : float, optional
+    Levels of the labels for the weight "auto", as in `VariationalFairKMeans`.
+target : None, mapping or array-like of shape (n_groups,), default=None
+    Target shares U. None takes the shares of the data.
+init : "k-means++" or array-like of shape (n_clusters, n_features), default="k-means++"
+metric : {"euclidean", "cosine"}, default="euclidean"
+    With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
+    A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
+precision : "single" or "double", default="single"
+    Arithmetic of the distances and softmax rows. Sums are always double.
+verbose : int, default=0
+    1 prints the objective and the fairness term of every outer step.
+random_state : int, RandomState or None
+"""
 
 from __future__ import annotations
 
@@ -6,6 +26,7 @@ import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Self
@@ -26,6 +47,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups, split_columns
 from fairclust.metrics import contingency
+from fairclust.metrics.registry import doc_entries, doc_sections, joined
 from fairclust.sensitive import read_sensitive
 
 
@@ -206,7 +228,14 @@ def _warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-class FairClusterer(ClusterMixin, BaseEstimator, ABC):
+@dataclass(eq=False, repr=False)
+class _Clusters:
+    """The parameter that all methods have; the others of a method are its own fields, by keyword only."""
+
+    n_clusters: int = 8
+
+
+class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     """Base of all methods: validation, groups, `fit`, `fit_predict`.
 
     A method implements ``_fit(X, codes)``, which sets `labels_`, `n_iter_`, `history_` and, if it has centres,
@@ -223,10 +252,25 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         One record per outer step: objective, clustering term, fairness term, seconds.
     """
 
+    def __init_subclass__(cls, *, described: str | None = None, **more: Any) -> None:
+        """Complete the docstring by what those of the bases, this module and, for parameters, `described` have."""
+        super().__init_subclass__(**more)
+        if cls.__doc__ is None:
+            return
+        above = [part for part in cls.__mro__[::-1] if issubclass(part, _Clusters)]
+        owners = [part for part in above if part is cls or "__dataclass_fields__" in vars(part)]
+        fields = dict.fromkeys(name for part in owners for name in vars(part).get("__annotations__", {}))
+        docs = [doc_sections(doc) for doc in (__doc__, described, *(part.__doc__ for part in above[1:]))]
+        sections = {name: of for doc in docs for name, of in doc.items() if name != "Notes"} | docs[-1]
+        for heading in "Parameters", "Attributes":
+            entries = {name: of for doc in docs for name, of in doc_entries(doc.get(heading)).items()}
+            names = fields if heading == "Parameters" else entries
+            sections[heading] = "\n".join(dict.fromkeys(entries[name] for name in names if entries.get(name)))
+        cls.__doc__ = joined(sections)
+
     # With this, scikit-learn's metadata routing passes the groups on without a call of `set_fit_request`.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
-    n_clusters: int
     labels_: np.ndarray
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     takes_columns: ClassVar[bool] = False
@@ -458,6 +502,12 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         # Centres of a wrong shape are passed on unchanged, because `initial_centers` raises the error.
         fits = centers.ndim == 2 and centers.shape[1] == len(self._frame.origin)
         return self._frame.into(centers) if fits else centers
+
+    def _framed_weight(self, weight: float, n_samples: int) -> float:
+        """A weight of a penalty in the frame; a relative one is in units of the cost of all points in one cluster."""
+        if getattr(self, "relative_weights", False):
+            return weight * self._frame.whole_cost(n_samples, self._power)
+        return self._frame.weight_into(weight, self._power)
 
     def _new_rows(self, X: Any) -> np.ndarray:
         """Validated rows for a fitted model."""

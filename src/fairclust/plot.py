@@ -7,7 +7,7 @@ drawn: ``pip install 'fairclust[plot]'``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -262,11 +262,5 @@ def _setting(model: Any) -> str:
     return ", ".join(
         f"{name}={value}"
         for name, value in model.get_params().items()
-        if name not in ("n_clusters", "random_state") and not _same(value, defaults[name])
+        if name not in ("n_clusters", "random_state") and not np.array_equal(value, defaults[name])
     )
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, Sequence | np.ndarray) and not isinstance(a, str):
-        return np.array_equal(np.asarray(a), np.asarray(b))
-    return bool(a == b)

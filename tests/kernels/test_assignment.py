@@ -161,8 +161,8 @@ def test_distances_of_many_features_to_many_clusters_stay_accurate(apart, spread
 
 @pytest.mark.parametrize("n_features, most_tiles", [(1, 128), (4, 2), (7, 128)])
 def test_plain_steps_in_one_pass_agree_with_those_that_store_distances(monkeypatch, n_features, most_tiles):
-    monkeypatch.setattr("fairclust.kernels.assignment._LEAST_TILES", most_tiles)
-    monkeypatch.setattr("fairclust.kernels.assignment._PRODUCT_BYTES", 1)
+    monkeypatch.setattr("fairclust.kernels.points._LEAST_TILES", most_tiles)
+    monkeypatch.setattr("fairclust.kernels.points._PRODUCT_BYTES", 1)
     rng = np.random.default_rng(n_features)
     X, codes = rng.normal(size=(2000, n_features)) + 100, rng.integers(0, 3, 2000).astype(np.int32)
     points = TiledPoints.pack(X, codes, 3, 5)

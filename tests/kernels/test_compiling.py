@@ -5,7 +5,7 @@ import sys
 import numba
 import pytest
 
-from fairclust.kernels import compiling
+import fairclust.kernels as compiling
 
 
 @pytest.mark.parametrize(

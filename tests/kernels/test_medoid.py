@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 from sklearn.preprocessing import normalize
 
+from fairclust.kernels.fairlets import swap_medoids
 from fairclust.kernels.medoid import Medoid, medoid
-from fairclust.kernels.swaps import swap_medoids
 
 
 def brute_force(X):

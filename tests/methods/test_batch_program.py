@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairclust.methods import BatchProgramKMeans
-from fairclust.methods.programs.batches import assign_batches
+from fairclust.methods.programs.batch_program import assign_batches
 from fairclust.metrics import balance, data_balance, sse
 
 

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from fairclust.base import NotSupported
 from fairclust.methods import FairDen, KMeans
-from fairclust.methods.spectral.density import density_distances, density_similarities
+from fairclust.methods.spectral.fair_den import density_distances, density_similarities
 from fairclust.metrics import average_balance
 
 

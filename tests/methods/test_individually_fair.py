@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from fairclust.methods import IndividuallyFairClustering
-from fairclust.methods.centers.local_search import critical_balls
+from fairclust.methods.centers.individually_fair import critical_balls
 from fairclust.metrics import individual_fairness, neighbourhood_radii
 
 

@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fairclust.methods import KMeans, MultiStageFlowKMeans
-from fairclust.methods.programs.bounded_sizes import assign_within_sizes
-from fairclust.methods.programs.multi_stage_flow import _size_bounds
+from fairclust.methods.programs.multi_stage_flow import _size_bounds, assign_within_sizes
 from fairclust.metrics import balance, data_balance, sse
 from twins import cheapest_shares
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from fairclust.methods.fairlets.fairlets import cluster_medoids, flow_fairlets
+from fairclust.methods import FairletClustering
+from fairclust.methods.fairlets.estimator import cluster_medoids
 from fairclust.metrics import contingency, kmedians_cost
 
 
@@ -31,7 +32,7 @@ def test_flow_fairlets_cost_least(seed, shape):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n + m, 2))
     codes = rng.permutation(np.arange(n + m) < m).astype(int)
-    fairlet = flow_fairlets(X, codes, q, squared=False)
+    fairlet = FairletClustering()._decompose(X, codes, 1, q, None)
     table = contingency(fairlet, codes)
     assert (table.min(axis=0) == 1).all()
     assert table.max() <= q
@@ -45,7 +46,7 @@ def test_flow_fairlets_of_coincident_points_are_stars(n_places):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_places, 2))[rng.integers(n_places, size=40)]
     codes = (np.arange(40) < 15).astype(int)
-    table = contingency(flow_fairlets(X, codes, 3, squared=False), codes)
+    table = contingency(FairletClustering()._decompose(X, codes, 1, 3, None), codes)
     assert (table.min(axis=0) == 1).all()
     assert table.max() <= 3
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairclust import PriceFairKMeans
 from fairclust.methods.price.criteria import make_criterion
-from fairclust.methods.price.loose_labels import move_dearest
+from fairclust.methods.price.rounding import move_dearest
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from fairclust.methods.mixture import group_gap, rows
+from fairclust.methods.mixture import fit, rows
 from fairclust.methods.mixture.fit import Objective
 from fairclust.methods.mixture.parameters import Family, Mixture
 
@@ -35,7 +35,7 @@ def problem(kind, n_groups, by_precision):
 
 
 PENALTIES = {
-    "smooth": group_gap.smooth_penalty(3.0),
+    "smooth": fit.smooth_penalty(3.0),
     "squares": lambda M, hard, held: (float((M**2).sum()), 2 * M),
 }
 

@@ -29,7 +29,7 @@ SHORT_NAMES = {
 }
 
 # The class of each method by the last part of its module's name, and the names that the command shows.
-_MODULES = {home.rpartition(".")[2]: name for name, home in methods._HOMES.items()}
+_MODULES = {home.rpartition(".")[2]: name for name, (home, *_) in methods._HOMES.items()}
 _SHOWN = {name: short for short, name in (*_MODULES.items(), *SHORT_NAMES.items())}
 
 # What users need, and what meets it. docs/needs/index.md has the same rows, each with a page.
@@ -76,8 +76,8 @@ def list_methods() -> list[str]:
 
 def _first_line(name: str) -> str:
     """The first line of a class's documentation. The module is not imported, as it may need a package of an extra."""
-    home = files(methods.__name__).joinpath(methods._HOMES[name].replace(".", "/") + ".py")
-    source = home.read_text(encoding="utf-8")
+    home, *_ = methods._HOMES[name]
+    source = files(methods.__name__).joinpath(home.replace(".", "/") + ".py").read_text(encoding="utf-8")
     classes = [of for of in ast.parse(source).body if isinstance(of, ast.ClassDef) and of.name == name]
     return (ast.get_docstring(classes[0]) or "").partition("\n")[0]
 

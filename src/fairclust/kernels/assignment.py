@@ -868,29 +868,6 @@ def by_products(n_clusters: int, n_features: int) -> bool:
     return n_clusters >= _MANY_CLUSTERS and n_features >= _MANY_FEATURES
 
 
-def nearest_centers(
-    packed: np.ndarray, centers: np.ndarray, layout: TileLayout, n_groups: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Assign packed points to the nearest of some centres of the same dtype; ties go to the first.
-
-    Returns the labels in the order of the points, the number of points of each group in each cluster, the sums of the
-    packed points of each cluster, shape (n_clusters, n_features), and the sum of the squared distances.
-    """
-    n_clusters, n_features = centers.shape
-    labels = np.empty(len(layout.order), np.int32)
-    sizes, cost = np.empty((layout.n_tiles, n_clusters)), np.empty(layout.n_tiles)
-    nothing = np.zeros((n_groups, n_clusters), centers.dtype)
-    most = max(_LEAST_TILES, _PRODUCT_BYTES // (8 * centers.size))
-    sums, of_tiles = np.zeros(centers.shape), np.empty((min(most, layout.n_tiles), n_clusters, n_features))
-    for tiles in blocks(layout.n_tiles, most):
-        part = layout.part(tiles)
-        given, entries = (None, packed[tiles], centers, None, nothing, part), part.n_tiles * n_clusters * TILE
-        out = labels, sizes[tiles], cost[tiles], None, of_tiles
-        run_over_tiles(_argmin, part.n_tiles, entries, *given, *out)
-        sums += of_tiles[: part.n_tiles].sum(axis=0)
-    return labels, sum_by_group(sizes, layout, n_groups), sums, float(cost.sum())
-
-
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Cluster sizes, shape (n_clusters,), and float64 sums of the points, shape (n_clusters, n_features)."""
     sizes, sums = np.zeros(n_clusters, np.int64), np.zeros((n_clusters, X.shape[1]))

@@ -386,12 +386,9 @@ class MixtureTiles:
         given = self.rows, self.layout, self._for_kernels(components), self.rows.points.dtype.type(sharpness)
         out = with_logsum, self._psi, mass, logsum, with_hard, hard
         run_over_tiles(_table, n_tiles, self.n_points * n_clusters, *given, *out)
-        sums = sum_by_group(mass, self.layout, self.n_groups)
-        return (
-            sums,
-            float(logsum.sum()),
-            sum_by_group(hard, self.layout, self.n_groups) if with_hard else hard,
-        )
+        if with_hard:
+            hard = sum_by_group(hard, self.layout, self.n_groups)
+        return sum_by_group(mass, self.layout, self.n_groups), float(logsum.sum()), hard
 
     def moments(
         self,

@@ -14,8 +14,24 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from sklearn.utils.extmath import row_norms
 
-from fairclust.kernels.assignment import Potentials, by_products, cluster_moments, nearest_centers
-from fairclust.kernels.tiles import TILE, LayoutRoom, distinct_rows, pack_points, zero_tiles
+from fairclust.kernels.assignment import (
+    _LEAST_TILES,
+    _PRODUCT_BYTES,
+    Potentials,
+    _argmin,
+    by_products,
+    cluster_moments,
+)
+from fairclust.kernels.tiles import (
+    TILE,
+    LayoutRoom,
+    blocks,
+    distinct_rows,
+    pack_points,
+    run_over_tiles,
+    sum_by_group,
+    zero_tiles,
+)
 
 # Equal rows are joined if there are at least _MANY_EQUAL of a kind, in the mean. All rows are sorted for this only if a
 # part of at least _FEW_EQUAL of _SOME_ROWS of them are equal to others.
@@ -186,13 +202,26 @@ class NearestPoints:
         self.points, self.n_groups, self.n_clusters = points, points.n_groups, points.n_clusters
 
     def measure(self, centers: np.ndarray) -> None:
-        """Assign every point to the nearest of these centres, shape (n_clusters, n_features)."""
-        points = self.points
+        """Assign every point to the nearest of these centres, shape (n_clusters, n_features); ties go to the first."""
+        points, layout = self.points, self.points.layout
         shifted = (centers - points.shift).astype(points.a.dtype)
         assert points.packed is not None
-        self._labels, self._counts, sums, self._cost = nearest_centers(
-            points.packed, shifted, points.layout, self.n_groups
-        )
+        labels = np.empty(len(layout.order), np.int32)
+        counts, cost = np.empty((layout.n_tiles, self.n_clusters)), np.empty(layout.n_tiles)
+        nothing = np.zeros((self.n_groups, self.n_clusters), shifted.dtype)
+        most = max(_LEAST_TILES, _PRODUCT_BYTES // (8 * shifted.size))
+        sums, of_tiles = np.zeros(shifted.shape), np.empty((min(most, layout.n_tiles), *shifted.shape))
+        for tiles in blocks(layout.n_tiles, most):
+            part = layout.part(tiles)
+            given, out = (
+                (None, points.packed[tiles], shifted, None, nothing),
+                (counts[tiles], cost[tiles], None),
+            )
+            entries = part.n_tiles * self.n_clusters * TILE
+            run_over_tiles(_argmin, part.n_tiles, entries, *given, part, labels, *out, of_tiles)
+            sums += of_tiles[: part.n_tiles].sum(axis=0)
+        self._labels, self._cost = labels, float(cost.sum())
+        self._counts = sum_by_group(counts, layout, self.n_groups)
         self._sums = sums + self._counts.sum(axis=0)[:, None] * points.shift
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -30,18 +30,6 @@ _MOST_HALVINGS = 4
 Fitted = TypeVar("Fitted")
 
 
-def share_ratio(counts: np.ndarray, target: np.ndarray) -> float:
-    """The smallest ratio, in [0, 1], of a group's share in a cluster and its target share; 0 with empty clusters.
-
-    The smaller of the two shares is divided by the larger one. `counts` has the shape (n_groups, n_clusters).
-    """
-    sizes = counts.sum(axis=0)
-    shares = counts / np.maximum(sizes, 1)
-    with np.errstate(divide="ignore"):
-        ratios = np.minimum(shares / target[:, None], target[:, None] / shares)
-    return float(np.where(sizes > 0, ratios, 0.0).min())
-
-
 @dataclass(frozen=True)
 class Level:
     """A bound on a fairness measure of the group-by-cluster table, or of the table of each sensitive column."""
@@ -60,7 +48,15 @@ class Level:
             return float(fairness_error(counts, target))
         if self.name == "max_gap":
             return float(delta(counts))
-        return float(balance(counts)) if self.name == "min_balance" else share_ratio(counts, target)
+        if self.name == "min_balance":
+            return float(balance(counts))
+        # The smallest ratio of a group's share in a cluster and its target share, the smaller one divided by the larger
+        # one; 0 with empty clusters.
+        sizes = counts.sum(axis=0)
+        shares = counts / np.maximum(sizes, 1)
+        with np.errstate(divide="ignore"):
+            ratios = np.minimum(shares / target[:, None], target[:, None] / shares)
+        return float(np.where(sizes > 0, ratios, 0.0).min())
 
     @property
     def is_low(self) -> bool:
@@ -74,37 +70,6 @@ class Level:
         if self.name == "share_ratio":
             return f"shares of at least {self.bound:g} and at most 1 / {self.bound:g} times the target shares"
         return f"{self.name}={self.bound:g}"
-
-
-def asked_level(
-    estimator: Any, weight: str, sizes: Sequence[np.ndarray], *, default: bool = True
-) -> Level | None:
-    """The level of fairness that an estimator's parameters (`LEVELS`) set; None if there is none.
-
-    `sizes` holds, for every sensitive column, the number of rows with each value. With `default`, the weight "auto"
-    without a level stands for shares between 0.8 and 1 / 0.8 times the target shares. ValueError for several levels,
-    for a level and a weight, or for a balance above that of the data.
-    """
-    asked = [Level(name, bound) for name in LEVELS if (bound := getattr(estimator, name)) is not None]
-    if len(asked) > 1:
-        raise ValueError(
-            f"give one level of fairness, found {' and '.join(map(str, asked))}: keep one of them"
-        )
-    automatic = isinstance(getattr(estimator, weight), str)
-    if asked and not automatic:
-        raise ValueError(
-            f"{asked[0]} asks for the smallest weight that reaches it: leave {weight} at 'auto', "
-            f"found {weight}={getattr(estimator, weight)}"
-        )
-    largest = min(of_column.min() / of_column.max() for of_column in sizes)
-    if asked and asked[0].name == "min_balance" and asked[0].bound > largest:
-        raise ValueError(
-            f"min_balance={asked[0].bound:g} cannot be met: the data's own balance, {largest:.6g}, is the "
-            "largest that all clusters can have: pass at most this"
-        )
-    if asked or not automatic or not default:
-        return asked[0] if asked else None
-    return Level("share_ratio", FOUR_FIFTHS)
 
 
 @dataclass(frozen=True)
@@ -194,15 +159,6 @@ def smallest_weight(
     return best.model, best.weight, path
 
 
-def not_reached(path: WeightPath) -> str:
-    """The warning for a search in which no weight reached the level, with what to change."""
-    fairest = path.values.min() if path.level.is_low else path.values.max()
-    return (
-        f"no weight up to {path.weights[-1]:.3g} reaches {path.level} (the fairest fit has {fairest:.3g}). Ask for "
-        "less fairness or fewer clusters, or use PriceFairKMeans, whose clusters keep their bounds up to one point"
-    )
-
-
 def fit_to_level(
     estimator: Any,
     weight: str,
@@ -217,16 +173,33 @@ def fit_to_level(
 ) -> tuple[Fitted, float]:
     """The fit with the weight that an estimator's parameter states, or with the smallest that reaches its level.
 
-    Also returns the weight, and sets `path_`. `into` converts a weight into the unit of `fit`, and `unit` converts it
-    back. With a `default`, "auto" without a level is this weight, and not a search for four fifths.
+    Also returns the weight, and sets `path_`. `sizes` counts the rows with each value of every column, `into` converts
+    a weight into the unit of `fit`, and `unit` back. "auto" without a level is `default`, or a search for four fifths.
     """
     automatic = isinstance(getattr(estimator, weight), str)
-    level = asked_level(estimator, weight, sizes, default=default is None)
+    asked = [Level(name, bound) for name in LEVELS if (bound := getattr(estimator, name)) is not None]
+    if len(asked) > 1:
+        raise ValueError(
+            f"give one level of fairness, found {' and '.join(map(str, asked))}: keep one of them"
+        )
+    if asked and not automatic:
+        raise ValueError(
+            f"{asked[0]} asks for the smallest weight that reaches it: leave {weight} at 'auto', "
+            f"found {weight}={getattr(estimator, weight)}"
+        )
+    largest = min(of_column.min() / of_column.max() for of_column in sizes)
+    if asked and asked[0].name == "min_balance" and asked[0].bound > largest:
+        raise ValueError(
+            f"min_balance={asked[0].bound:g} cannot be met: the data's own balance, {largest:.6g}, is the "
+            "largest that all clusters can have: pass at most this"
+        )
+    four_fifths = Level("share_ratio", FOUR_FIFTHS)
+    searched = four_fifths if automatic and default is None else None
+    level = asked[0] if asked else searched
     estimator.__dict__.pop("path_", None)
     if level is None:
         given = into(float(getattr(estimator, weight) if default is None or not automatic else default))
         found, tables, _ = fit(given, None)
-        four_fifths = Level("share_ratio", FOUR_FIFTHS)
         if automatic and not four_fifths.reached(worst := four_fifths.worst(tables, targets)):
             estimator._complain(
                 f"the default weight, {weight}={given:g}, leaves a group with {worst:.2g} of its target share, or with "
@@ -237,5 +210,10 @@ def fit_to_level(
     found, chosen, path = smallest_weight(fit, level, targets, first)
     estimator.path_ = path
     if path.best is None:
-        estimator._complain(not_reached(path.in_units(unit, 1.0)))
+        fairest = path.values.min() if level.is_low else path.values.max()
+        estimator._complain(
+            f"no weight up to {path.weights[-1] * unit:.3g} reaches {level} (the fairest fit has {fairest:.3g}). Ask "
+            "for less fairness or fewer clusters, or use PriceFairKMeans, whose clusters keep their bounds up to one "
+            "point"
+        )
     return found, chosen

@@ -37,6 +37,10 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     exactly, so training rows get their `labels_` again, except for rows that a method moved when it rounded that
     assignment (`n_rounded_` of the price methods). After a fit on rows in chunks, `n_passes_` says how many times all
     rows were read.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
     """
 
     # scikit-learn's metadata routing then passes the groups on without a call of `set_predict_request`.
@@ -313,7 +317,18 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
 
 
 class MedoidClusterer(PrototypeClusterer):
-    """Base of the methods whose centres are the medoids of the clusters, with Euclidean distances."""
+    """Base of the methods whose centres are the medoids of the clusters, with Euclidean distances.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The medoids of the last assignment, which `predict` uses too.
+    medoid_indices_ : ndarray of shape (n_clusters,)
+        The row of X of every centre; -1 for a centre of `init` that was never moved.
+    medoid_gap_ : float
+        When `cluster_centers_` were found, the sum of distances to the medoids was larger than that to exact medoids by
+        at most this fraction; 0 if all medoids are exact.
+    """
 
     _accept_sparse = False
     _power = 1
@@ -346,6 +361,11 @@ class RowCenterClusterer(PrototypeClusterer):
     """Base of the methods whose centres are rows of X and whose points go to their nearest centre.
 
     `_take` sets the attributes that `fit` and `predict` need.
+
+    Attributes
+    ----------
+    center_indices_ : ndarray of shape (n_clusters,)
+        The rows that are centres.
     """
 
     _accept_sparse = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,7 +28,7 @@ class _Run(NamedTuple):
     converged: bool
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BalancedFairKMeans(FairClusterer):
     """K-means with two penalties on counts: one on unfair clusters and one on small clusters.
 
@@ -43,14 +43,11 @@ class BalancedFairKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     rho : float or "auto", default="auto"
         Weight of fairness. "auto" searches for the smallest weight that reaches a level of fairness. One of the next
         three parameters sets the level. Without them, the share of every group in every cluster must be at least 0.8
         and at most 1 / 0.8 times its share of the data. A number is absolute, as in the paper: a suitable one grows
         with the number of rows N and the square of the unit of the data.
-    max_fairness_error, min_balance, max_gap : float, optional
-        Levels for ``rho="auto"``, as in `VariationalFairKMeans`.
     lam : float, default=0.0
         Weight of the last term, which favours clusters of equal size. Like a number for `rho`, it is absolute.
     relative_weights : bool, default=False
@@ -68,11 +65,9 @@ class BalancedFairKMeans(FairClusterer):
     match_reference : bool, default=False
         Whether a move counts only the terms of the point's own group, as in the authors' program. Of two groups, the
         penalty then has more effect on the smaller one, and the objective above may rise.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters. The cluster of a point depends on the counts at the moment of its move, so new points
         have no defined cluster, and there is no `predict`.
@@ -103,8 +98,6 @@ class BalancedFairKMeans(FairClusterer):
         "init": [StrOptions({"random", "k-means++"}), "array-like"],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     rho: float | str = "auto"
     max_fairness_error: float | None = None
     min_balance: float | None = None
@@ -125,11 +118,7 @@ class BalancedFairKMeans(FairClusterer):
         shift = X.mean(axis=0, dtype=np.float64)
         Z = X - shift
         n_starts = self.n_init if isinstance(self.init, str) else 1
-        frame = self._frame
-        whole = frame.whole_cost(len(X), 2)
-
-        def into_frame(weight: float) -> float:
-            return weight * whole if self.relative_weights else frame.weight_into(weight, 2)
+        lam = self._framed_weight(self.lam, len(X))
 
         def fit(rho: float, before: _Run | None) -> tuple[_Run, list[np.ndarray], float]:
             starts = (
@@ -137,7 +126,7 @@ class BalancedFairKMeans(FairClusterer):
                 if before is None
                 else [before.labels.copy()]
             )
-            runs = [self._descend(Z, codes, labels, rho, into_frame(self.lam)) for labels in starts]
+            runs = [self._descend(Z, codes, labels, rho, lam) for labels in starts]
             best = min(runs, key=lambda run: run.history[-1]["objective"])
             counts = contingency(best.labels, codes, self.n_clusters)
             return best, self._tables(counts), best.history[-1]["clustering"]
@@ -148,9 +137,9 @@ class BalancedFairKMeans(FairClusterer):
             fit,
             sizes=sizes,
             targets=[of_column / len(X) for of_column in sizes],
-            first=_FIRST * whole,
-            into=into_frame,
-            unit=frame.cost_unit(2),
+            first=_FIRST * self._frame.whole_cost(len(X), 2),
+            into=lambda weight: self._framed_weight(weight, len(X)),
+            unit=self._frame.cost_unit(2),
         )
         self.labels_, self.history_, self.converged_ = best.labels, best.history, best.converged
         self.cluster_centers_ = best.centers + shift

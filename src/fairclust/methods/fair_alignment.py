@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -39,7 +39,7 @@ class _Plan(NamedTuple):
     cost: np.ndarray
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairAlignmentKMeans(FairClusterer):
     """K-means of pairs: every point is matched to points of the other group, and pairs are clustered.
 
@@ -54,7 +54,6 @@ class FairAlignmentKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     epsilon : float, default=0.0
         In [0, 1]. Pairs with this mass are split, those that save most, and their points go to their own nearest
         centres. It bounds the difference between the parts of the two groups in any cluster, before rounding to labels.
@@ -70,7 +69,6 @@ class FairAlignmentKMeans(FairClusterer):
         Largest number of rounds.
     tol : float, default=1e-3
         The alternation ends after three rounds in a row that do not lower the best objective by this fraction.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
@@ -112,8 +110,6 @@ class FairAlignmentKMeans(FairClusterer):
         "block_size": COUNT,
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     epsilon: float = 0.0
     transport_weight: float = 2.0
     block_size: int = 1024
@@ -130,12 +126,7 @@ class FairAlignmentKMeans(FairClusterer):
             )
         begin = perf_counter()
         rng = check_random_state(self.random_state)
-        start = Lloyd(
-            self.n_clusters,
-            init=self._framed_init(),
-            n_init=self.n_init if isinstance(self.init, str) else 1,
-            random_state=rng,
-        ).fit(X)
+        start = Lloyd.started_as(self, random_state=rng).fit(X)
         if len(self.groups_) == 1:
             self.labels_, self.cluster_centers_ = start.labels_, start.cluster_centers_
             self.objective_, self.n_iter_, self.converged_ = float(start.inertia_), 1, True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any, ClassVar
@@ -26,30 +26,23 @@ from fairclust.stored import Stored
 _TOL = 1e-5
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class KMeans(PrototypeClusterer):
     """scikit-learn's `KMeans` with the interface of this package. The groups do not change the clustering.
 
     Parameters
     ----------
-    n_clusters : int, default=8
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init : int, default=1
         Number of starts, of which the best is kept. If `init` is an array there is one start.
     search : bool, default=False
         Whether to search on from the best of several starts, as `PriceFairKMeans` does.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
-        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
     max_iter : int, default=300
     tol : float, default=1e-4
     verbose : int, default=0
         1 prints every step.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, cluster_centers_, n_iter_, history_
     inertia_ : float
     """
 
@@ -58,8 +51,6 @@ class KMeans(PrototypeClusterer):
         "metric": [StrOptions(set(METRICS))],
         "search": ["boolean"],
     }
-    n_clusters: int = 8
-    _: KW_ONLY
     init: Any = "k-means++"
     n_init: int = 1
     search: bool = False
@@ -77,18 +68,11 @@ class KMeans(PrototypeClusterer):
         # scikit-learn subtracts the mean from dense rows, and its `tol` is a fraction of the variance. With far numbers
         # the other rows would become equal, and every step would seem to be small.
         is_far = self._frame.is_far
-        init, n_init = self._framed_init(), self.n_init if isinstance(self.init, str) else 1
+        asked = {"max_iter": self.max_iter, "tol": 0.0 if is_far else self.tol, "verbose": self.verbose}
+        self._model = Lloyd.started_as(self, **asked, random_state=self.random_state)
         if self._searches:
-            init, n_init = self._searched(X), 1
-        self._model = Lloyd(
-            self.n_clusters,
-            init=init,
-            n_init=n_init,
-            max_iter=self.max_iter,
-            tol=0.0 if is_far else self.tol,
-            verbose=self.verbose,
-            random_state=self.random_state,
-        ).fit(csr_array(X) if is_far else X)
+            self._model.set_params(init=self._searched(X), n_init=1)
+        self._model.fit(csr_array(X) if is_far else X)
         if self._model.n_iter_ == self.max_iter:
             self._complain_of_moving()
         self.labels_ = self._model.labels_

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -12,22 +12,10 @@ from sklearn.utils import check_random_state
 from fairclust.base import FairClusterer, record
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class RandomLabels(FairClusterer):
-    """Every row gets one of `n_clusters` labels at random. The sizes of the clusters differ by at most one.
+    """Every row gets one of `n_clusters` labels at random. The sizes of the clusters differ by at most one."""
 
-    Parameters
-    ----------
-    n_clusters : int, default=8
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    labels_, n_iter_, history_
-    """
-
-    n_clusters: int = 8
-    _: KW_ONLY
     random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 _KMEDIANS_LIMITS = {"max_evaluations": 10_000, "exact_max_rows": 200_000}
 # Members to try in each cluster if nothing is proved. On a quarter of a million rows the first ones were the best.
 _NEAR_MEDIAN = 16
-
-
 _SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
 
 

@@ -37,7 +37,7 @@ Direction = Literal["lower", "higher", "none"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _HEADING = re.compile(r"\n\n(\w+)\n-+\n")
 _NO_PAPERS = ("count", "ours")
-_ORDER = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
+_ORDER = ("Parameters", "Attributes", "Returns", "Raises", "Notes", "References", "Examples")
 
 
 @dataclass(frozen=True)
@@ -108,16 +108,18 @@ def metric(
     return declare
 
 
-def documented(function: _Function, source: str = "", returns: str = "") -> _Function:
+def documented(
+    function: _Function, source: str = "", returns: str = "", *, shared: str | None = None
+) -> _Function:
     """Complete a docstring by the parameters and errors that functions share, in the order of the signature.
 
-    They stand in the docstring of this module, in that of the function's module, and in that of the function, of which
-    a later one takes precedence. `source` and `returns` are reference and result of a function that states none.
+    They stand in the docstring of this module, in `shared` or that of the function's module, and in that of the
+    function, of which a later one takes precedence. `source` and `returns` are for a function that states none.
     """
     parameters = inspect.signature(function).parameters
     entries: dict[str, str] = {}
     raises = ""
-    for doc in (__doc__, function.__globals__["__doc__"], function.__doc__):
+    for doc in (__doc__, shared or function.__globals__["__doc__"], function.__doc__):
         sections = doc_sections(doc)
         stated = {
             name: of for name, of in doc_entries(sections.get("Parameters")).items() if name in parameters
@@ -126,11 +128,15 @@ def documented(function: _Function, source: str = "", returns: str = "") -> _Fun
         raises = sections.get("Raises", raises) if stated else raises
     shown = "\n".join(dict.fromkeys(entries[name] for name in parameters if name in entries))
     references = "" if source in _NO_PAPERS else source
-    shared = {"Returns": returns, "Raises": raises, "References": references}
-    sections = {**shared, **sections, "Parameters": shown}
-    parts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if sections.get(name)]
-    function.__doc__ = "\n\n".join([sections[""], *parts])
+    known = {"Returns": returns, "Raises": raises, "References": references}
+    function.__doc__ = joined({**known, **sections, "Parameters": shown})
     return function
+
+
+def joined(sections: Mapping[str, str]) -> str:
+    """The docstring with these sections, without those that are empty."""
+    parts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if sections.get(name)]
+    return "\n\n".join([sections[""], *parts])
 
 
 def doc_sections(doc: str | None) -> dict[str, str]:

@@ -88,7 +88,11 @@ def _lazy_homes(file: Path) -> dict[str, str]:
         if isinstance(node.value, ast.Dict):
             pairs = zip(node.value.keys, node.value.values, strict=True)
             # Entries that are unpacked from another mapping have no key.
-            return {ast.literal_eval(key): ast.literal_eval(value) for key, value in pairs if key is not None}
+            known = {
+                ast.literal_eval(key): ast.literal_eval(value) for key, value in pairs if key is not None
+            }
+            # An entry of `fairclust.methods` states the look as well.
+            return {key: home if isinstance(home, str) else home[0] for key, home in known.items()}
     return {}
 
 
@@ -265,10 +269,11 @@ def class_parameters(path: str) -> set[str] | None:
             taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
             return None if item.args.kwarg is not None else taken
     own = _fields(node) if any("dataclass" in ast.unparse(mark) for mark in node.decorator_list) else None
-    bases = (base.id for base in node.bases if isinstance(base, ast.Name))
-    inherited = (class_parameters(f"{place[0]}.{base}") for base in bases)
-    above = next((names for names in inherited if names is not None), None)
-    return own if above is None else above | (own or set())
+    inherited = [
+        class_parameters(f"{place[0]}.{base.id}") for base in node.bases if isinstance(base, ast.Name)
+    ]
+    known = [names for names in (own, *inherited) if names is not None]
+    return set().union(*known) if known else None
 
 
 def _fields(node: ast.ClassDef) -> set[str]:

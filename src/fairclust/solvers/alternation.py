@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.preprocessing import normalize
 
+from fairclust.base import record
 from fairclust.kernels.medoid import medoids
 from fairclust.solvers.points import MeasuredPoints, Points
 
@@ -118,18 +119,8 @@ def alternate(
             break
         before, last, prototypes = last, now, new
         n_rises += int(before is not None and now.objective > before.objective)
-        history.append(
-            {
-                "step": step,
-                "objective": now.objective,
-                "clustering": now.clustering,
-                "fairness": now.fairness,
-                "inner_iter": now.n_passes,
-                "n_nonempty": now.counts.shape[1] - now.n_empty,
-                **now.more,
-                "seconds": perf_counter() - begin,
-            }
-        )
+        more = {"inner_iter": now.n_passes, "n_nonempty": now.counts.shape[1] - now.n_empty, **now.more}
+        history.append(record(step, begin, now.objective, now.clustering, now.fairness, **more))
         if verbose:
             print(f"step {step}: objective {now.objective:.6g}, fairness {now.fairness:.4g}", flush=True)
         judged = kind.judge(step, before, now)

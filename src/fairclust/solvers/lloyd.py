@@ -14,6 +14,12 @@ class Lloyd(cluster.KMeans):
     scikit-learn adds up one partial sum per thread, so the last digits of centres and inertia depend on their number.
     """
 
+    @classmethod
+    def started_as(cls, method: Any, **more: Any) -> Lloyd:
+        """K-means from the given centres of a method, or the best of as many starts as it asks for."""
+        n_init = method.n_init if isinstance(method.init, str) else 1
+        return cls(method.n_clusters, init=method._framed_init(), n_init=n_init, **more)
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Lloyd:
         with threadpool_limits(1):
             return super().fit(X, y, sample_weight)

@@ -122,7 +122,12 @@ def optimal_clustering(
     done = program.solve(gap=1e-9, seconds=time_limit)
     if done is None:
         raise RuntimeError(f"HiGHS found no clustering: {program.message}")
-    labels = _labels(n, done.values["together"] > 0.5)
+    # The clusters are numbered by first appearance.
+    first, second = _pairs(n)[:, done.values["together"] > 0.5]
+    graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    found = connected_components(graph, directed=False)[1]
+    _, appearance, codes = np.unique(found, return_index=True, return_inverse=True)
+    labels = appearance.argsort().argsort()[codes].astype(np.int32)
     means = np.stack([points[labels == k].mean(axis=0) for k in range(labels.max() + 1)])
     cost = float(((points - means[labels]) ** 2).sum())
     bound = cost if done.lower_bound is None else min(cost, float(done.lower_bound) * scale)
@@ -206,12 +211,3 @@ def _fairness(
                 if one is not other:
                     found.append((one - min_balance * other, 0.0, np.inf))
     return found
-
-
-def _labels(n: int, together: np.ndarray) -> np.ndarray:
-    """The clusters of the points, numbered by first appearance. `together` says which pairs are in one cluster."""
-    first, second = _pairs(n)[:, together]
-    graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
-    found = connected_components(graph, directed=False)[1]
-    _, appearance, codes = np.unique(found, return_index=True, return_inverse=True)
-    return appearance.argsort().argsort()[codes].astype(np.int32)

@@ -183,7 +183,11 @@ def cross(points: TiledPoints, runs: Sequence[Run], moves: Moves, rng: np.random
         child = _crossed(points, found[pair[0]], found[pair[1]], moves, rng)
         worse = int(pair.max())
         if moves.effort.keeps_apart:
-            worse = min(range(len(found)), key=lambda i: _between(found[i], child))
+            # The sum of the squared distances between the centres of two runs, matched so that it is the smallest.
+            squares = [
+                cdist(run.prototypes.centers, child.prototypes.centers, "sqeuclidean") for run in found
+            ]
+            worse = int(np.argmin([float(of[linear_sum_assignment(of)].sum()) for of in squares]))
         elif any(alike(points, child, run) for run in found):
             continue
         dear = moves.rank(found[worse])
@@ -246,12 +250,6 @@ def _without_least(centers: np.ndarray, losses: np.ndarray, n_fewer: int) -> np.
     for k in order[~leaves[order]][: n_fewer - int(leaves.sum())]:
         leaves[k] = True
     return np.flatnonzero(~leaves)
-
-
-def _between(one: Run, other: Run) -> float:
-    """The sum of the squared distances between the centres of two runs, matched so that it is the smallest."""
-    squares = cdist(one.prototypes.centers, other.prototypes.centers, "sqeuclidean")
-    return float(squares[linear_sum_assignment(squares)].sum())
 
 
 def _crossed(points: TiledPoints, one: Run, other: Run, moves: Moves, rng: np.random.RandomState) -> Run:

@@ -14,13 +14,6 @@ from fairclust.solvers.programs import Program, sums
 _COLUMNS = 40
 
 
-class RadiusAssignment(NamedTuple):
-    """Labels within bounds on the group shares, up to whole points, and the largest distance of a point."""
-
-    labels: np.ndarray
-    radius: float
-
-
 class _Kinds(NamedTuple):
     """Kinds of points. Points of one kind are in the same group and have the same centres within the radius."""
 
@@ -50,48 +43,29 @@ def farthest_first(X: np.ndarray, n_clusters: int, first: Sequence[int]) -> np.n
 
 def least_radius_assignment(
     distances: np.ndarray, codes: np.ndarray, *, lower: np.ndarray, upper: np.ndarray
-) -> RadiusAssignment:
-    """Assignment to given centres with the least radius for which fractions of points can keep the bounds.
+) -> tuple[np.ndarray, float]:
+    """Labels for given centres with the least radius for which fractions of points can keep the bounds, and the radius.
 
     Its sizes and counts are rounded, so each group is outside its bounds by less than two points. Points of one group
     with the same centres within the radius share a variable (Harb and Lam 2020). The search bisects the distances.
     """
     radius = float(distances.min(axis=1).max())
     if _program(distances, codes, radius, lower, upper) is None:
-        radius = _search(distances, codes, radius, lower, upper)
+        too_small, radius = radius, float(distances.max())
+        left = distances[(distances > too_small) & (distances < radius)]
+        while left.size:
+            middle = left.size // 2
+            tried = float(np.partition(left, middle)[middle])
+            if _program(distances, codes, tried, lower, upper) is None:
+                left = left[left > tried]
+            else:
+                radius, left = tried, left[left < tried]
     found = _program(distances, codes, radius, lower, upper, cheapest=True)
     if found is None:
         raise RuntimeError(f"HiGHS found no assignment within the radius {radius:.6g}")
     kinds, fractions = found
     labels = _dealt(distances, kinds, _rounded(distances, kinds, fractions))
-    return RadiusAssignment(labels, float(distances[np.arange(len(labels)), labels].max()))
-
-
-def _search(
-    distances: np.ndarray, codes: np.ndarray, too_small: float, lower: np.ndarray, upper: np.ndarray
-) -> float:
-    """The least distance, above one that is too small, within which there is a fractional assignment."""
-    enough = float(distances.max())
-    left = distances[(distances > too_small) & (distances < enough)]
-    while left.size:
-        middle = left.size // 2
-        tried = float(np.partition(left, middle)[middle])
-        if _program(distances, codes, tried, lower, upper) is None:
-            left = left[left > tried]
-        else:
-            enough, left = tried, left[left < tried]
-    return enough
-
-
-def _kinds(distances: np.ndarray, codes: np.ndarray, radius: float) -> _Kinds:
-    keys = codes.astype(np.int64)
-    for k, column in enumerate(distances.T):
-        if k and k % _COLUMNS == 0:
-            keys = np.unique(keys, return_inverse=True)[1].astype(np.int64)
-        keys = 2 * keys + (column <= radius)
-    _, first, of_point, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    kind, cluster = (distances[first] <= radius).nonzero()
-    return _Kinds(of_point, sizes, codes[first], kind, cluster)
+    return labels, float(distances[np.arange(len(labels)), labels].max())
 
 
 def _program(
@@ -103,7 +77,13 @@ def _program(
     cheapest: bool = False,
 ) -> tuple[_Kinds, np.ndarray] | None:
     """A fractional assignment within a radius, any or the cheapest one; None if there is none."""
-    kinds = _kinds(distances, codes, radius)
+    keys = codes.astype(np.int64)
+    for k, column in enumerate(distances.T):
+        if k and k % _COLUMNS == 0:
+            keys = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+        keys = 2 * keys + (column <= radius)
+    _, first, of_point, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    kinds = _Kinds(of_point, sizes, codes[first], *(distances[first] <= radius).nonzero())
     clusters = sums(kinds.cluster, distances.shape[1])
     program = Program()
     costs = _mean_distances(distances, kinds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +16,7 @@ from fairclust.methods.programs.fair_lp import bound_violation
 from fairclust.metrics import contingency
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairKCenter(FairClusterer):
     """K-center in which every cluster keeps bounds on its group shares, with the smallest radius for given centres.
 
@@ -27,16 +27,13 @@ class FairKCenter(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     tolerance : float, default=0.2
         In [0, 1), as in `BeraFairKMeans`.
     n_init : int, default=1
         Number of starts, each from a row drawn at random. The one with the smallest radius is kept.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Rows of X. New rows cannot be assigned fairly: there is no `predict`.
     center_indices_ : ndarray of shape (n_clusters,)
@@ -59,8 +56,6 @@ class FairKCenter(FairClusterer):
     al., "Fair algorithms for clustering", NeurIPS 2019, for the factor.
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: float = 0.2
     n_init: int = 1
     random_state: Any = None
@@ -75,13 +70,13 @@ class FairKCenter(FairClusterer):
             begin = perf_counter()
             rows = farthest_first(X, self.n_clusters, [int(rng.randint(len(X)))])
             distances = cdist(X, X[rows])
-            found = least_radius_assignment(distances, codes, lower=lower, upper=upper)
-            table = contingency(found.labels, codes, self.n_clusters)
+            labels, radius = least_radius_assignment(distances, codes, lower=lower, upper=upper)
+            table = contingency(labels, codes, self.n_clusters)
             violation = float(bound_violation(table, table.sum(axis=0), lower, upper).max())
-            self.history_.append(record(step, begin, found.radius, found.radius, violation))
-            if found.radius < best:
-                best = self.radius_ = found.radius
-                self.labels_, self.center_indices_, self.violation_ = found.labels, rows, violation
+            self.history_.append(record(step, begin, radius, radius, violation))
+            if radius < best:
+                best = self.radius_ = radius
+                self.labels_, self.center_indices_, self.violation_ = labels, rows, violation
                 self.plain_radius_ = float(distances.min(axis=1).max())
         self.cluster_centers_ = X[self.center_indices_].astype(np.float64)
         self.n_iter_ = self.n_init

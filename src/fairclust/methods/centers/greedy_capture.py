@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from math import ceil
 from time import perf_counter
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.methods.centers.coverings import farthest_first
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class GreedyCapture(RowCenterClusterer):
     """Proportionally fair clustering: n/k rows that are near each other get a centre of their own.
 
@@ -37,8 +37,8 @@ class GreedyCapture(RowCenterClusterer):
 
     Attributes
     ----------
-    labels_, groups_, cluster_centers_, n_iter_, history_
-        The groups do not change the clustering. The objective in the history is the mean distance of a row to its
+    history_ : list of dict
+        The groups do not change the clustering. The objective is the mean distance of a row to its
         centre, and the fairness term is `n_captured_`.
     center_indices_ : ndarray of shape (n_clusters,)
         The rows that are centres, those of balls first.
@@ -56,12 +56,8 @@ class GreedyCapture(RowCenterClusterer):
     Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", ICML 2019, Algorithm 1.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_rows": COUNT,
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"max_rows": COUNT}
 
-    n_clusters: int = 8
-    _: KW_ONLY
     max_rows: int = 2_000
     random_state: Any = None
 

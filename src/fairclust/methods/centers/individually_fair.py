@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from numbers import Real
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import COUNT
+from fairclust.base import COUNT, record
 from fairclust.methods._prototypes import RowCenterClusterer
-from fairclust.methods.centers.local_search import critical_balls, swap_search
 from fairclust.metrics import neighbourhood_radii
 
 _METRICS = {"k-means": "sqeuclidean", "k-medians": "euclidean"}
+# Number of distances that are computed at a time.
+_BLOCK = 2**21
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class IndividuallyFairClustering(RowCenterClusterer):
     """K-means or k-medians in which every row has a centre about as near as its n/k nearest rows.
 
@@ -49,10 +52,8 @@ class IndividuallyFairClustering(RowCenterClusterer):
 
     Attributes
     ----------
-    labels_, groups_, cluster_centers_, n_iter_, history_
-        The groups do not change the clustering. The fairness term in the history is `ratio_`.
-    center_indices_ : ndarray of shape (n_clusters,)
-        The rows that are centres.
+    history_ : list of dict
+        The groups do not change the clustering. The fairness term is `ratio_`.
     cost_ : float
         Sum of the (squared) distances.
     radii_ : ndarray of shape (n_samples,)
@@ -76,8 +77,6 @@ class IndividuallyFairClustering(RowCenterClusterer):
         "max_rows": COUNT,
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     objective: str = "k-means"
     alpha: float = 1.0
     n_candidates: int = 1_000
@@ -134,3 +133,81 @@ def _filled(X: np.ndarray, rows: np.ndarray, n_clusters: int, rng: np.random.Ran
         found.append(p)
         nearest = np.minimum(nearest, ((X - X[p]) ** 2).sum(axis=1))
     return np.array(found)
+
+
+def critical_balls(X: np.ndarray, radii: np.ndarray, alpha: float) -> np.ndarray:
+    """Rows, sorted by radius, whose balls must contain a centre, so that every row has one within ``3 * alpha`` radii.
+
+    Their balls of `alpha` times their radius do not overlap. Every other row is within ``2 * alpha`` times its own
+    radius of one of them that has no larger radius.
+    """
+    uncovered = np.ones(len(X), dtype=bool)
+    found = []
+    for p in np.argsort(radii, kind="stable"):
+        if uncovered[p]:
+            found.append(p)
+            # The tolerance covers points exactly at the limit. Otherwise rounding could make too many balls.
+            uncovered &= np.linalg.norm(X - X[p], axis=1) > 2 * alpha * radii * (1 + 1e-12)
+    return np.array(found)
+
+
+def swap_search(
+    X: np.ndarray,
+    rows: np.ndarray,
+    must: np.ndarray,
+    *,
+    metric: str,
+    n_candidates: int,
+    max_iter: int,
+    tol: float,
+    rng: np.random.RandomState,
+) -> tuple[np.ndarray, list[dict[str, float]]]:
+    """Replace centres by other rows, one at a time, as long as that lowers the cost by more than `tol`, relatively.
+
+    `must` (n_balls, n_samples) says which rows lie in which ball, and every ball always contains a centre. Each pass
+    tries `n_candidates` random rows, and the search ends after `max_iter` passes or one without a swap. Returns the
+    rows that are centres, and a record for every pass.
+    """
+    rows = rows.copy()
+    distances = cdist(X, X[rows], metric)
+    cost = float(distances.min(axis=1).sum())
+    height = max(1, _BLOCK // len(X))
+    history: list[dict[str, float]] = []
+    for step in range(1, max_iter + 1):
+        begin, n_swaps = perf_counter(), 0
+        tried = rng.permutation(len(X))[:n_candidates]
+        for start in range(0, len(tried), height):
+            batch = tried[start : start + height]
+            to_batch = cdist(X[batch], X, metric)
+            totals = _after_swap(distances, to_batch)
+            # A swap is allowed if it leaves a centre in every ball.
+            held = must[:, rows]
+            without = held.sum(axis=1)[:, None] - held
+            allowed = ((without[:, None, :] > 0) | must[:, batch][:, :, None]).all(axis=0)
+            totals[~allowed] = np.inf
+            i, k = np.unravel_index(int(totals.argmin()), totals.shape)
+            if totals[i, k] < cost * (1 - tol):
+                rows[k], distances[:, k], cost = batch[i], to_batch[i], float(totals[i, k])
+                n_swaps += 1
+        history.append(record(step, begin, cost, cost, 0.0, swaps=n_swaps))
+        if n_swaps == 0:
+            break
+    return rows, history
+
+
+def _after_swap(distances: np.ndarray, to_batch: np.ndarray) -> np.ndarray:
+    """Cost with each candidate instead of each centre, shape (n_candidates, n_clusters).
+
+    If the centre of a point is swapped for the candidate, the point pays the smaller of its distances to the second
+    nearest centre and to the candidate. If another centre is swapped, it pays the smaller of its distances to its own
+    centre and to the candidate.
+    """
+    n_samples, n_clusters = distances.shape
+    own = distances.argmin(axis=1)
+    every = np.arange(n_samples)
+    first = distances[every, own]
+    others = distances.copy()
+    others[every, own] = np.inf
+    kept = np.minimum(to_batch, first)
+    lost = np.minimum(to_batch, others.min(axis=1)) - kept
+    return kept.sum(axis=1)[:, None] + lost @ (own[:, None] == np.arange(n_clusters))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -14,32 +14,25 @@ from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.methods.centers.coverings import farthest_first
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class KCenter(RowCenterClusterer):
     """Rows as centres with a small radius, which is the largest distance of a row to its centre.
 
     Parameters
     ----------
-    n_clusters : int, default=8
     n_init : int, default=10
         Number of starts, each from a row drawn at random. The one with the smallest radius is kept.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, cluster_centers_, n_iter_, history_
     radius_ : float
         The radius, at most twice the smallest radius of any centres.
-    center_indices_ : ndarray of shape (n_clusters,)
-        The rows that are centres.
 
     References
     ----------
     Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_init: int = 10
     random_state: Any = None
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 
-from fairclust.base import NotSupported
+from fairclust.base import Diverged, NotSupported
 from fairclust.methods.fairlets.estimator import FairletClusterer
-from fairclust.methods.fairlets.fairlets import flow_fairlets
 
 # The table of the flow has about as many entries as the square of the number of rows, and its time grows faster.
 _MOST_ROWS = 5000
@@ -16,22 +19,14 @@ class FairletClustering(FairletClusterer):
     """Fairlets of least cost by minimum-cost flow, then clusters of their centres; for small data.
 
     Like `FairletTreeClustering`, but with better fairlets. They take more than quadratic time: seconds for 4,000
-    points. More than 5,000 points are not supported. There can be at most two groups.
+    points. More than 5,000 points are not supported. The costs are distances, or squared
+    distances for ``clustering="kmeans"``. There can be at most two groups.
 
     Parameters
     ----------
-    n_clusters : int, default=8
     balance : (1, q) or "auto", default="auto"
         Every fairlet is one point of a group and 1 to q of the other, so every cluster has a balance of at
         least 1 / q. "auto" takes the smallest q that the data allow. With q = 1 fairlets are pairs.
-    clustering, max_exact, random_state : optional
-        As in `FairletTreeClustering`. The costs of the flow are distances for "kmedoids" and squared distances for
-        "kmeans".
-
-    Attributes
-    ----------
-    labels_, cluster_centers_, groups_, balance_, fairlet_labels_, fairlet_cost_, cost_, n_iter_, history_
-        As in `FairletTreeClustering`.
 
     References
     ----------
@@ -48,4 +43,34 @@ class FairletClustering(FairletClusterer):
                 f"fairlets of least cost are made for at most {_MOST_ROWS} rows, found {len(X)}; "
                 "FairletTreeClustering takes millions"
             )
-        return flow_fairlets(X, codes, q, squared=self.clustering == "kmeans")
+        # Edges of least total length join the points of the two groups, so that every point has 1 to q edges: one unit
+        # that must go to the other group and q - 1 that may. After redundant edges are dropped, the graph consists of
+        # stars.
+        rows, columns = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+        lengths = cdist(X[rows], X[columns], "sqeuclidean" if self.clustering == "kmeans" else "euclidean")
+        if not np.isfinite(lengths).all():
+            raise Diverged("the distances between the groups are not finite")
+        n, m = lengths.shape
+        if q == 1:
+            i, j = linear_sum_assignment(lengths)
+        else:
+            # Imported here, because an extra installs it, and `from fairclust import *` needs none.
+            from ot import emd
+
+            forbidden = 1 + 2 * lengths.max() * (n + m)
+            cost = np.zeros((2 * n + 1, 2 * m + 1))
+            cost[: 2 * n, : 2 * m] = np.tile(lengths, (2, 2))
+            cost[:n, -1] = cost[-1, :m] = forbidden
+            supply = np.concatenate([np.ones(n), np.full(n, q - 1.0), [m * (q - 1.0)]])
+            demand = np.concatenate([np.ones(m), np.full(m, q - 1.0), [q * n - m]])
+            flow = emd(supply, demand, cost, numItermax=100_000_000)[:-1, :-1]
+            i, j = np.nonzero(flow.reshape(2, n, 2, m).sum(axis=(0, 2)) > 0.5)
+        of_row, of_column = np.bincount(i, minlength=n), np.bincount(j, minlength=m)
+        keep = np.ones(len(i), bool)
+        for e in np.argsort(-lengths[i, j], kind="stable"):
+            if of_row[i[e]] > 1 and of_column[j[e]] > 1:
+                keep[e] = False
+                of_row[i[e]] -= 1
+                of_column[j[e]] -= 1
+        edges = coo_array((np.ones(keep.sum()), (rows[i[keep]], columns[j[keep]])), shape=(len(X), len(X)))
+        return connected_components(edges, directed=False)[1].astype(np.int64)

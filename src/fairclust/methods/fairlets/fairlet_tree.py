@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairclust.kernels.fairlets import grid_cells, tree_fairlets
 from fairclust.methods.fairlets.estimator import FairletClusterer
-from fairclust.methods.fairlets.fairlets import quadtree_fairlets
 
 
 class FairletTreeClustering(FairletClusterer):
@@ -17,37 +17,10 @@ class FairletTreeClustering(FairletClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     balance : (p, q) or "auto", default="auto"
         Whole numbers. p / q must not be above the balance of the data. "auto" takes the largest balance that
         the data allow with q <= 10. The nearer it is to the balance of the data, the larger are the fairlets and the
         cost.
-    clustering : {"kmedoids", "kmeans"}, default="kmedoids"
-        "kmedoids" runs FasterPAM on the medoids of the fairlets, which all have the same weight, as in the paper.
-        "kmeans" runs k-means, with ten starts, on the means of the fairlets, weighted by their numbers of points.
-    max_exact : int, default=6000
-        The medoids are the best of five random starts. With more fairlets, each start has a sample of `max_exact` of
-        them (CLARA). The distances of a sample take ``4 * max_exact**2`` bytes.
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    labels_, groups_
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Medoids, which are rows of X, or weighted means. If there are fewer fairlets than clusters, there are as many
-        centres as fairlets, and `fit` warns of it. New points have no fairlet, so there is no `predict`.
-    balance_ : (int, int)
-        The pair (p, q) in lowest terms.
-    fairlet_labels_ : ndarray of shape (n_samples,)
-        Number of every point's fairlet.
-    fairlet_cost_, cost_ : float
-        Sum of the points' distances to the centres of their fairlets, and to those of their clusters; of squared
-        distances with "kmeans".
-    n_iter_ : int
-        2, for the decomposition and the clustering.
-    history_ : list of dict
-        One record for each of the two. The objective is the cost. The fairness term is the least balance of the
-        fairlets, or of the clusters.
 
     Notes
     -----
@@ -62,4 +35,8 @@ class FairletTreeClustering(FairletClusterer):
     def _decompose(
         self, X: np.ndarray, codes: np.ndarray, p: int, q: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        return quadtree_fairlets(X, codes, p, q, rng)
+        low = X.min(axis=0).astype(float)
+        spread = float((X.max(axis=0) - low).max()) or 1.0
+        # The box has twice the spread of the data, so that it contains them whatever the random shift is.
+        cells = grid_cells(X, low - spread * rng.uniform(size=X.shape[1]), 2 * spread)
+        return tree_fairlets(cells, codes == 1, p, q)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -17,19 +17,25 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
-from fairclust.kernels.mixture import Components, MixtureTiles
+from fairclust.kernels.mixture import Components
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
-from fairclust.methods.mixture.fit import Batches, Objective, Trace, ascend, calibrated, fair_em, plain_em
-from fairclust.methods.mixture.group_gap import (
+from fairclust.methods.mixture.fit import (
+    Batches,
+    Objective,
     Penalty,
+    Trace,
+    ascend,
+    calibrated,
+    fair_em,
     no_penalty,
+    plain_em,
     program_penalty,
     smooth_penalty,
+    start_mixture,
     sum_of_columns,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.methods.mixture.rows import Columns, divided, draw, find_columns
-from fairclust.methods.mixture.start import start_mixture
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
 
@@ -54,7 +60,7 @@ class _Learned(NamedTuple):
     labels: np.ndarray
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairMixture(FairClusterer):
     """Mixture of Gaussian, categorical or mixed components with a penalty on the gap between groups.
 
@@ -64,13 +70,10 @@ class FairMixture(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     lam : float or "auto", default="auto"
         Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is a mixture without
         fairness. "auto" searches for the smallest weight that reaches the level of fairness that one of the next
         three parameters sets. Without them it is 10.
-    max_fairness_error, min_balance, max_gap : float, optional
-        Levels of the labels for ``lam="auto"``, as in `VariationalFairKMeans`.
     solver : {"em", "mini-batch", "gd"}, default="em"
         Generalised EM on all rows or on mini-batches (Algorithm 3), or gradient ascent (all with Adam). With ``lam=0``,
         EM takes closed-form steps. With mini-batches, Delta is measured on a sample of as many rows. `X` may be a
@@ -107,12 +110,11 @@ class FairMixture(FairClusterer):
     record_labels : bool, default=False
         Whether to record `sse`, `delta` and `balance` of the hard labels at every step, which costs a pass over all
         rows.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
-        In the history, `objective` is the negative log-likelihood plus the penalty, `clustering` is the negative
+    history_ : list of dict
+        `objective` is the negative log-likelihood plus the penalty, `clustering` is the negative
         log-likelihood, and `fairness` is Delta of the responsibilities. With several sensitive columns, `fairness` is
         Delta of the combinations of their values, while the penalty in `objective`, `soft_delta_` and `hard_delta_`
         are sums over the columns.
@@ -173,8 +175,6 @@ class FairMixture(FairClusterer):
         "record_labels": ["boolean"],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     lam: float | str = "auto"
     max_fairness_error: float | None = None
     min_balance: float | None = None
@@ -212,6 +212,7 @@ class FairMixture(FairClusterer):
         names = list(getattr(self, "feature_names_in_", []))
         self._columns = find_columns(X, self.categorical_features, names, self.categories_)
         in_batches, n_groups = self.solver == "mini-batch", len(self.groups_)
+        reference = bool(self.match_reference)
         sample = draw(codes, self.sample_size or (_BATCH if in_batches else None), rng)
         learned = slice(None) if in_batches else sample
         rows, row_codes = X[learned], codes[learned]
@@ -232,14 +233,29 @@ class FairMixture(FairClusterer):
             start = None if before is None else before.mixture
             if start is None:
                 what = family, self.n_clusters, self.init
-                start = start_mixture(rows, columns, tiles, *what, rng, reference=bool(self.match_reference))
+                start = start_mixture(rows, columns, tiles, *what, rng, reference=reference)
             rank = balance if self.match_reference == "best_balance" else None
             trace = Trace(watch if self.record_labels else None, rank)
             batches = None
             if in_batches:
                 parts = divided(len(X), self.sample_size or _BATCH, None if is_mapped(X) else rng)
                 batches = Batches(lambda part: columns.tiles(X[part], codes[part], n_groups), parts, rng)
-            mixture = self._learn(tiles, batches, start, trace, lam)
+            penalty: Penalty = no_penalty
+            in_groups, members = tiles.group_sizes, self._members()
+            if lam != 0:
+                of_columns = [
+                    program_penalty(lam, of @ in_groups) if reference else smooth_penalty(lam)
+                    for of in members or [np.eye(n_groups)]
+                ]
+                penalty = sum_of_columns(of_columns, members, in_groups) if members else of_columns[0]
+            objective = Objective(tiles, penalty, with_labels=reference and lam != 0, batches=batches)
+            plain = plain_em if lam == 0 else partial(fair_em, reference=reference)
+            learn = ascend if self.solver == "gd" else plain
+            max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
+            mixture = learn(objective, start, trace, max_iter=max_iter)
+            # The objective of an iterate is known only if every step uses all rows. Otherwise the last one is returned.
+            if trace.best is not None and (rank is not None or not (batches or reference)):
+                mixture = trace.best
             nll = tiles.table(mixture.components)[1] / -tiles.n_samples
             offset = np.zeros(self.n_clusters)
             if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
@@ -315,30 +331,6 @@ class FairMixture(FairClusterer):
             by_precision=bool(self.match_reference) and self.lam != 0,
             ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
         )
-
-    def _learn(
-        self, tiles: MixtureTiles, batches: Batches | None, start: Mixture, trace: Trace, lam: float
-    ) -> Mixture:
-        reference = bool(self.match_reference)
-        max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
-        penalty = self._penalty(tiles.group_sizes, lam)
-        objective = Objective(tiles, penalty, with_labels=reference and lam != 0, batches=batches)
-        plain = plain_em if lam == 0 else partial(fair_em, reference=reference)
-        learn = ascend if self.solver == "gd" else plain
-        mixture = learn(objective, start, trace, max_iter=max_iter)
-        # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
-        keeps = trace.rank is not None or not (batches or reference)
-        return trace.best if keeps and trace.best is not None else mixture
-
-    def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
-        if lam == 0:
-            return no_penalty
-
-        def of(sizes: np.ndarray) -> Penalty:
-            return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
-
-        members = self._members()
-        return sum_of_columns([of(one @ sizes) for one in members], members, sizes) if members else of(sizes)
 
     def _delta(self, table: np.ndarray) -> float:
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""

@@ -1,26 +1,28 @@
 """Learning a fair mixture: plain EM, generalised EM and gradient ascent, on all rows or on batches.
 
-All maximise the mean log-likelihood minus a penalty on the table of mean responsibilities
-(`fairclust.methods.mixture.group_gap`). Both terms are means over the points, so neither grows with the number of rows.
+All maximise the mean log-likelihood minus a penalty on the table of mean responsibilities, M[j, k] = mean of psi_k over
+group j. Both terms are means over the points, so neither grows with the number of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, reduce
 from operator import add
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from sklearn.metrics import pairwise_distances_argmin
 
-from fairclust.base import Diverged, record
+from fairclust.base import Diverged, initial_centers, is_mapped, record
 from fairclust.kernels.mixture import MixtureTiles, Moments
-from fairclust.methods.mixture.group_gap import Penalty, no_penalty
-from fairclust.methods.mixture.parameters import Mixture
+from fairclust.methods.mixture.parameters import Family, Mixture
+from fairclust.methods.mixture.rows import Columns
 from fairclust.metrics import delta
+from fairclust.solvers.lloyd import Lloyd
 
 # Gradient steps in each round of EM, as in the authors' program.
 GRADIENT_STEPS = 10
@@ -36,6 +38,111 @@ _MAX_HALVINGS = 10
 _ROUNDS_AT_REST = 5
 # The falling temperatures of the calibration.
 _TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
+# The most rows of a mapped file that k-means uses.
+_START_ROWS = 200_000
+_WARM_ROUNDS, _WARM_TOL = 200, 1e-5
+# The rounds of plain EM on categories, and its tolerance, in the authors' program.
+_CATEGORY_ROUNDS, _CATEGORY_TOL = 6, 1e-2
+# A penalty takes M, the table of hard labels and mean responsibilities, and returns its value and derivative by M. Only
+# that of the authors' program uses the labels and the means.
+Penalty = Callable[..., tuple[float, np.ndarray]]
+# Temperature of the smoothed Delta, and weight of the barrier that is added to it.
+TEMPERATURE = 0.005
+BARRIER = 0.3
+# Gaps up to this size are rounding errors. Without them, all gaps are zero where the responsibilities of all points are
+# equal, as at the start of the authors' program on categories, and their absolute values have no gradient.
+_ROUNDING = 1e-7
+
+
+def no_penalty(M: np.ndarray, hard: Any = None, held: Any = None) -> tuple[float, np.ndarray]:
+    """The penalty of a mixture without fairness."""
+    return 0.0, np.zeros_like(M)
+
+
+@lru_cache(maxsize=16)
+def _pairs(n_groups: int) -> np.ndarray:
+    """Signed incidence of the unordered pairs of groups: shape (n_pairs, n_groups)."""
+    first, second = np.triu_indices(n_groups, 1)
+    eye = np.eye(n_groups)
+    return eye[first] - eye[second]
+
+
+def smooth_delta(M: np.ndarray) -> tuple[float, np.ndarray]:
+    """`fairclust.metrics.delta` with ``sqrt(gap^2 + (T/10)^2)`` for the absolute value and a smooth maximum,
+    ``T logsumexp(./T)``.
+
+    The value is at least Delta and at most ``T (log n_clusters + 1/10)`` above it. The gradient comes second.
+    """
+    pairs = _pairs(len(M))
+    if not len(pairs):
+        return 0.0, np.zeros_like(M)
+    gaps = pairs @ M
+    soft = np.sqrt(gaps**2 + (TEMPERATURE / 10) ** 2)
+    means = soft.mean(axis=0) / TEMPERATURE
+    top = means.max()
+    shares = np.exp(means - top)
+    total = shares.sum()
+    by_gap = gaps / soft * (shares / total) / len(pairs)
+    return TEMPERATURE * float(top + np.log(total)), pairs.T @ by_gap
+
+
+def smooth_penalty(lam: float) -> Penalty:
+    """``lam * smooth_delta - BARRIER * mean log(K M)``. The second term keeps components from losing all points."""
+
+    def penalty(M: np.ndarray, hard: Any = None, held: Any = None) -> tuple[float, np.ndarray]:
+        value, gradient = smooth_delta(M)
+        floored = np.maximum(M, 1e-12)
+        alive = float(np.log(len(M[0]) * floored).mean())
+        return lam * value - BARRIER * alive, lam * gradient - BARRIER / (floored * M.size)
+
+    return penalty
+
+
+def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
+    """The published program's penalty times K, because it divides the likelihood by K.
+
+    It is ``K lam max_{j,k} m_k |P(j | k) - P(j)|`` plus ``10 K P(j) / (n_jk + 1e-6)`` for the cell with the fewest hard
+    labels. m_k is the mean responsibility at the first E-step of a round, constant in the gradient, or that of `M`.
+    """
+    share = sizes / sizes.sum()
+
+    def penalty(M: np.ndarray, hard: np.ndarray, held: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        n_clusters = M.shape[1]
+        mean = np.maximum(share @ M, 1e-12)
+        held = mean if held is None else held
+        excess = share[:, None] * (M / mean - 1.0)
+        worst = held * np.abs(excess)
+        j, k = divmod(int(worst.argmax()), n_clusters)
+        gradient = np.zeros_like(M)
+        by_share = -(excess[j, k] + share[j]) * share
+        by_share[j] += share[j]
+        if worst[j, k] > _ROUNDING:
+            gradient[:, k] = lam * held[k] / mean[k] * np.sign(excess[j, k]) * by_share
+        s, c = divmod(int(hard.argmin()), n_clusters)
+        count = sizes[s] * M[s, c] + 1e-6
+        gradient[s, c] -= 10 * share[s] * sizes[s] / count**2
+        value = lam * worst[j, k] + 10 * share[s] / count
+        return n_clusters * float(value), n_clusters * gradient
+
+    return penalty
+
+
+def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], sizes: np.ndarray) -> Penalty:
+    """The sum of the penalties of several sensitive columns, each of the column's own table.
+
+    For each column, `members` (n_values, n_groups) has ones and zeros that say which groups have which value.
+    """
+    # A value's mean is the mean of its groups' means, weighted by the sizes of the groups.
+    means = [of * sizes / (of @ sizes)[:, None] for of in members]
+
+    def penalty(M: np.ndarray, hard: Any = None, held: Any = None) -> tuple[float, np.ndarray]:
+        value, gradient = 0.0, np.zeros_like(M)
+        for one, mean, of in zip(penalties, means, members, strict=True):
+            added, by_value = one(mean @ M, None if hard is None else of @ hard, held)
+            value, gradient = value + added, gradient + mean.T @ by_value
+        return value, gradient
+
+    return penalty
 
 
 @dataclass
@@ -93,7 +200,7 @@ class Gaps(NamedTuple):
 
 @dataclass
 class Objective:
-    """The mean log-likelihood minus a penalty from `fairclust.methods.mixture.group_gap`."""
+    """The mean log-likelihood minus a penalty."""
 
     tiles: MixtureTiles  # The rows on which the penalty is evaluated
     penalty: Penalty = no_penalty
@@ -277,3 +384,99 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
         if gap < least and n_left >= n_nonempty:
             best, least = offset, gap
     return best
+
+
+def start_mixture(
+    X: np.ndarray,
+    columns: Columns,
+    tiles: MixtureTiles,
+    family: Family,
+    n_clusters: int,
+    init: Any,
+    rng: np.random.RandomState,
+    *,
+    reference: bool,
+) -> Mixture:
+    """Parameters to start from: the means of `init`, or of k-means if it is a string, and plain EM from them for "em".
+
+    Of rows that are mapped from a file, k-means uses 200,000 at most. Plain EM with `reference` is that of the authors'
+    program, and k-means with `reference` is the start of their paper's text.
+    """
+    n_numeric = len(columns.numeric)
+    means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))
+    points = np.zeros((0, n_numeric))
+    if n_numeric:
+        n, most = len(X), max(_START_ROWS, n_clusters)
+        few = is_mapped(X) and n > most
+        points = columns.points(X[np.sort(rng.choice(n, most, replace=False))] if few else X)
+        if isinstance(init, str):
+            centers = initial_centers(points, n_clusters, "k-means++", rng).astype(points.dtype)
+            means = Lloyd(n_clusters, init=centers, n_init=1, copy_x=False).fit(points).cluster_centers_
+        else:
+            given = X[:0, columns.numeric]
+            means = (initial_centers(given, n_clusters, init, rng) - columns.shift) / columns.unit
+        if not reference:
+            logits = np.zeros_like(logits)
+    log_sd = np.zeros((1, 1) if family.shared else (n_clusters, n_numeric))
+    mixture = Mixture(family, np.zeros(n_clusters), means, np.maximum(log_sd, family.min_log_sd), logits)
+    if not (isinstance(init, str) and init == "em"):
+        return mixture
+    if reference:
+        return _start_of_program(tiles, mixture, points, rng)
+    if not n_numeric:
+        return _warm(tiles, mixture)[0]
+    # Plain EM uses only the numeric columns. With the categories, its components could separate by them, and with them
+    # by group, and later steps may not undo this.
+    bare, _ = _warm(*_numeric_part(tiles, mixture))
+    return replace(bare, family=family, logits=logits)
+
+
+def _warm(
+    tiles: MixtureTiles, mixture: Mixture, max_iter: int = _WARM_ROUNDS, tol: float = _WARM_TOL
+) -> tuple[Mixture, bool]:
+    """Plain EM, and whether it converged."""
+    trace = Trace()
+    return plain_em(Objective(tiles), mixture, trace, max_iter=max_iter, tol=tol), trace.converged
+
+
+def _numeric_part(tiles: MixtureTiles, mixture: Mixture) -> tuple[MixtureTiles, Mixture]:
+    family = replace(mixture.family, sizes=())
+    bare = replace(mixture, family=family, logits=np.zeros((mixture.n_clusters, 0)))
+    rows = tiles.rows._replace(codes=tiles.rows.codes[:, :0])
+    return replace(tiles, rows=rows, members=np.zeros((1, 1), np.int32)), bare
+
+
+def _start_of_program(
+    tiles: MixtureTiles, mixture: Mixture, points: np.ndarray, rng: np.random.RandomState
+) -> Mixture:
+    """Plain EM of the numeric columns from hard labels, and of the categories from random parameters.
+
+    Of the categories only the weights are kept, and averaged with those of the numeric columns. The probabilities are
+    equal.
+    """
+    family, n_clusters = mixture.family, mixture.n_clusters
+    weights = []
+    if mixture.means.shape[1]:
+        numeric, bare = _numeric_part(tiles, mixture)
+        labels, n = pairwise_distances_argmin(points, bare.means), len(points)
+        away = points - bare.means[labels]
+        first, second = (
+            np.stack([np.bincount(labels, column, n_clusters) for column in values.T], axis=1) / n
+            for values in (away, away**2)
+        )
+        weight = np.bincount(labels, minlength=n_clusters) / n
+        bare = bare.maximum(Moments(weight, first, second, np.zeros((n_clusters, 0))))
+        bare, converged = _warm(numeric, bare)
+        if converged:
+            # The program finishes the round in which it finds that EM has converged.
+            bare = bare.maximum(Objective(numeric).expect(bare)[0])
+        mixture = replace(mixture, means=bare.means, log_sd=bare.log_sd)
+        weights.append(np.exp(bare.log_weights))
+    if family.sizes:
+        only = replace(family, shared=True, min_log_sd=0.0)
+        drawn = rng.standard_normal((n_clusters, 1 + family.n_levels))
+        free = Mixture(only, drawn[:, 0], np.zeros((n_clusters, 0)), np.zeros((1, 1)), drawn[:, 1:])
+        codes = replace(tiles, rows=tiles.rows._replace(points=tiles.rows.points[:, :0]))
+        free, _ = _warm(codes, free, _CATEGORY_ROUNDS, _CATEGORY_TOL)
+        weights.append(np.exp(free.log_weights))
+    return replace(mixture, eta=np.log(np.mean(weights, axis=0)), logits=np.zeros_like(mixture.logits))

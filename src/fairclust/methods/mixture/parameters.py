@@ -18,12 +18,6 @@ _MIN_WEIGHT = 1e-12
 _MIN_PROBABILITY = 1e-6
 
 
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    # Every gradient step calls this on a short vector. SciPy's function takes longer for its checks than for the sums.
-    logits = logits - logits.max()
-    return logits - np.log(np.exp(logits).sum())
-
-
 @dataclass(frozen=True)
 class Family:
     """A kind of mixture: the shapes and bounds of its parameters."""
@@ -61,7 +55,9 @@ class Mixture:
 
     @cached_property
     def log_weights(self) -> np.ndarray:
-        return _log_softmax(self.eta)
+        # Every gradient step needs this. SciPy's function takes longer for its checks than for the sums.
+        logits = self.eta - self.eta.max()
+        return logits - np.log(np.exp(logits).sum())
 
     @cached_property
     def _probabilities(self) -> tuple[np.ndarray, np.ndarray]:

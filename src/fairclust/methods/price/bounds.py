@@ -1,8 +1,41 @@
-"""The bounds that a user gives, on sensitive columns and on cluster sizes, combined in one criterion."""
+"""The bounds that a user gives, combined in one criterion, and the smallest tolerance within a budget.
+
+These are the bounds, among the parameters of `PriceFairKMeans` and `fairclust.fair_assignment`:
+
+Parameters
+----------
+tolerance : float or mapping of column to float, default=0.0
+    t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
+    mapping does not name are not bounded.
+min_balance : float or mapping of column to float, optional
+    Instead of shares, bound the balance of every cluster from below by this number r: ``n_ik >= r n_jk`` for the
+    counts of all groups i, j in every cluster k.
+max_gap : float or mapping of column to float, optional
+    A bound on Delta, `fairclust.metrics.delta`, instead of shares.
+target : None, mapping or array-like of shape (n_groups,), default=None
+    Shares mu for `tolerance`, also as a mapping of group to share. None takes the shares of the data. For several
+    columns, a mapping of column to shares.
+size_min, size_max : int, float, or sequence with one for each cluster, optional
+    Smallest and largest size of every cluster. An int is a number of rows, or a sum of their weights. A float is a
+    multiple of the mean size, which is ``n_samples / n_clusters`` or the total weight divided by ``n_clusters``. If a
+    size is bounded, `sensitive_features` may be left out.
+crossed : bool, default=False
+    Whether to bound the combinations of several sensitive columns instead of each column.
+bins : int or mapping of column to int, optional
+    The number of ranges, each with about the same number of rows, into which a sensitive column of numbers is cut.
+    An int cuts every column with more than 20 different numbers, a mapping the columns that it names.
+mean_tolerance : mapping of column to float, optional
+    Instead of shares, bound the mean of a sensitive column of numbers: in every cluster it differs from the mean
+    of all rows by at most this many standard deviations. A column with more than 128 different numbers is rounded
+    to 128 numbers.
+max_cost, max_cost_increase : float, optional
+    A budget instead of a tolerance: the largest cost, or its largest increase over the cost without any bounds, where
+    0.05 is 5 %. The smallest tolerance within the budget is found by bisection, in about 16 steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -12,6 +45,7 @@ from fairclust.base import NotSupported
 from fairclust.group_encoding import SensitiveColumn, resolve_target, split_columns
 from fairclust.methods.price.criteria import (
     Criterion,
+    Work,
     combine,
     make_criterion,
     mean_bound,
@@ -19,6 +53,11 @@ from fairclust.methods.price.criteria import (
     share_bounds,
 )
 from fairclust.sensitive import Sensitive
+
+# The limit of work after which the bisection ends. What has begun is finished, within a limit of its own.
+_SECONDS = 2.0
+# Number of times the interval [0, 1] of tolerances is halved: to a width of less than 1e-4.
+_STEPS = 14
 
 
 class Asked(NamedTuple):
@@ -157,7 +196,11 @@ def _of_column(
     """
     name = column.name
     if column.measured:
-        return _mean_bound(float(_entry(asked.mean_tolerance, name)), column.values, sizes)
+        most = float(_entry(asked.mean_tolerance, name))
+        if not most >= 0:
+            raise ValueError(f"mean_tolerance must be at least 0, found {most}")
+        scores = _scores(column.values, sizes)
+        return mean_bound(scores, most) if scores.any() else no_bound(len(sizes))
     balance, gap = _entry(asked.min_balance, name), _entry(asked.max_gap, name)
     tolerance, target = _entry(asked.tolerance, name), asked.target
     if several:
@@ -221,14 +264,6 @@ def _scores(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return (values - mean) / (deviation or 1.0)
 
 
-def _mean_bound(tolerance: float, values: np.ndarray, sizes: np.ndarray) -> Criterion:
-    """Bound a cluster's mean of a numeric column to within `tolerance` standard deviations of the mean of all rows."""
-    if not tolerance >= 0:
-        raise ValueError(f"mean_tolerance must be at least 0, found {tolerance}")
-    scores = _scores(values, sizes)
-    return mean_bound(scores, tolerance) if scores.any() else no_bound(len(sizes))
-
-
 def _member_bounds(tolerance: float, sizes: np.ndarray, target: np.ndarray | None) -> Criterion:
     """Bounds on the share of the points inside a group that may overlap with other groups."""
     if not 0 <= tolerance < 1:
@@ -269,3 +304,84 @@ def _check_names(asked: Asked, names: list[str]) -> None:
             f"target must be a mapping of sensitive columns to shares, such as {{{names[0]!r}: ...}}, with columns out "
             f"of {names}"
         )
+
+
+class Attempt(NamedTuple):
+    """The assignment at one tolerance, its cost, and a lower bound on the cost of every assignment at this tolerance.
+
+    If the lower bound is above the budget, the cost is infinite and no labels were computed.
+    """
+
+    cost: float
+    lower_bound: float
+    found: Any
+
+
+def check_budget(
+    asked: Asked, max_cost: float | None, max_cost_increase: float | None, plain_cost: float
+) -> float:
+    """The most that an assignment may cost: `max_cost`, or `plain_cost` and the fraction `max_cost_increase` of it.
+
+    Both budgets, or a budget beside another bound, are a ValueError, and a budget below `plain_cost` is `NotSupported`.
+    """
+    if max_cost is not None and max_cost_increase is not None:
+        raise ValueError("give max_cost or max_cost_increase, not both")
+    if asked.tolerance != 0 or asked.min_balance is not None or asked.max_gap is not None:
+        raise ValueError("max_cost finds the tolerance: give it without tolerance, min_balance and max_gap")
+    budget = plain_cost * (1 + (max_cost_increase or 0.0)) if max_cost is None else max_cost
+    if budget < plain_cost:
+        raise NotSupported(
+            f"a cost of {budget:.6g} cannot be met: without any bounds it is {plain_cost:.6g}. Pass a larger budget"
+        )
+    return float(budget)
+
+
+def fairest_within(
+    attempt: Callable[[float | None, Work], Attempt], budget: float
+) -> tuple[float, float, Any]:
+    """The smallest tolerance found with an assignment within the budget, 1 for none; one so strict that all cost more,
+    or 0; and the assignment.
+
+    `attempt` takes a tolerance, or None for no bounds on the shares, and a limit of work. It raises `NotSupported` if
+    no assignment is within the bounds; so does this function if even the one without bounds on the shares costs more.
+    """
+    spent = 0.0
+
+    def attempted(tolerance: float | None) -> Attempt:
+        nonlocal spent
+        work = Work()
+        try:
+            return attempt(tolerance, work)
+        finally:
+            spent += max(work.spent, 0.0)
+
+    strict = _if_any(attempted, 0.0)
+    if strict is not None and strict.cost <= budget:
+        return 0.0, 0.0, strict.found
+    best = attempted(None)
+    if best.cost > budget:
+        found = f"{best.cost:.6g}" if best.cost < np.inf else f"at least {best.lower_bound:.6g}"
+        raise NotSupported(
+            f"a cost of {budget:.6g} cannot be met: without bounds on the shares it is {found}. "
+            "Pass a larger budget or loosen the other bounds"
+        )
+    low, high, refused = 0.0, 1.0, 0.0
+    for _ in range(_STEPS):
+        if spent >= _SECONDS:
+            break
+        tolerance = (low + high) / 2
+        tried = _if_any(attempted, tolerance)
+        if tried is not None and tried.cost <= budget:
+            high, best = tolerance, tried
+            continue
+        low = tolerance
+        if tried is None or tried.lower_bound > budget:
+            refused = tolerance
+    return high, refused, best.found
+
+
+def _if_any(attempt: Callable[[float | None], Attempt], tolerance: float) -> Attempt | None:
+    try:
+        return attempt(tolerance)
+    except NotSupported:
+        return None

@@ -225,12 +225,7 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
 
 
 def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
-    """Shares of the groups in every cluster within ``[lower_j, upper_j]``.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_groups,)
-    """
+    """Shares of the groups in every cluster within ``[lower_j, upper_j]``; both have the shape (n_groups,)."""
     unit = np.eye(len(lower))
 
     def excess(table: np.ndarray) -> np.ndarray:

@@ -13,11 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 from fairclust.base import check_weights
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
-from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
-from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
+from fairclust.methods.price import bounds
+from fairclust.methods.price.bounds import (
+    Asked,
+    Attempt,
+    bounds_criterion,
+    check_budget,
+    fairest_within,
+    rounded_away,
+)
 from fairclust.methods.price.criteria import Criterion, Work
 from fairclust.methods.price.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 from fairclust.methods.price.rounding import round_prices
+from fairclust.metrics.registry import documented
 from fairclust.sensitive import Sensitive, read_sensitive
 
 # Tiles of smaller problems are kept in double precision.
@@ -72,6 +80,7 @@ class FairAssignment:
         return float(self.violation.max())
 
 
+@partial(documented, shared=bounds.__doc__)
 def fair_assignment(
     distances: Any,
     sensitive_features: Any = None,
@@ -102,34 +111,8 @@ def fair_assignment(
         The group of every row, or several sensitive columns, each of which is bounded on its own. If there are several
         columns and all hold truth values, each column is a group, and groups may overlap: the share of the points
         inside each group is bounded. None if only the sizes are bounded.
-    target : None, mapping of group to share, or array-like of shape (n_groups,), default=None
-        Wanted shares mu of the groups in every cluster. None takes the shares of the data. For several columns, a
-        mapping from columns to targets.
-    tolerance : float or mapping of column to float, default=0.0
-        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
-        mapping does not name are not bounded.
-    min_balance : float or mapping of column to float, optional
-        r: instead, ``n_ik >= r n_jk`` for the counts of all groups i, j in every cluster k.
-    max_gap : float or mapping of column to float, optional
-        Instead, a bound on Delta, `fairclust.metrics.delta`.
-    size_min, size_max : int, float, or sequence with one for each cluster, optional
-        Smallest and largest size of every cluster. Integers are numbers of rows, or sums of their weights. Floats are
-        multiples of the mean size, ``n_samples / n_clusters`` or the total weight divided by ``n_clusters``.
-    crossed : bool, default=False
-        Whether to bound the combinations of the values of several columns instead of each column.
-    bins : int or mapping of column to int, optional
-        Number of ranges into which a sensitive column of many different numbers is cut. Each range has about the same
-        number of rows.
-    mean_tolerance : mapping of column to float, optional
-        For a sensitive column of numbers, a bound on its mean instead of shares. In every cluster, the mean is at most
-        this many standard deviations away from the mean of all rows. A column of more than 128 different numbers is
-        rounded to at most 128.
     sample_weight : array-like of shape (n_samples,), optional
         Positive weights. A row of weight 2 counts as two rows with the same label, in the cost and in the bounds.
-    max_cost, max_cost_increase : float, optional
-        A budget for the cost, instead of a tolerance. Pass `max_cost`, or pass `max_cost_increase` as the fraction
-        above the cost of the cheapest assignment without any bounds: 0.05 allows 5 % more. Bisection finds the smallest
-        tolerance whose assignment costs no more than the budget.
 
     Returns
     -------
@@ -159,11 +142,23 @@ def fair_assignment(
     >>> fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], size_max=2).labels.tolist()
     [1, 1, 0, 0]
     """
-    costs = distances if isinstance(distances, SquaredDistances) else _checked(distances)
+    costs = distances if isinstance(distances, SquaredDistances) else np.asarray(distances)
+    if len(costs.shape) != 2 or not np.prod(costs.shape):
+        raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
+    if isinstance(costs, np.ndarray) and costs.dtype not in (np.float32, np.float64):
+        costs = costs.astype(np.float64)
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, bins=bins, means=mean_tolerance or ())
     weights, unit = check_weights(sample_weight, n_samples)
-    potentials = _potentials(costs, sensitive, weights)
+    dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
+    n_groups = len(sensitive.cells)
+    potentials = Potentials.empty(make_layout(sensitive.codes, n_groups), n_groups, n_clusters, dtype)
+    if weights is not None:
+        potentials.weigh(weights)
+    potentials.set_costs(costs)
+    # The largest entry is NaN if any entry is.
+    if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a.max()):
+        raise ValueError("distances has entries that are not finite")
     asked = Asked(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
 
     def solved(asked: Asked, work: Work) -> tuple[Criterion, Prices]:
@@ -188,36 +183,11 @@ def fair_assignment(
             made = assigned(criterion, found)
             return Attempt(made.cost, made.lower_bound, (made, work))
 
-        fairest = fairest_within(attempt, budget)
-        made, work = fairest.found
-        made = replace(made, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
+        tolerance, tolerance_bound, (made, work) = fairest_within(attempt, budget)
+        made = replace(made, tolerance=tolerance, tolerance_bound=tolerance_bound)
     if work.is_cut:
         warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=2)
     return made
-
-
-def _checked(distances: Any) -> np.ndarray:
-    costs = np.asarray(distances)
-    if costs.ndim != 2 or not costs.size:
-        raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
-    return costs if costs.dtype in (np.float32, np.float64) else costs.astype(np.float64)
-
-
-def _potentials(
-    costs: np.ndarray | SquaredDistances, sensitive: Sensitive, weights: np.ndarray | None
-) -> Potentials:
-    n_samples, n_clusters = costs.shape
-    dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
-    n_groups = len(sensitive.cells)
-    layout = make_layout(sensitive.codes, n_groups)
-    potentials = Potentials.empty(layout, n_groups, n_clusters, dtype)
-    if weights is not None:
-        potentials.weigh(weights)
-    potentials.set_costs(costs)
-    # The largest entry is NaN if any entry is.
-    if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a.max()):
-        raise ValueError("distances has entries that are not finite")
-    return potentials
 
 
 def _assign(

@@ -114,31 +114,18 @@ class _SparseHessian:
     """
 
     def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
-        self._rows, self._damping = rows, damping
         table = csr_array(blocks.reshape(-1, blocks.shape[-1]))
-        self._values, self._columns, self._first = table.data, table.indices, table.indptr
+        self._factors = table.data, table.indices, table.indptr, rows, damping
         self._squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         out = np.empty(v.shape)
-        multiply(self._values, self._columns, self._first, self._rows, self._damping, v, out)
+        multiply(*self._factors, v, out)
         return out
 
     def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray) -> None:
         """Set the `free` entries of `step` to the solution for `right`; a LinAlgError after `_PRODUCTS` products."""
-        if not solve_free(
-            self._values,
-            self._columns,
-            self._first,
-            self._rows,
-            self._damping,
-            self._squares,
-            right,
-            free,
-            step,
-            _PRODUCTS,
-            _RESIDUAL,
-        ):
+        if not solve_free(*self._factors, self._squares, right, free, step, _PRODUCTS, _RESIDUAL):
             raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
 
 
@@ -387,7 +374,12 @@ def interior_step(
         for last in (False, True):
             dy, dv = system.solve(inverse, np.where(bounded, target / safe - s, 0.0) - dual, -primal)
             ds = np.where(bounded, (target - s * dy) / safe - s, 0.0)
-            step = _longest_step(y[bounded], dy[bounded], s[bounded], ds[bounded])
+            # The longest step, at most 1 / 0.995, that keeps y and s non-negative.
+            step = 1 / 0.995
+            for at, by in (y[bounded], dy[bounded]), (s[bounded], ds[bounded]):
+                # 1e-300 avoids a division by zero. Entries that fall more slowly do not limit the step.
+                reach = at[by < 0] / np.maximum(-by[by < 0], 1e-300)
+                step = min(step, float(reach.min(initial=np.inf)))
             if not last:
                 after = float(((y + step * dy) * (s + step * ds))[bounded].sum()) / n
                 target = max((after / max(gap, 1e-300)) ** 3, 1e-3) * gap - dy * ds
@@ -396,14 +388,3 @@ def interior_step(
     # Rows that do not bind have multipliers of about 1e-12. They are set to zero, so that the next step does not treat
     # these rows as binding.
     return np.where(bounded & (y <= s), 0.0, y)
-
-
-def _longest_step(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -> float:
-    """The longest step, at most 1 / 0.995, that keeps y and s non-negative."""
-    most = 1 / 0.995
-    for at, by in ((y, dy), (s, ds)):
-        down = by < 0
-        if down.any():
-            # 1e-300 avoids a division by zero. Entries that fall more slowly do not limit the step.
-            most = min(most, float((at[down] / np.maximum(-by[down], 1e-300)).min()))
-    return most

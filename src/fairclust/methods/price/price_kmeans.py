@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -25,10 +25,9 @@ from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
-from fairclust.methods.price.bounds import Asked, bounds_criterion
-from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
+from fairclust.methods.price import bounds
+from fairclust.methods.price.bounds import Asked, Attempt, bounds_criterion, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work, exact_shares
-from fairclust.methods.price.loose_labels import Labels, loose_labels
 from fairclust.methods.price.prices import (
     FAR,
     ROUGH,
@@ -43,12 +42,11 @@ from fairclust.methods.price.prices import (
     solve,
     temperature_unit,
 )
-from fairclust.methods.price.rounding import round_prices
+from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
 from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
-from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import (
     PATIENT,
     THOROUGH,
@@ -111,8 +109,8 @@ class Coarse(NamedTuple):
         return self._replace(level=level)
 
 
-@dataclass(eq=False, repr=False)
-class PriceFairKMeans(PrototypeClusterer):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
     """K-means in which every cluster keeps bounds on its group shares, its balance or its gap, and on its size.
 
     Alternates between new centres and the cheapest assignment within the bounds. The dual problem gives this
@@ -121,33 +119,6 @@ class PriceFairKMeans(PrototypeClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-    tolerance : float or mapping of column to float, default=0.0
-        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
-        mapping does not name are not bounded.
-    min_balance : float or mapping of column to float, optional
-        Instead of shares, bound the balance of every cluster from below by this number r: ``n_ik >= r n_jk`` for the
-        counts of all groups i, j in every cluster k.
-    max_gap : float or mapping of column to float, optional
-        A bound on Delta, `fairclust.metrics.delta`, instead of shares.
-    target : None, mapping or array-like of shape (n_groups,), default=None
-        Shares mu for `tolerance`. None takes the shares of the data. For several columns, a mapping of column to
-        shares.
-    size_min, size_max : int, float, or sequence with one for each cluster, optional
-        Smallest and largest size of every cluster. An int is a number of rows, a float is a multiple of
-        ``n_samples / n_clusters``. If a size is bounded, `sensitive_features` may be left out of `fit`.
-    crossed : bool, default=False
-        Whether to bound the combinations of several sensitive columns instead of each column.
-    bins : int or mapping of column to int, optional
-        The number of ranges, each with about the same number of rows, into which a sensitive column of numbers is cut.
-        An int cuts every column with more than 20 different numbers, a mapping the columns that it names.
-    mean_tolerance : mapping of column to float, optional
-        Instead of shares, bound the mean of a sensitive column of numbers: in every cluster it differs from the mean
-        of all rows by at most this many standard deviations. A column with more than 128 different numbers is rounded
-        to 128 numbers.
-    max_cost, max_cost_increase : float, optional
-        A budget instead of a tolerance: the largest cost of the clustering, or its largest increase over plain
-        clustering, where 0.05 is 5 %. The smallest tolerance within the budget is found by bisection, in about 16 fits.
     init : {"k-means", "k-means++"} or array-like of shape (n_clusters, n_features), default="k-means"
         "k-means" starts from the result of plain clustering from k-means++ centres. This is fast, and fewer steps with
         prices are needed after it.
@@ -159,22 +130,15 @@ class PriceFairKMeans(PrototypeClusterer):
         Whether to search on from the best of several starts: clusters are split and merged, and the centres of two
         results crossed. Without it, the cheapest start is on some data half a per cent dearer. There is no search from
         one start or given centres, or with sizes of single clusters. With a budget, only plain clustering is searched.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
-        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
     max_iter : int, default=100
         Largest number of outer steps of each start.
     tol : float, default=1e-5
         A start ends when a step lowers the cost by no more than this fraction.
-    precision : "single" or "double", default="single"
-        Arithmetic of the distances and softmax rows. Sums are always double.
     verbose : int, default=0
         1 prints the objective and the fairness term of every outer step, apart from those of the search.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_samples,)
     groups_ : ndarray of shape (n_groups,)
         The values of a single sensitive column, or the combinations of several that occur.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -264,8 +228,6 @@ class PriceFairKMeans(PrototypeClusterer):
         "metric": [StrOptions(set(METRICS))],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: Any = 0.0
     min_balance: Any = None
     max_gap: Any = None
@@ -657,11 +619,10 @@ class PriceFairKMeans(PrototypeClusterer):
             found = solve(points, criterion)
             return attempt(criterion, found, (criterion, found))
 
-        run = fairest_within(clustering, budget).found
+        _, _, run = fairest_within(clustering, budget)
         points.measure(run.prototypes.centers)
-        fairest = fairest_within(assignment, budget)
-        self.tolerance_, self.tolerance_bound_ = fairest.tolerance, fairest.tolerance_bound
-        return run, *fairest.found
+        self.tolerance_, self.tolerance_bound_, found = fairest_within(assignment, budget)
+        return run, *found
 
     def _finish(
         self,
@@ -682,7 +643,13 @@ class PriceFairKMeans(PrototypeClusterer):
         points.measure(run.prototypes.centers)
         labels, cost, counts = round_prices(points, criterion, found)
         made = strict = Labels(labels, cost, counts, run.prototypes, found)
-        dear = self._is_dear(points, criterion, made, lower_bound(points, criterion, found))
+        # Whether the bounds cost so much that a few points far from all others may be the reason. They also cost too
+        # much where they have emptied a cluster, which the gap at these centres does not show.
+        gap = certified_gap(criterion, found, cost, lower_bound(points, criterion, found), counts)
+        per_cell, emptied = points.n_samples / counts.size, not counts.sum(axis=0).all()
+        dear = (gap > 1 and per_cell >= _FEW_PER_CELL) or (
+            (gap > _LARGE_GAP or emptied) and per_cell >= _PER_CELL
+        )
         # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
         if dear and codes is not None and points.weights is None and not points.is_sparse:
             made = loose_labels(
@@ -716,16 +683,12 @@ class PriceFairKMeans(PrototypeClusterer):
         self.history_ = [
             {**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history
         ]
-        self.certificate_ = [
-            *({name: record[of] for name, of in _CERTIFICATE.items()} for record in self.history_),
-            {
-                "step": self.n_iter_ + 1,
-                "cost": self.cost_,
-                "lower_bound": self.lower_bound_,
-                "gap": self.gap_,
-                "violation": self.violation_,
-            },
+        proofs = [
+            [r[of] for of in ("step", "clustering", "objective", "gap", "violation")] for r in self.history_
         ]
+        proofs.append([self.n_iter_ + 1, self.cost_, self.lower_bound_, self.gap_, self.violation_])
+        names = "step", "cost", "lower_bound", "gap", "violation"
+        self.certificate_ = [dict(zip(names, proof, strict=True)) for proof in proofs]
         if codes is None:
             self.n_rounded_ = len(made.labels.moved)
         else:
@@ -735,88 +698,48 @@ class PriceFairKMeans(PrototypeClusterer):
             # Every row has one value of the first column, so the price of the cluster itself is added there.
             first, *others, cluster = criterion.column_prices(made.found.multipliers)
             self._column_prices = [(first + cluster)[back], *others]
-        for holds, complaint in self._complaints(criterion, counts, saved, dear):
-            if holds:
-                self._complain(complaint)
-
-    def _complaints(
-        self, criterion: Criterion, counts: np.ndarray, saved: float, dear: bool
-    ) -> list[tuple[bool, str]]:
-        """What a fit may complain about, and whether it does."""
-        n_empty = int((counts.sum(axis=0) == 0).sum())
-        state, advice = "still moving", "raise max_iter or tol"
-        if self.converged_:
-            state, advice = "at rest", "take fewer clusters"
-        loose = saved > 0 and self.violation_ > 0
-        return [
-            (
-                n_empty > 0 or not self.converged_,
+        n_empty, loose = int((counts.sum(axis=0) == 0).sum()), saved > 0 and self.violation_ > 0
+        if n_empty or not self.converged_:
+            state, advice = "still moving", "raise max_iter or tol"
+            if self.converged_:
+                state, advice = "at rest", "take fewer clusters"
+            self._complain(
                 f"stopped after {self.n_iter_} outer steps with {self.n_clusters - n_empty} of "
-                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}",
-            ),
-            (criterion.work.is_cut, criterion.work.advice),
-            (
-                loose,
+                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}"
+            )
+        if criterion.work.is_cut:
+            self._complain(criterion.work.advice)
+        if loose:
+            more = f"{saved:.0%} more" if saved < 10 else f"{1 + saved:.2g} times as much"
+            self._complain(
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because the "
-                f"labels found within them cost {_more(saved)}: a few points lie far from all others. {_LONG_TAIL}",
-            ),
-            (
-                dear and not loose and self.gap_ > _LARGE_GAP,
+                f"labels found within them cost {more}: a few points lie far from all others. {_LONG_TAIL}"
+            )
+        elif dear and self.gap_ > _LARGE_GAP:
+            self._complain(
                 f"the labels may cost up to {self.gap_:.0%} more than the cheapest labels within the bounds, because a "
-                f"few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may help",
-            ),
-        ]
-
-    def _is_dear(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
-        """Whether the bounds cost so much that a few points far from all others may be the reason."""
-        gap = certified_gap(criterion, made.found, made.cost, bound, made.counts)
-        per_cell = points.n_samples / made.counts.size
-        # The bounds also cost too much where they have emptied a cluster, which the gap at these centres does not show.
-        emptied = not made.counts.sum(axis=0).all()
-        return ((gap > _LARGE_GAP or emptied) and per_cell >= _PER_CELL) or (
-            gap > 1 and per_cell >= _FEW_PER_CELL
-        )
+                f"few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may help"
+            )
 
     def _least(self, points: Any, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""
         if codes is None or points.is_sparse:
             return points.priced(prices)[3]
-        weights = points.weights
-        labels = _cheapest_clusters(points.X, self._centers, prices, codes, self._power)
+        X, weights, labels = points.X, points.weights, np.empty(len(points.X), dtype=np.int32)
+        for block in pairwise_blocks(len(X), len(self._centers)):
+            rows, centers = X[block].astype(float), self._centers.astype(float)
+            costs = euclidean_distances(rows, centers, squared=self._power == 2)
+            labels[block] = (costs + prices[codes[block]]).argmin(axis=1)
         counts = np.zeros_like(prices)
         np.add.at(counts, (codes, labels), 1.0 if weights is None else weights)
-        return self._paid(points.X, labels, self._centers, weights) + float((prices * counts).sum())
+        return self._paid(X, labels, self._centers, weights) + float((prices * counts).sum())
 
 
-# What is reported in the unit of the user's weights, and what a step's certificate takes from its record.
+# What is reported in the unit of the user's weights.
 _IN_UNITS = ("objective", "clustering", "fairness", "violation")
-_CERTIFICATE = {
-    "step": "step",
-    "cost": "clustering",
-    "lower_bound": "objective",
-    "gap": "gap",
-    "violation": "violation",
-}
 _LONG_TAIL = (
     "Look at these points, take the logarithm of columns with a long tail, or allow a larger tolerance"
 )
-
-
-def _cheapest_clusters(
-    X: np.ndarray, centers: np.ndarray, prices: np.ndarray, codes: np.ndarray, power: int
-) -> np.ndarray:
-    """The cheapest cluster of every row at the prices, from distances in double precision."""
-    found = np.empty(len(X), dtype=np.int32)
-    centers = centers.astype(float)
-    for block in pairwise_blocks(len(X), len(centers)):
-        costs = euclidean_distances(X[block].astype(float), centers, squared=power == 2)
-        costs += prices[codes[block]]
-        found[block] = costs.argmin(axis=1)
-    return found
-
-
-def _more(increase: float) -> str:
-    return f"{increase:.0%} more" if increase < 10 else f"{1 + increase:.2g} times as much"
 
 
 def _rank(run: Run, far: float = FAR) -> tuple[bool, float]:

@@ -32,7 +32,7 @@ from fairclust.methods.price.newton import (
     step_of_rows_that_bind,
 )
 from fairclust.solvers.alternation import Prototypes, Step
-from fairclust.solvers.points import Lists, MeasuredPoints, Points
+from fairclust.solvers.points import MeasuredPoints, Points
 
 # Temperatures in units of the mean gap between a point's two smallest potentials.
 START_LEVELS = (0.2, 0.04, 0.02)
@@ -179,7 +179,12 @@ def dual_prices(
                 damping = min(grow * damping, _MOST_DAMPING)
                 continue
             if points.lists is not None:
-                trial = _within_reach(points.lists, criterion, at.multipliers, trial)
+                # The part of the step in each cluster after which no price is farther than `reach` from the lists'.
+                last = criterion.prices(at.multipliers) - points.lists.at
+                change = criterion.prices(trial) - points.lists.at - last
+                left = np.maximum(points.lists.reach - np.sign(change) * last, 0.0)
+                fits = np.minimum(1.0, left / np.maximum(np.abs(change), 1e-300)).min(axis=0)
+                trial = at.multipliers + fits * (trial - at.multipliers)
                 if np.abs(trial - at.multipliers).max() < _STILL * temperature:
                     break
             new = _evaluate(points, criterion, trial, temperature, unit)
@@ -228,15 +233,6 @@ def _evaluate(
     noise = rounding_error(points, mass, cost, prices)
     error = max(violation, unpaid / unit)
     return _Smoothed(y, -temperature * logsum - limits, noise, mass, cost, moments, violation, error)
-
-
-def _within_reach(lists: Lists, criterion: Criterion, y: np.ndarray, trial: np.ndarray) -> np.ndarray:
-    """The part of a step in each cluster after which no price is farther than `reach` from that of the lists."""
-    last = criterion.prices(y) - lists.at
-    change = criterion.prices(trial) - lists.at - last
-    room = np.maximum(lists.reach - np.sign(change) * last, 0.0)
-    part = np.minimum(1.0, room / np.maximum(np.abs(change), 1e-300)).min(axis=0)
-    return y + part * (trial - y)
 
 
 def _newton_step(

@@ -145,7 +145,11 @@ def _whole_sizes(
     near = min(_NEAR_SIZES, max(_LEAST_SIZES, _SIZES_IN_ALL // n_clusters))
     tried = np.floor(soft + _NEAR)[:, None] + np.arange(-near, near + 2)
     left = limits[:, :, None] - factors.size[:, None, None] * tried
-    lost = np.where(_of_whole_numbers(criterion), left - np.floor(left + _NEAR), 0.0)
+    # Which rows are inequalities on a whole number of points. Those about the size alone have the value -1, and so take
+    # the entry that is appended.
+    whole = np.append(factors.whole, False)[factors.value] & ~criterion.helpers.any(axis=1)
+    whole &= ~criterion.exact & (np.abs(factors.sign) == 1)
+    lost = np.where(whole[:, None, None], left - np.floor(left + _NEAR), 0.0)
     # For a bound on the size itself, the loss is the whole unused part of the bound.
     lost[alone] = left[alone]
     # The multipliers predict the loss only near the soft sizes, so the distance to these costs something too.
@@ -173,14 +177,6 @@ def _whole_sizes(
         sizes[k] += step
         most -= step
     return sizes
-
-
-def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
-    """Which rows are inequalities on a whole number of points, as booleans of shape (n_rows, 1, 1)."""
-    factors = criterion.factors
-    # Rows about the size alone have the value -1, and so take the entry that is appended.
-    whole = np.append(factors.whole, False)[factors.value] & ~criterion.helpers.any(axis=1)
-    return (whole & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
 
 
 def flow_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
+from itertools import permutations
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
 from fairclust.base import COUNT, FairClusterer, initial_centers, record
 from fairclust.kernels.assignment import cluster_moments
-from fairclust.methods.programs.batches import assign_batches
 from fairclust.metrics import contingency
 from fairclust.solvers.lloyd import Lloyd
+from fairclust.solvers.programs import Program, Solution, table_sums
 
 # Largest number of steps of the k-means that makes the batches.
 _BATCH_STEPS = 10
+# The search is limited by nodes instead of seconds, so that every machine finds the same labels.
+_MAX_NODES = 200
+_GAP = 1e-3
+# The mixed-integer program decides on at least this many batches for each cluster.
+_FREE = 8
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BatchProgramKMeans(FairClusterer):
     """K-means on small batches of near points, with a lower bound on the balance of every cluster.
 
@@ -30,7 +37,6 @@ class BatchProgramKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     tolerance : float, default=0.1
         In [0, 1): every cluster has a balance of at least ``1 - tolerance`` times that of the data.
     n_batches : int or None, default=500
@@ -43,11 +49,9 @@ class BatchProgramKMeans(FairClusterer):
     tol : float, default=1e-3
         The fit stops at the first step that lowers the cost by no more than this fraction, and keeps the result of the
         step before.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters. New rows cannot be assigned: there is no `predict`.
     cost_ : float
@@ -69,12 +73,8 @@ class BatchProgramKMeans(FairClusterer):
     """
 
     _power = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_batches": [None, *COUNT],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_batches": [None, *COUNT]}
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: float = 0.1
     n_batches: int | None = 500
     init: Any = "k-means++"
@@ -86,7 +86,11 @@ class BatchProgramKMeans(FairClusterer):
         rng = check_random_state(self.random_state)
         group_sizes = np.bincount(codes)
         self.target_balance_ = float((1 - self.tolerance) * group_sizes.min() / group_sizes.max())
-        self.batches_ = self._make_batches(X, rng)
+        n_batches = len(X) if self.n_batches is None else max(self.n_batches, self.n_clusters)
+        self.batches_ = np.arange(len(X))
+        if n_batches < len(X):
+            model = Lloyd(n_batches, n_init=1, max_iter=_BATCH_STEPS, random_state=rng).fit(X)
+            self.batches_ = np.unique(model.labels_, return_inverse=True)[1]
         n_batches = int(self.batches_.max()) + 1
         sizes, sums = cluster_moments(X, self.batches_, n_batches)
         means = sums / sizes[:, None]
@@ -116,10 +120,54 @@ class BatchProgramKMeans(FairClusterer):
             self.labels_, self.cluster_centers_ = of_batch[self.batches_].astype(np.int32), centers
         self.n_iter_ = len(self.history_)
 
-    def _make_batches(self, X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        """The batch of every row, numbered from 0, shape (n_samples,)."""
-        if self.n_batches is None or max(self.n_batches, self.n_clusters) >= len(X):
-            return np.arange(len(X))
-        n_batches = max(self.n_batches, self.n_clusters)
-        model = Lloyd(n_batches, n_init=1, max_iter=_BATCH_STEPS, random_state=rng).fit(X)
-        return np.unique(model.labels_, return_inverse=True)[1]
+
+def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) -> np.ndarray | None:
+    """Cheap assignment of whole batches, costs (n_batches, n_clusters), in which every cluster keeps the balance, or
+    None.
+
+    The solution of the linear program splits few batches, and its reduced costs say which others would change first. A
+    mixed-integer program decides on these; as long as it has no solution, it is solved again with more batches.
+    """
+    n_batches, n_clusters = costs.shape
+    above = costs - costs.min(axis=1, keepdims=True)
+    above /= above.mean() or 1.0
+    once, of_clusters = table_sums(costs.shape)
+    balanced = []
+    for i, j in permutations(range(counts.shape[1]), 2):
+        # Points of one group minus `min_balance` times points of the other in each batch, at most 1 for HiGHS.
+        excess = counts[:, i] - min_balance * counts[:, j]
+        excess = excess[None, :] / (np.abs(excess).max() or 1.0)
+        balanced.append(-sparse.kron(excess, sparse.eye_array(n_clusters)))
+
+    def assigned(with_all: bool, low: Any, high: Any, *, whole: bool) -> Solution | None:
+        """The assignment with shares between `low` and `high`, in which, `with_all`, no cluster is empty."""
+        program = Program()
+        program.variables("shares", above, low, high, whole=whole)
+        program.rows(1, 1, shares=once)
+        for rows in balanced:
+            program.rows(-np.inf, 0, shares=rows)
+        if with_all:
+            program.rows(-np.inf, -1, shares=-of_clusters)
+        return program.solve(nodes=_MAX_NODES, gap=_GAP)
+
+    for with_all in (True, False):
+        relaxed = assigned(with_all, 0, np.inf, whole=False)
+        if relaxed is None:
+            continue
+        shares = relaxed.values["shares"]
+        # The least cost of changing a batch's cluster. It is below zero for split batches, so that they come first.
+        regret = np.sort(relaxed.reduced_costs["shares"], axis=1)
+        split = shares.max(axis=1) < 1 - 1e-6
+        regret = np.where(split, -1.0, regret[:, min(1, n_clusters - 1)])
+        order = np.argsort(regret, kind="stable")
+        n_free = max(_FREE * n_clusters, 2 * int(split.sum()))
+        while True:
+            lower, upper = np.round(shares), np.round(shares)
+            lower[order[:n_free]], upper[order[:n_free]] = 0, 1
+            done = assigned(with_all, lower, upper, whole=True)
+            if done is not None:
+                return done.values["shares"].argmax(axis=1)
+            if n_free >= n_batches:
+                break
+            n_free *= 2
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from fairclust.sensitive import overlapping_groups
 from fairclust.solvers.lloyd import Lloyd
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BeraFairKMeans(FairClusterer):
     """K-means centres, to which the points are then assigned fairly at the least cost.
 
@@ -29,10 +29,8 @@ class BeraFairKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     tolerance : float, default=0.2
         In [0, 1), the paper's delta. With 0 every cluster must have the shares of the data.
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init, max_iter : int, default=10, 300
         Number of starts and largest number of Lloyd steps of k-means. If `init` is an array there is one start.
     solver : "lp" or "prices", default="lp"
@@ -40,11 +38,9 @@ class BeraFairKMeans(FairClusterer):
         "prices" uses group prices and their rounding, see `fairclust.fair_assignment`. It finds the same optimum up to
         a relative error of 1e-4 or less, in a time that is linear in the number of rows, like that of k-means. It keeps
         N x K distances in single precision, and "lp" several tables of them in double precision.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The centres of k-means, which are not the means of the fair clusters. New points have no fair cluster, so there
         is no `predict`.
@@ -75,12 +71,8 @@ class BeraFairKMeans(FairClusterer):
     """
 
     _power = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "solver": [StrOptions({"lp", "prices"})],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"solver": [StrOptions({"lp", "prices"})]}
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: float = 0.2
     init: Any = "k-means++"
     n_init: int = 10
@@ -100,13 +92,8 @@ class BeraFairKMeans(FairClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
-        vanilla = Lloyd(
-            self.n_clusters,
-            init=self._framed_init(),
-            n_init=self.n_init if isinstance(self.init, str) else 1,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-        ).fit(X)
+        asked = {"max_iter": self.max_iter, "random_state": self.random_state}
+        vanilla = Lloyd.started_as(self, **asked).fit(X)
         self.n_iter_ = int(vanilla.n_iter_)
         if self.n_iter_ == self.max_iter:
             self._complain(
@@ -115,35 +102,30 @@ class BeraFairKMeans(FairClusterer):
         self.cluster_centers_ = vanilla.cluster_centers_
         distances = SquaredDistances(X, self.cluster_centers_)
         nearest = float(distances.nearest()[1].sum())
-        sizes = np.bincount(vanilla.labels_, minlength=self.n_clusters)
-        members = codes.T if codes.ndim == 2 else (codes == j for j in range(len(self.groups_)))
-        table = np.array(
-            [np.bincount(vanilla.labels_[inside], minlength=self.n_clusters) for inside in members]
-        )
-        shares = table.sum(axis=1) / len(codes)
-        lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
-        self.history_ = [
-            record(1, begin, nearest, nearest, float(bound_violation(table, sizes, lower, upper).max()))
-        ]
-        self.labels_ = self._assign(distances, codes, lower, upper)
-        self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf
+        members = codes.T if codes.ndim == 2 else codes == np.arange(len(self.groups_))[:, None]
+        shares = members.sum(axis=1) / len(codes)
+        bounds = {"lower": shares * (1 - self.tolerance), "upper": shares / (1 - self.tolerance)}
 
-    def _assign(
-        self, distances: SquaredDistances, codes: np.ndarray, lower: np.ndarray, upper: np.ndarray
-    ) -> np.ndarray:
-        """Compute labels at given centres. Also sets the costs and the violation, and adds to the history."""
+        def violation(labels: np.ndarray) -> float:
+            table = np.array([np.bincount(labels[inside], minlength=self.n_clusters) for inside in members])
+            sizes = np.bincount(labels, minlength=self.n_clusters)
+            return float(bound_violation(table, sizes, **bounds).max())
+
+        self.history_ = [record(1, begin, nearest, nearest, violation(vanilla.labels_))]
         begin = perf_counter()
         if self.solver == "prices":
             found = fair_assignment(distances, codes, tolerance=self.tolerance)
             self.lp_cost_, self.cost_, self.violation_ = found.lower_bound, found.cost, found.slack
+            self.labels_ = found.labels
             self.history_.append(record(2, begin, found.cost, found.cost, float(found.violation.max())))
-            return found.labels
-        table = distances[:]
-        fractional = fair_assignment_lp(table, codes, lower=lower, upper=upper)
-        self.history_.append(record(2, begin, fractional.cost, fractional.cost, 0.0))
-        begin = perf_counter()
-        rounded = round_assignment(fractional.shares, table, codes, lower=lower, upper=upper)
-        self.history_.append(record(3, begin, rounded.cost, rounded.cost, float(rounded.violation.max())))
-        self.lp_cost_, self.cost_ = fractional.cost, rounded.cost
-        self.violation_ = float(rounded.violation.max())
-        return rounded.labels
+        else:
+            costs = distances[:]
+            fractional = fair_assignment_lp(costs, codes, **bounds)
+            self.lp_cost_ = float(fractional.multiply(costs).sum())
+            self.history_.append(record(2, begin, self.lp_cost_, self.lp_cost_, 0.0))
+            begin = perf_counter()
+            self.labels_ = round_assignment(fractional, costs, codes)
+            self.cost_ = float(costs[np.arange(len(costs)), self.labels_].sum())
+            self.violation_ = violation(self.labels_)
+            self.history_.append(record(3, begin, self.cost_, self.cost_, self.violation_))
+        self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf

@@ -12,8 +12,6 @@ does not change the solution. If the prices reach the bound, the program is solv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
@@ -30,57 +28,33 @@ _LEAST_RADIUS = 1e-3
 _SHARE_EPS = 1e-6
 
 
-@dataclass(frozen=True)
-class FractionalAssignment:
-    """A solution of the linear program."""
-
-    # (n_samples, n_clusters). Part of each point in each cluster; rows sum to one. The shares are a vertex, so all but
-    # a few rows have a single 1.
-    shares: sparse.csr_array
-    cost: float  # The least cost. It is a lower bound on the cost of all labels within the bounds.
-
-
-@dataclass(frozen=True)
-class RoundedAssignment:
-    """Labels from a fractional assignment."""
-
-    labels: np.ndarray  # (n_samples,)
-    cost: float  # Never above the cost of the fractional assignment
-    # (n_groups, n_clusters); number of points by which group j is above or below its bounds in cluster k; 0 within.
-    violation: np.ndarray
-
-
 def fair_assignment_lp(
     cost: np.ndarray, memberships: np.ndarray, *, lower: ArrayLike, upper: ArrayLike
-) -> FractionalAssignment:
-    """Cheapest fractional assignment with ``lower_j n_k <= n_jk <= upper_j n_k`` for all groups and clusters (Bera et
-    al.).
+) -> sparse.csr_array:
+    """Part of each point in each cluster, at the least cost with ``lower_j n_k <= n_jk <= upper_j n_k`` for all groups.
 
+    The shares, (n_samples, n_clusters), are a vertex: all but a few rows have a single 1. Their cost is a lower bound.
     `memberships` are group codes (n_samples,), or for each point the groups that it is in, which may be any number, as
     booleans (n_samples, n_groups). The share of each group of the data must be within its bounds.
     """
-    inside, low, high = _inputs(memberships, lower, upper)
+    # Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
+    low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+    inside = memberships if memberships.ndim == 2 else memberships[:, None] == np.arange(len(low))
     kinds, kind = np.unique(inside, axis=0, return_inverse=True)
     rows = np.vstack([kinds.T - high[:, None], low[:, None] - kinds.T])
-    shares, _ = _solve(_excess(cost), np.ones(len(cost)), kind, rows)
-    return FractionalAssignment(shares, float(shares.multiply(cost).sum()))
+    return _solve(_excess(cost), np.ones(len(cost)), kind, rows)[0]
 
 
-def round_assignment(
-    shares: sparse.csr_array,
-    cost: np.ndarray,
-    memberships: np.ndarray,
-    *,
-    lower: ArrayLike,
-    upper: ArrayLike,
-) -> RoundedAssignment:
+def round_assignment(shares: sparse.csr_array, cost: np.ndarray, memberships: np.ndarray) -> np.ndarray:
     """Labels by iterative rounding: no violation is above 4 D + 3 points, where D is the most groups that any point is
     in.
 
     Points that are whole keep their cluster, and a linear program assigns the others again. If nothing changes, the
     rows with few fractional points are dropped; the published loop drops these in every round, with larger violations.
     """
-    inside, low, high = _inputs(memberships, lower, upper)
+    inside = memberships
+    if inside.ndim == 1:
+        inside = inside[:, None] == np.arange(inside.max() + 1)
     labels = np.asarray(shares.argmax(axis=1), dtype=np.int32).ravel()
     part = np.flatnonzero(shares.max(axis=1).toarray().ravel() < 1 - _SHARE_EPS)
     x = shares[part].toarray()
@@ -114,28 +88,12 @@ def round_assignment(
         fixed = member[whole].T @ np.eye(x.shape[1])[labels[part[whole]]]
         at_least, at_most = at_least - fixed, at_most - fixed
         part, member, x = part[~whole], member[~whole], x[~whole]
-    table = np.array([np.bincount(labels[group], minlength=cost.shape[1]) for group in inside.T])
-    sizes = np.bincount(labels, minlength=cost.shape[1])
-    return RoundedAssignment(
-        labels, float(cost[np.arange(len(cost)), labels].sum()), bound_violation(table, sizes, low, high)
-    )
+    return labels
 
 
 def bound_violation(table: np.ndarray, sizes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Number of points by which each group is above or below its bounds in each cluster; 0 within them."""
     return np.maximum(0.0, np.maximum(np.outer(lower, sizes) - table, table - np.outer(upper, sizes)))
-
-
-def _inputs(
-    memberships: np.ndarray, lower: ArrayLike, upper: ArrayLike
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A boolean (n_samples, n_groups) matrix of memberships, and bounds within [0, 1].
-
-    Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
-    """
-    low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-    inside = memberships if memberships.ndim == 2 else memberships[:, None] == np.arange(len(low))
-    return inside, low, high
 
 
 def _excess(cost: np.ndarray) -> np.ndarray:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -12,21 +12,14 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import FairClusterer, initial_centers, record
 from fairclust.kernels.assignment import cluster_moments
-from fairclust.methods.programs.bounded_sizes import assign_within_sizes
+from fairclust.kernels.flow import all_clusters, shortest_paths
 from fairclust.metrics import contingency
 
 # Largest number of times that the centres of clusters without a point of the largest group are drawn again.
 _TRIES = 10
 
 
-class _Run(NamedTuple):
-    cost: float
-    labels: np.ndarray
-    centers: np.ndarray
-    history: list[dict[str, float]]
-
-
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class MultiStageFlowKMeans(FairClusterer):
     """K-means with a lower bound on the balance of every cluster, in which one group after the other is assigned.
 
@@ -37,7 +30,6 @@ class MultiStageFlowKMeans(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     tolerance : float, default=0.1
         In [0, 1): every cluster has a balance of at least ``1 - tolerance`` times that of the data, up to whole
         points.
@@ -50,12 +42,11 @@ class MultiStageFlowKMeans(FairClusterer):
     tol : float, default=1e-3
         A start ends at the first step that lowers the cost by no more than this fraction, and keeps the result of the
         step before.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
-        The fairness term in the history is how far the balance is below `target_balance_`, or 0.
+    history_ : list of dict
+        The fairness term is how far the balance is below `target_balance_`, or 0.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters. New rows cannot be assigned: there is no `predict`.
     cost_ : float
@@ -77,8 +68,6 @@ class MultiStageFlowKMeans(FairClusterer):
 
     _power = 2
 
-    n_clusters: int = 8
-    _: KW_ONLY
     tolerance: float = 0.1
     init: Any = "k-means++"
     n_init: int = 1
@@ -93,17 +82,17 @@ class MultiStageFlowKMeans(FairClusterer):
         members = [np.flatnonzero(codes == j) for j in by_size]
         self.target_balance_ = float((1 - self.tolerance) * sizes.min() / sizes.max())
         starts = self.n_init if isinstance(self.init, str) else 1
-        best = min((self._run(X, codes, members, rng) for _ in range(starts)), key=lambda run: run.cost)
+        best = min((self._run(X, codes, members, rng) for _ in range(starts)), key=lambda run: run[0])
         self.cost_, self.labels_, self.cluster_centers_, self.history_ = best
         self.n_iter_ = len(self.history_)
 
     def _run(
         self, X: np.ndarray, codes: np.ndarray, members: list[np.ndarray], rng: np.random.RandomState
-    ) -> _Run:
-        """One start, up to its cheapest step."""
+    ) -> tuple[float, np.ndarray, np.ndarray, list[dict[str, float]]]:
+        """The cost, labels and centres of the cheapest step of a start, and the history."""
         pool = X[members[0]] if len(members[0]) >= self.n_clusters else X
         centers = initial_centers(pool, self.n_clusters, self._framed_init(), rng)
-        best: _Run | None = None
+        best: Any = None
         history: list[dict[str, float]] = []
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
@@ -114,10 +103,9 @@ class MultiStageFlowKMeans(FairClusterer):
             table = contingency(labels, codes, self.n_clusters)[:, counts > 0]
             lacking = max(0.0, self.target_balance_ - float((table.min(axis=0) / table.max(axis=0)).min()))
             history.append(record(step, begin, cost, cost, lacking))
-            if best is not None and cost >= best.cost * (1 - self.tol):
+            if best is not None and cost >= best[0] * (1 - self.tol):
                 break
-            best = _Run(cost, labels, centers, history)
-        assert best is not None
+            best = cost, labels, centers, history
         return best
 
     def _assign(
@@ -163,3 +151,36 @@ def _size_bounds(table: np.ndarray, n_points: int, balance: float) -> tuple[np.n
     while upper.sum() < n_points:
         upper[(least / (upper + 1)).argmax()] += 1
     return lower, upper
+
+
+def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Labels with the least sum of distances for which every cluster has between `lower` and `upper` points.
+
+    Idle points that cost nothing fill every cluster to its upper bound, so that all sizes are fixed. The search starts
+    from the nearest clusters and moves points along cheapest paths. If no assignment is within the bounds, it is a
+    ValueError.
+    """
+    n_samples, n_clusters = distances.shape
+    lower = np.asarray(lower, dtype=np.int64)
+    upper = np.minimum(np.asarray(upper, dtype=np.int64), n_samples)
+    if (lower < 0).any() or (lower > upper).any() or not lower.sum() <= n_samples <= upper.sum():
+        raise ValueError(
+            f"{n_samples} points cannot form clusters of sizes from {lower.tolist()} to {upper.tolist()}"
+        )
+    nearest = distances.argmin(axis=1)
+    sizes = np.bincount(nearest, minlength=n_clusters)
+    if ((lower <= sizes) & (sizes <= upper)).all():
+        return nearest
+    idle = upper - lower
+    inside = np.clip(upper - sizes, 0, idle)
+    home = np.repeat(np.arange(n_clusters), idle)
+    rank = np.arange(len(home)) - np.repeat(np.cumsum(idle) - idle, idle)
+    cost = np.full((n_samples + len(home), n_clusters + 1), np.inf)
+    cost[:n_samples, :n_clusters] = distances
+    cost[n_samples + np.arange(len(home)), home] = 0.0
+    cost[n_samples:, n_clusters] = 0.0
+    before = np.r_[nearest, np.where(rank < inside[home], home, n_clusters)]
+    wanted = np.r_[upper, n_samples - lower.sum()]
+    surplus = np.bincount(before, minlength=n_clusters + 1) - wanted
+    clusters = all_clusters(*cost.shape)
+    return shortest_paths(cost, clusters, before.astype(np.int64), surplus.astype(np.int64))[:n_samples]

@@ -245,12 +245,7 @@ def nullspace_embedding(
 
 
 def check_memory(n_nodes: int, n_matrices: int, max_memory_mb: float, what: str, fix: str) -> None:
-    """Refuse dense matrices of n x n doubles beyond a limit, before they are made.
-
-    Raises
-    ------
-    NotSupported
-    """
+    """Raise `NotSupported` for dense matrices of n x n doubles beyond a limit, before they are made."""
     needed = n_matrices * 8.0 * n_nodes**2 / 2**20
     if needed > max_memory_mb:
         raise NotSupported(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.spatial.distance import cdist, squareform
 from sklearn.utils import check_random_state
 
 from fairclust.base import COUNT, FairClusterer, record
 from fairclust.kernels.graph import AffinityGraph
-from fairclust.methods.spectral.density import density_similarities
 from fairclust.methods.spectral.embedding import check_memory, spectral_embedding
 from fairclust.solvers.lloyd import Lloyd
 
@@ -19,9 +20,11 @@ from fairclust.solvers.lloyd import Lloyd
 _MATRICES = 4
 # While too many clusters are noise, k-means is run for one cluster more; this is the largest number of extra clusters.
 _MORE = 20
+# The least similarity of two points. It gives every point neighbours in the graph.
+_LEAST = 1e-6
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairDen(FairClusterer):
     """Fair spectral clustering of density-connected points, for clusters of any shape.
 
@@ -32,7 +35,6 @@ class FairDen(FairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     min_points : int, default=5
         The density at a point is measured by the distance to its `min_points`-th nearest point, itself included; here
         `min_points` is cut to the number of rows. It is also the size of the smallest cluster that is not noise.
@@ -45,7 +47,7 @@ class FairDen(FairClusterer):
 
     Attributes
     ----------
-    labels_, groups_, n_iter_, history_
+    labels_ : ndarray of shape (n_samples,)
         A noise point has the label of the cluster whose points it is most similar to on average.
     noise_ : ndarray of bool, shape (n_samples,)
         Points outside of the `n_clusters` largest clusters of the last k-means.
@@ -63,12 +65,8 @@ class FairDen(FairClusterer):
     of rows.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "min_points": COUNT,
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"min_points": COUNT}
 
-    n_clusters: int = 8
-    _: KW_ONLY
     min_points: int = 5
     n_init: int = 10
     max_memory_mb: float = 8000.0
@@ -114,3 +112,32 @@ class FairDen(FairClusterer):
                 # If there are not enough clusters of `min_points` points, the largest smaller ones are kept as well.
                 return model, np.sort(np.argsort(-sizes, kind="stable")[:n_wanted])
             n_tried += 1
+
+
+def density_distances(X: np.ndarray, min_points: int) -> np.ndarray:
+    """For any two points, the longest step on the path between them whose longest step is the shortest (Beer et al.
+    2023).
+
+    The length of a step is the largest of three distances: between its two ends, and from each end to its
+    `min_points`-th nearest point, where the point itself counts as the first.
+    """
+    steps = cdist(X, X)
+    core = np.partition(steps, min_points - 1, axis=1)[:, min_points - 1]
+    np.maximum(steps, np.maximum(core[:, None], core), out=steps)
+    np.fill_diagonal(steps, 0.0)
+    # Single linkage joins two points at exactly this length.
+    return squareform(cophenet(linkage(squareform(steps, checks=False), "single")))
+
+
+def density_similarities(X: np.ndarray, min_points: int) -> np.ndarray:
+    """Similarities in (0, 1] of the density-connectivity distances, zeros on the diagonal (Krieger et al. 2025).
+
+    They are 1 at distance 0 and 1e-6 for the points farthest from each other. In the paper these have similarity 0, so
+    an outlier may have no neighbours.
+    """
+    distances = density_distances(X, min_points)
+    largest = distances.max()
+    similarities = 1 - distances / largest if largest > 0 else np.ones_like(distances)
+    np.maximum(similarities, _LEAST, out=similarities)
+    np.fill_diagonal(similarities, 0.0)
+    return similarities

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from fairclust.methods.spectral.embedding import Embedding, nullspace_embedding,
 from fairclust.methods.spectral.spectral import SpectralClustering
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairSpectralClustering(SpectralClustering):
     """Spectral clustering whose coordinates have the same mean in every group.
 
@@ -24,47 +24,11 @@ class FairSpectralClustering(SpectralClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     laplacian : "normalized" or "unnormalized", default="normalized"
         FSCN or FSCUN of Kleindessner et al.
     solver : "projected" or "nullspace", default="projected"
         "nullspace" is the first published algorithm. It uses dense matrices, and its time grows with the cube of the
         number of rows. "projected" (s-FairSC) finds the same coordinates by products with the affinity only.
-    affinity : "nearest_neighbors", "max_scaled" or "precomputed", default="nearest_neighbors"
-        Graph of the points, see `fairclust.kernels.graph`: `build_knn_graph`, or the complete graph of
-        `max_scaled_affinity`. With "precomputed" X is the affinity: a sparse or dense square matrix that is
-        non-negative and symmetric and has no node without edges.
-    n_neighbors : int, default=20
-        Number of neighbours of a point, itself included, but at most the number of rows.
-    normalize_rows : bool, default=False
-        Whether to scale the rows of H to unit length, as Ng, Jordan and Weiss do. Small parts of a graph with few edges
-        to the rest then count less. The published programs do not scale them.
-    n_init : int, default=10
-        Number of starts of k-means, of which the best is kept.
-    tol, max_iter : float, int, default=1e-9, 1000
-        Tolerance of the residual, relative to the largest eigenvalue, and largest number of restarts, for "projected".
-    max_memory_mb : float, default=8000
-        Limit, in MB, on the memory of dense n x n matrices: four of them for "nullspace", one for "max_scaled". For
-        more rows `fit` raises `NotSupported`.
-    random_state : int, RandomState or None
-        The seed of k-means and of an approximate nearest-neighbour graph.
-
-    Attributes
-    ----------
-    labels_, groups_
-    n_iter_ : int
-        Number of steps of the best start of k-means.
-    history_ : list of dict
-        One record: `objective` (k-means cost in the embedding), `clustering` (sum of the eigenvalues, the
-        relaxed cut), `fairness` (`constraint_`), `seconds`, and the part of them spent on the embedding,
-        `embedding_seconds`.
-    embedding_ : ndarray of shape (n_samples, n_components)
-        Rows of H. `n_components` is mostly `n_clusters`. It can be larger for graphs with several connected components.
-    eigenvalues_ : ndarray of shape (n_components,)
-    n_products_ : int
-        Number of products with the affinity.
-    residual_, orthogonality_, constraint_ : float
-        Errors of the eigenvectors, see `embedding.py` beside it.
 
     Raises
     ------
@@ -84,7 +48,6 @@ class FairSpectralClustering(SpectralClustering):
         "solver": [StrOptions({"projected", "nullspace"})],
     }
 
-    _: KW_ONLY
     laplacian: str = "normalized"
     solver: str = "projected"
 
@@ -99,19 +62,8 @@ class FairSpectralClustering(SpectralClustering):
         )
 
     def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding:
+        size = self.n_clusters
+        wanted: dict[str, Any] = {"groups": codes, "laplacian": self.laplacian}
         if self.solver == "nullspace":
-            return nullspace_embedding(
-                graph,
-                self.n_clusters,
-                groups=codes,
-                laplacian=self.laplacian,
-                max_memory_mb=self.max_memory_mb,
-            )
-        return spectral_embedding(
-            graph,
-            self.n_clusters,
-            groups=codes,
-            laplacian=self.laplacian,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+            return nullspace_embedding(graph, size, **wanted, max_memory_mb=self.max_memory_mb)
+        return spectral_embedding(graph, size, **wanted, tol=self.tol, max_iter=self.max_iter)

@@ -20,7 +20,12 @@ class GraphClusterer(FairClusterer):
     """Base of the methods on graphs, which implement ``_fit_graph(graph, points, codes, rng)``.
 
     A method has the parameters `affinity`, `n_neighbors`, `random_state` and, if its affinity may be dense,
-    `max_memory_mb`. `graph_info_` says how the nearest-neighbour graph was built; it is empty for other affinities.
+    `max_memory_mb`.
+
+    Attributes
+    ----------
+    graph_info_ : dict
+        How the nearest-neighbour graph was built; empty for other affinities.
     """
 
     affinity: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.solvers.lloyd import Lloyd
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpectralClustering(GraphClusterer):
     """Relaxed normalised cut: k-means on the rows of ``D^-1/2 U``. The groups do not change the clustering.
 
@@ -26,14 +26,40 @@ class SpectralClustering(GraphClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-    affinity, n_neighbors, normalize_rows, n_init, tol, max_iter, max_memory_mb, random_state : optional
-        As for `FairSpectralClustering`.
+    affinity : "nearest_neighbors", "max_scaled" or "precomputed", default="nearest_neighbors"
+        Graph of the points, see `fairclust.kernels.graph`: `build_knn_graph`, or the complete graph of
+        `max_scaled_affinity`. With "precomputed" X is the affinity: a sparse or dense square matrix that is
+        non-negative and symmetric and has no node without edges.
+    n_neighbors : int, default=20
+        Number of neighbours of a point, itself included, but at most the number of rows.
+    normalize_rows : bool, default=False
+        Whether to scale coordinates to unit length, as Ng, Jordan and Weiss do. Small parts of a graph with few edges
+        to the rest then count less. The published programs do not scale them.
+    n_init : int, default=10
+        Number of starts of k-means, of which the best is kept.
+    tol, max_iter : float, int, default=1e-9, 1000
+        Tolerance of the residual, relative to the largest eigenvalue, and largest number of restarts.
+    max_memory_mb : float, default=8000
+        Limit, in MB, on the memory of dense n x n matrices: one for "max_scaled", and four for the solver "nullspace".
+        For more rows `fit` raises `NotSupported`.
+    random_state : int, RandomState or None
+        The seed of k-means and of an approximate nearest-neighbour graph.
 
     Attributes
     ----------
-    labels_, n_iter_, history_, groups_, embedding_, eigenvalues_, n_products_, residual_, orthogonality_
-        As for `FairSpectralClustering`.
+    n_iter_ : int
+        Number of steps of the best start of k-means.
+    history_ : list of dict
+        One record: `objective` (k-means cost in the embedding), `clustering` (sum of the eigenvalues, the
+        relaxed cut), `fairness` (`constraint_`), `seconds`, and the part of them spent on the embedding,
+        `embedding_seconds`.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        `n_components` is mostly `n_clusters`. It can be larger for graphs with several connected components.
+    eigenvalues_ : ndarray of shape (n_components,)
+    n_products_ : int
+        Number of products with the affinity.
+    residual_, orthogonality_, constraint_ : float
+        Errors of the eigenvectors, see `embedding.py` beside it.
 
     References
     ----------
@@ -48,8 +74,6 @@ class SpectralClustering(GraphClusterer):
         "tol": POSITIVE,
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     affinity: str = "nearest_neighbors"
     n_neighbors: int = 20
     normalize_rows: bool = False

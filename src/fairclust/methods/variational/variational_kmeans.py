@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy, deepcopy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -42,7 +42,7 @@ class Start(NamedTuple):
     prices: np.ndarray | None = None
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class VariationalFairKMeans(PrototypeClusterer):
     """K-means with the Kullback-Leibler fairness penalty.
 
@@ -51,7 +51,6 @@ class VariationalFairKMeans(PrototypeClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     lam : float or "auto", default="auto"
         Weight of fairness. "auto" searches for the smallest weight that reaches a level of fairness. One of the next
         three parameters sets the level. Without them, the share of every group in every cluster must be at least 0.8
@@ -77,7 +76,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         both the clustering and the fairness potentials are divided by it.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U. None takes the shares of the data. For several columns, a mapping of column to shares.
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
     max_iter : int, default=100
         Largest number of outer steps.
     tol : float, optional
@@ -91,16 +89,14 @@ class VariationalFairKMeans(PrototypeClusterer):
     precision : "single" or "double", default="single"
         Arithmetic of the distances and softmax rows. Sums are always double. Single is three times as fast, and the
         inner loop may stop a step earlier or later.
-    verbose : int, default=0
-        1 prints the objective and the fairness term of every outer step.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, cluster_centers_, n_iter_, history_, groups_
-        `cluster_centers_` are the centres of the last assignment, which `predict` uses too. They are near the means
-        of the clusters, and equal to them if the last steps changed no label.
-        The energies in `history_` are those of the labels, or with `match_reference` those of the soft
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres of the last assignment, which `predict` uses too. They are near the means of the clusters, and
+        equal to them if the last steps changed no label.
+    history_ : list of dict
+        The energies are those of the labels, or with `match_reference` those of the soft
         assignments. `inner_iter` counts passes over the points. A restart begins a new history; with
         `match_reference` it continues the old one.
     scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
@@ -133,8 +129,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         "max_restarts": at_least(0),
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     lam: float | str = "auto"
     max_fairness_error: float | None = None
     min_balance: float | None = None
@@ -175,21 +169,12 @@ class VariationalFairKMeans(PrototypeClusterer):
             fit,
             sizes=self._tables(np.bincount(codes)),
             targets=self._target_shares(),
-            first=_FIRST * self._weight_unit(X.shape[0]),
+            first=_FIRST * self._frame.whole_cost(X.shape[0], self._power),
             into=lambda weight: self._framed_weight(weight, X.shape[0]),
             unit=self._frame.cost_unit(self._power),
         )
         self.__dict__.update(vars(best))
         self._complain_of_moving()
-
-    def _weight_unit(self, n_samples: int) -> float:
-        """The unit of relative weights, which is the approximate cost of all points in one cluster, in the frame."""
-        return self._frame.whole_cost(n_samples, self._power)
-
-    def _framed_weight(self, weight: float, n_samples: int) -> float:
-        if self.relative_weights:
-            return weight * self._weight_unit(n_samples)
-        return self._frame.weight_into(weight, self._power)
 
     def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
         rng = check_random_state(self.random_state)
@@ -214,7 +199,11 @@ class VariationalFairKMeans(PrototypeClusterer):
             steps = self.max_iter - self.n_iter_
             # From k-means++ picks, the centres will move far.
             hurried = rng is not None and steps > 1 and isinstance(self.init, str)
-            kind = self._alternation(prices, hurried=hurried)
+            step = partial(newton_step, lam=lam, target=self._target, prices=prices, hurried=hurried)
+            kind = Alternation(step, self._update, self._judge)
+            if self.match_reference:
+                of_paper = partial(bound_step, lam=lam, target=self._target, lipschitz=self.lipschitz)
+                kind = Alternation(of_paper, self._update, self._judge_as_reference)
             run = rows.alternate(kind, prototypes, max_iter=steps, verbose=self.verbose)
             begun = self.history_ if self.match_reference else []
             self.history_ = begun + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
@@ -316,13 +305,6 @@ class VariationalFairKMeans(PrototypeClusterer):
     def _target_shares(self) -> list[np.ndarray]:
         """The target shares of each sensitive column."""
         return [self._target] if self._sensitive is None else [shares for _, shares in self._target]
-
-    def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation:
-        if self.match_reference:
-            assign = partial(bound_step, lam=self.lam_, lipschitz=self.lipschitz, target=self._target)
-            return Alternation(assign, self._update, self._judge_as_reference)
-        step = partial(newton_step, lam=self.lam_, target=self._target, prices=prices, hurried=hurried)
-        return Alternation(step, self._update, self._judge)
 
     def _judge_as_reference(self, step: int, before: Step | None, now: Step) -> str:
         tol = _REFERENCE_TOL if self.tol is None else self.tol

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -53,7 +53,7 @@ class _Run:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class VariationalFairNCut(GraphClusterer):
     """Normalised cut of a graph with the Kullback-Leibler fairness penalty.
 
@@ -64,13 +64,10 @@ class VariationalFairNCut(GraphClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     lam : float or "auto", default="auto"
         Weight of fairness. The cut lies between 0 and K for all data, so weights from 1 to 100 span the trade-off.
         "auto" searches for the smallest weight that reaches the level of fairness that one of the next three
         parameters sets. Without them it is 10.
-    max_fairness_error, min_balance, max_gap : float, optional
-        Levels for ``lam="auto"``, as in `VariationalFairKMeans`.
     affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
         "nearest_neighbors" builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With "precomputed",
         X is the affinity: a sparse or dense square matrix that is non-negative and symmetric and has no node without
@@ -78,8 +75,6 @@ class VariationalFairNCut(GraphClusterer):
     n_neighbors : int, default=20
         Number of neighbours of a point, itself included, but at most the number of rows, which gives the complete
         graph.
-    target : None, mapping or array-like of shape (n_groups,), default=None
-        Target shares U. None takes the shares of the data.
     init : {"best", "k-means++"} or array-like of shape (n_samples,), default="best"
         The first labels. "k-means++" is the nearest k-means++ centre, as in the paper, among the points. For a
         precomputed affinity these are the `points` that `fit` gets beside it, or else rows of the spectral embedding.
@@ -96,13 +91,9 @@ class VariationalFairNCut(GraphClusterer):
         Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
         ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
         from the third step on.
-    precision : "single" or "double", default="single"
-        Arithmetic of the potentials and softmax rows. Sums are always double.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
-    labels_, n_iter_, groups_
     history_ : list of dict
         One record for each outer step of the start that was kept: `objective`, `clustering` (the Ncut of the hard
         labels), `fairness`
@@ -120,8 +111,6 @@ class VariationalFairNCut(GraphClusterer):
         The weight that was used.
     path_ : WeightPath
         Only with a level of fairness, as in `VariationalFairKMeans`.
-    graph_info_ : dict
-        How the nearest-neighbour graph was built; empty for a precomputed one.
 
     Notes
     -----
@@ -142,8 +131,6 @@ class VariationalFairNCut(GraphClusterer):
         "init": [StrOptions({"best", "k-means++"}), "array-like"],
     }
 
-    n_clusters: int = 8
-    _: KW_ONLY
     lam: float | str = "auto"
     max_fairness_error: float | None = None
     min_balance: float | None = None
@@ -269,7 +256,20 @@ class VariationalFairNCut(GraphClusterer):
     ) -> Iterator[tuple[str, np.ndarray]]:
         """Names and labels of the wanted starts, in the order in which "best" tries them."""
         if not isinstance(self.init, str):
-            yield "labels", _checked_labels(self.init, len(codes), self.n_clusters)
+            labels = np.asarray(self.init)
+            if labels.shape != codes.shape:
+                raise ValueError(
+                    f"init has shape {labels.shape}, expected one label for each of {len(codes)} rows"
+                )
+            if (
+                not np.issubdtype(labels.dtype, np.integer)
+                or labels.min() < 0
+                or labels.max() >= self.n_clusters
+            ):
+                raise ValueError(
+                    f"init must be integer labels from 0 to n_clusters - 1 = {self.n_clusters - 1}"
+                )
+            yield "labels", labels
             return
         seed = int(rng.randint(np.iinfo(np.int32).max))
 
@@ -289,23 +289,9 @@ class VariationalFairNCut(GraphClusterer):
         kmeans = Lloyd(self.n_clusters, n_init=_KMEANS_STARTS, random_state=seed)
         rows = embedding(True)
         yield "fair_spectral", kmeans.fit(rows).labels_
-        yield "prices", _proportional_labels(rows, kmeans.cluster_centers_, codes)
+        # The cheapest labels at these centres with the data's group shares in every cluster, up to rounding.
+        sizes, shift = np.bincount(codes), np.zeros(rows.shape[1])
+        packed = TiledPoints.pack(rows, codes, len(sizes), self.n_clusters, shift=shift)
+        packed.measure(kmeans.cluster_centers_)
+        yield "prices", packed.hard(1.0, dual_prices(packed, exact_shares(sizes / len(codes))).prices)[0]
         yield "spectral", kmeans.fit(embedding(False)).labels_
-
-
-def _checked_labels(init: Any, n_samples: int, n_clusters: int) -> np.ndarray:
-    labels = np.asarray(init)
-    if labels.shape != (n_samples,):
-        raise ValueError(f"init has shape {labels.shape}, expected one label for each of {n_samples} rows")
-    if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0 or labels.max() >= n_clusters:
-        raise ValueError(f"init must be integer labels from 0 to n_clusters - 1 = {n_clusters - 1}")
-    return labels
-
-
-def _proportional_labels(points: np.ndarray, centers: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Cheapest labels at these centres with the data's group shares in every cluster, up to rounding."""
-    sizes = np.bincount(codes)
-    packed = TiledPoints.pack(points, codes, len(sizes), len(centers), shift=np.zeros(points.shape[1]))
-    packed.measure(centers)
-    prices = dual_prices(packed, exact_shares(sizes / len(codes))).prices
-    return packed.hard(1.0, prices)[0]
