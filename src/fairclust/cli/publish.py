@@ -146,7 +146,7 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
     of the overview that the run does not have.
     """
     # Imported here, because the import takes a second and only `--readme` needs it.
-    from fairclust.report.tables import load_overview, overview_texts
+    from fairclust.report.tables import overview_texts
 
     def shown(mark: re.Match[str]) -> str:
         tables = results / "tables"
@@ -156,9 +156,8 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
         if mark["what"] == "results":
             block = _results_block(tables, out, origin, inputs)
         else:
-            overview = overview_texts(load_overview(needed), inputs.names)
-            datasets, methods = (mark[kind].split(" / ") for kind in ("datasets", "methods"))
-            block = _overview_block(overview, datasets, methods, page)
+            asked = {"data set": mark["datasets"].split(" / "), "method": mark["methods"].split(" / ")}
+            block = _overview_block(overview_texts(pd.read_csv(needed), inputs.names), asked, page)
         return mark["begin"] + block + mark["end"]
 
     text, number = _MARKS.subn(shown, page.read_text(encoding="utf-8"))
@@ -170,19 +169,17 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
     return text
 
 
-def _overview_block(
-    overview: pd.DataFrame, datasets: Sequence[str], methods: Sequence[str], page: Path
-) -> str:
+def _overview_block(overview: pd.DataFrame, asked: Mapping[str, Sequence[str]], page: Path) -> str:
     """Some rows of the overview in Markdown; of a data set with several K, the K with most of the methods."""
     from fairclust.report.table import Table
 
-    for column, asked in (("data set", datasets), ("method", methods)):
-        if missing := set(asked) - set(overview[column]):
+    for column, names in asked.items():
+        if missing := set(names) - set(overview[column]):
             raise CommandError(
                 f"{page}: the overview has no {column} {sorted(missing)[0]!r}. Fix: correct the mark 'overview: begin'"
             )
-    chosen = overview[overview.method.isin(methods)]
-    of = [chosen[chosen["data set"] == dataset] for dataset in datasets]
+    chosen = overview[overview.method.isin(asked["method"])]
+    of = [chosen[chosen["data set"] == dataset] for dataset in asked["data set"]]
     found = pd.concat([rows[rows.K.value_counts(sort=False).idxmax() == rows.K] for rows in of])
     return "\n".join(Table(str(page), found[list(_SHOWN)].to_dict("records")).markdown()) + "\n"
 
@@ -196,14 +193,14 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: R
         count_causes,
         count_verdicts,
         row_verdicts,
-        value_verdicts,
+        value_verdict,
     )
     from fairclust.report.verdicts import load_verdicts
 
     at = out.as_posix()
     board = load_verdicts([tables / "scoreboard.csv"])
     rows = row_verdicts(board)
-    of_unit = {"rows": rows, "values": value_verdicts(board)}
+    of_unit = {"rows": rows, "values": board.assign(verdict=[*map(value_verdict, board.itertuples())])}
     lines = ["| paper | compared | number | verdicts |", "| --- | --- | --- | --- |"]
     for paper in dict.fromkeys(board.paper):
         title = escape_markdown(inputs.config.papers[paper].short_name)

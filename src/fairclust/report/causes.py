@@ -21,7 +21,7 @@ from fairclust.report.rows import (
     fitting,
     same_values,
 )
-from fairclust.report.selection import HAIR, NOT_RUN, Spread, at_level, cells_of, level_of
+from fairclust.report.selection import HAIR, NOT_RUN, Spread, allowed, at_level, cells_of
 
 REASON_UNKNOWN = "reason not known"
 _ALL_DIGITS = 12
@@ -56,22 +56,31 @@ def stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None
         return
     as_ours = [runs for runs in row.runs if _has_our_values(row, runs, spec, cells)]
     as_paper = [runs for runs in row.all_runs if not differing(row, runs)]
-    shown = min(as_ours or as_paper or row.runs or row.all_runs, key=lambda runs: _distance(row, runs))
+
+    def distance(runs: ProgramRuns) -> tuple[int, float]:
+        """How far runs are from the printed values; those that lack a value come last."""
+        shared = {value.metric: value.reported for value in row.reported if value.metric in runs.values}
+        apart = [
+            abs(runs.values[name].mean - of) / max(abs(of), FAIRNESS_LIMIT) for name, of in shared.items()
+        ]
+        return len(row.reported) - len(shared), sum(apart)
+
+    shown = min(as_ours or as_paper or row.runs or row.all_runs, key=distance)
     for value in row.values:
         if value.metric in shown.values:
-            value.program, value.program_kind = shown.values[value.metric], shown.kind
+            value.program = shown.values[value.metric]
     row.program, row.as_program = shown, bool(as_ours)
     if not as_paper:
         if as_ours and row.verdict in ("another optimum", "not reproduced", "worse", "less fair"):
             row.verdict = "as the published program"
-        row.say(f"the paper's value is not that of its {called(shown)}: {_differences(row, shown)}")
-
-
-def _distance(row: Row, runs: ProgramRuns) -> tuple[int, float]:
-    """How far runs are from the printed values; those that lack a value come last."""
-    shared = {value.metric: value.reported for value in row.reported if value.metric in runs.values}
-    apart = [abs(runs.values[name].mean - of) / max(abs(of), FAIRNESS_LIMIT) for name, of in shared.items()]
-    return len(row.reported) - len(shared), sum(apart)
+        words = []
+        for value in differing(row, shown):
+            found, digits = shown.values[value.metric], max(value.decimals, 0) + 1
+            text = number(found.mean, digits)
+            if found.n > 1:
+                text = f"{number(found.low, digits)} to {number(found.high, digits)} in {found.n} runs"
+            words.append(f"{metric_label(value.metric)} {text} for {number(value.reported, value.decimals)}")
+        row.say(f"the paper's value is not that of its {called(shown)}: {', '.join(words)}")
 
 
 def called(runs: ProgramRuns) -> str:
@@ -79,22 +88,10 @@ def called(runs: ProgramRuns) -> str:
     return "published labels" if runs.kind == "labels" else "published program"
 
 
-def _differences(row: Row, runs: ProgramRuns) -> str:
-    """The values of runs that are not the printed ones, as text."""
-    words, off = [], differing(row, runs)
-    for value in (value for value in row.values if value.metric in off):
-        found, digits = runs.values[value.metric], max(value.decimals, 0) + 1
-        text = number(found.mean, digits)
-        if found.n > 1:
-            text = f"{number(found.low, digits)} to {number(found.high, digits)} in {found.n} runs"
-        words.append(f"{metric_label(value.metric)} {text} for {number(value.reported, value.decimals)}")
-    return ", ".join(words)
-
-
-def differing(row: Row, runs: ProgramRuns) -> list[str]:
-    """The metrics in which the published program does not have the printed value."""
+def differing(row: Row, runs: ProgramRuns) -> list[Value]:
+    """The values in which the published program does not have the printed one."""
     return [
-        value.metric
+        value
         for value in row.reported
         if value.metric in runs.values
         and value.metric not in TIMES
@@ -116,21 +113,30 @@ def _has_our_values(row: Row, runs: ProgramRuns, spec: TableSpec, cells: pd.Data
     if printed is None or not {match.fairness, match.order} <= set(runs.values):
         return False
     # Only runs that are about as fair as printed say something about the printed row.
-    level = level_of(match.fairness, printed.reported, printed.decimals)
+    slack = abs(allowed(match.fairness, printed.reported, printed.decimals) - printed.reported)
     fairness, cost = runs.values[match.fairness].mean, runs.values[match.order].mean
-    if not abs(fairness - level.value) <= abs(level.allowed - level.value) * HAIR:
+    if not abs(fairness - printed.reported) <= slack * HAIR:
         return False
-    theirs = level_of(match.fairness, fairness, _ALL_DIGITS)
-    choice = at_level(cells_of(cells, row.dataset, row.method, row.n_clusters), theirs.allowed, match, cost)
-    if not choice.n_ok or not choice.reached:
-        return False
-    return compare_cost(match.order, cost, _ALL_DIGITS, choice.spread(match.order)) == "yes"
+    level = allowed(match.fairness, fairness, _ALL_DIGITS)
+    choice = at_level(cells_of(cells, row.dataset, row.method, row.n_clusters), level, match, cost)
+    ours = choice.spread(match.order)
+    return choice.reached and choice.n_ok > 0 and compare_cost(match.order, cost, _ALL_DIGITS, ours) == "yes"
 
 
 def explain(rows: list[Row], spec: TableSpec) -> None:
     """Give a reason to each value that needs one, in the rows of one data set."""
     for row in rows:
-        if row.role in ("paper", "variant"):
+        if row.verdict in ("impossible", "unpublished"):
+            for value in row.values:
+                reason = fitting(spec, row, value.metric, row.verdict)
+                if reason:
+                    value.reason, value.evidence = reason.reason, reason.evidence or ""
+                elif row.verdict == "unpublished":
+                    value.reason = value.note or row.note or "the paper prints no value"
+        elif row.verdict == "not run":
+            for value in row.values:
+                value.reason = row.note or NOT_RUN
+        elif row.verdict in DIFFERING:
             # Other readings of the method that have the reported values.
             variants = [
                 other.method
@@ -140,24 +146,9 @@ def explain(rows: list[Row], spec: TableSpec) -> None:
                 and other.verdict in ("reproduced", "reached by a start")
                 and (other.lam == row.lam or math.isnan(row.lam))
             ]
-            _explain_row(row, spec, variants)
-
-
-def _explain_row(row: Row, spec: TableSpec, variants: list[str]) -> None:
-    if row.verdict in ("impossible", "unpublished"):
-        for value in row.values:
-            reason = fitting(spec, row, value.metric, row.verdict)
-            if reason:
-                value.reason, value.evidence = reason.reason, reason.evidence or ""
-            elif row.verdict == "unpublished":
-                value.reason = value.note or row.note or "the paper prints no value"
-    elif row.verdict == "not run":
-        for value in row.values:
-            value.reason = row.note or NOT_RUN
-    elif row.verdict in DIFFERING:
-        differ = [value for value in row.reported if value.agrees in ("lower", "higher", "no")]
-        for value in differ or row.reported:
-            value.cause, value.reason, value.evidence = _cause(row, value, spec, variants)
+            differ = [value for value in row.reported if value.agrees in ("lower", "higher", "no")]
+            for value in differ or row.reported:
+                value.cause, value.reason, value.evidence = _cause(row, value, spec, variants)
 
 
 def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tuple[str, str, str]:

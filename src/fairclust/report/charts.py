@@ -154,6 +154,11 @@ def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: boo
         of_method.setdefault(str(methods[i]), []).append(f"{px[i]:g},{py[i]:g}")
     xs = [(across(v), tick_text(v)) for v in ticks(x0, x1)]
     ys = [(up(v), tick_text(v)) for v in ticks(y0, y1)]
+    stairs = ""  # the outline of the region that the front dominates
+    if on_front:
+        base, ((left, top), *others) = BOTTOM if front.higher else TOP, on_front
+        steps = "".join(f"H{a:g}V{b:g}" for a, b in others)
+        stairs = f'<path class="stairs" d="M{left:g} {base}V{top:g}{steps}H{RIGHT}V{base}Z"/>'
     grid = [f"M{at:g} {TOP}V{BOTTOM}" for at, _ in xs] + [f"M{LEFT} {at:g}H{RIGHT}" for at, _ in ys]
     words = [f'<text x="{at:g}" y="{BOTTOM + 15}" class="x">{text}</text>' for at, text in xs]
     words += [f'<text x="{LEFT - 6}" y="{at + 4:g}" class="y">{text}</text>' for at, text in ys]
@@ -165,24 +170,13 @@ def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: boo
     counted = Counter(map(str, methods[~inside]))
     beyond = ", ".join(f"{names.method(name)} ({n})" for name, n in counted.items())
     return {
-        "frame": f'{_stairs(on_front, front.higher)}<path class="axes" d="{"".join(grid)}"/>'
-        f"{''.join(words)}{''.join(lines)}",
+        "frame": f'{stairs}<path class="axes" d="{"".join(grid)}"/>{"".join(words)}{"".join(lines)}',
         "at": ";".join(
             f"{a:g},{b:g},{level}" if shown else f",,{level}"
             for a, b, level, shown in zip(px, py, levels, inside, strict=True)
         ),
         "note": f"Beyond the edges, or without a finite value: {beyond}." if beyond else "",
     }
-
-
-def _stairs(front: Sequence[tuple[float, float]], higher: bool) -> str:
-    """The outline of the region that the front dominates."""
-    if not front:
-        return ""
-    base = BOTTOM if higher else TOP
-    (x, y), *others = front
-    steps = "".join(f"H{x:g}V{y:g}" for x, y in others)
-    return f'<path class="stairs" d="M{x:g} {base}V{y:g}{steps}H{RIGHT}V{base}Z"/>'
 
 
 def _mark(

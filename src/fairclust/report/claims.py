@@ -12,7 +12,7 @@ from fairclust.messages import count, counted, in_words
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, joined
-from fairclust.report.material import CannotTest, Case, Material, table_of
+from fairclust.report.material import CannotTest, Case, Material
 from fairclust.report.render import MISSING
 from fairclust.report.selection import NOT_RUN
 from fairclust.report.table import Table, read_data
@@ -83,7 +83,7 @@ def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | N
     mine = cells[cells.method.isin(methods)] if methods else cells
     datasets = claim.datasets or list(mine.dataset.unique())
     if claim.check == "same_order" and not claim.datasets:
-        table = table_of(claim.options["table"], material.tables)
+        table = material.tables[str(claim.options["table"])]
         datasets = list(material.reported.dataset[material.reported.table == table.number].unique())
     for dataset in datasets:
         every_k = claim.check == "same_order" and not claim.n_clusters

@@ -31,7 +31,7 @@ from fairclust.report.leaderboard import (
     make_leaderboard,
     make_settings,
 )
-from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
+from fairclust.report.page_papers import paper_section, read_board, summary_bars
 from fairclust.report.page_tables import (
     answers_table,
     audit_cards,
@@ -86,7 +86,8 @@ def make_page(
         label, family = names.method(method), names.family(method)
         marks.append({"name": method, "label": label, "family": family, "colour": colour, "shape": shape})
     drawn = set(settings.method)
-    shown = papers_with_data(board, papers)
+    with_data = set(board.paper[board.seeds.fillna(0) > 0])
+    shown = [name for name in papers if name in with_data]
     # The data sets and values of K with the most settings come first.
     instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
     charts = [front_chart(of, methods, names, instance_title(names, *at)) for at, of in instances]

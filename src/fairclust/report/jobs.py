@@ -78,31 +78,31 @@ def paper(job: Job) -> None:
 @contextmanager
 def _making(problems: list[str], log: str, what: str, files: Sequence[Path]) -> Iterator[None]:
     """If something cannot be made, its files and a line of `problems` say why, and the other products are made."""
+    from fairclust.report.claims import CLAIM_COLUMNS
+    from fairclust.report.drawing import Sheet
+    from fairclust.report.verdicts import VERDICT_COLUMNS
+
     try:
         yield
     except DamagedFile:
         raise
     except Exception as error:
         traceback.print_exc()
-        problems.append(f"{what} could not be made: {type(error).__name__}: {error} (full trace: {log})")
+        line = f"{what} could not be made: {type(error).__name__}: {error} (full trace: {log})"
+        problems.append(line)
         for path in files:
-            _say(path, problems[-1])
-
-
-def _say(path: Path, line: str) -> None:
-    """Write a file of a product that says why it could not be made."""
-    from fairclust.report.claims import CLAIM_COLUMNS
-    from fairclust.report.figures.drawing import Sheet
-    from fairclust.report.verdicts import VERDICT_COLUMNS
-
-    if path.suffix[1:] in ("png", "pdf", "svg"):
-        sheet = Sheet(path.stem, 1)
-        sheet.say(sheet.add(path.stem), line)
-        sheet.save(path.with_suffix(""), [path.suffix[1:]])
-        return
-    columns = VERDICT_COLUMNS if path.name.endswith(".verdicts.csv") else CLAIM_COLUMNS
-    text = {".csv": ",".join(columns), ".md": escape_markdown(line), ".tex": f"% {escape_latex(line)}"}
-    write_text(path, f"{text[path.suffix]}\n")
+            columns = VERDICT_COLUMNS if path.name.endswith(".verdicts.csv") else CLAIM_COLUMNS
+            text = {
+                ".csv": ",".join(columns),
+                ".md": escape_markdown(line),
+                ".tex": f"% {escape_latex(line)}",
+            }
+            if path.suffix in text:
+                write_text(path, f"{text[path.suffix]}\n")
+            else:
+                sheet = Sheet(path.stem, 1)
+                sheet.say(sheet.add(path.stem), line)
+                sheet.save(path.with_suffix(""), [path.suffix[1:]])
 
 
 def board(job: Job) -> None:

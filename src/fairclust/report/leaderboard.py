@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -266,11 +264,11 @@ def _words(points: pd.DataFrame) -> pd.Series:
     text = pd.Series("", index=points.index)
     for _, of in points.groupby(["dataset", "n_clusters", "method"], sort=False):
         varied = varied_params(of.params)
-        text.loc[of.index] = [_setting_text(json.loads(params), varied[params]) for params in of.params]
+        for at, params in of.params.items():
+            own, shown = json.loads(params), varied[params]
+            lam = [f"λ = {plain(own['lam'])}"] if "lam" in own else []
+            others = [
+                f"{name} = {plain(redact_config(shown[name]))}" for name in sorted(set(shown) - {"lam"})
+            ]
+            text[at] = ", ".join([*lam, *others])
     return text
-
-
-def _setting_text(params: Mapping[str, Any], varied: Mapping[str, Any]) -> str:
-    lam = [f"λ = {plain(params['lam'])}"] if "lam" in params else []
-    others = [f"{name} = {plain(redact_config(varied[name]))}" for name in sorted(set(varied) - {"lam"})]
-    return ", ".join([*lam, *others])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,10 @@ from fairclust.report.tables import best_of
 from fairclust.report.verdicts import ROW_KEY, load_verdicts
 
 
-def papers_with_data(board: pd.DataFrame, papers: Mapping[str, PaperSpec]) -> list[str]:
-    """The papers for which this run has at least one value."""
-    run = set(board.paper[board.seeds.fillna(0) > 0])
-    return [name for name in papers if name in run]
-
-
 def summary_bars(
-    board: pd.DataFrame, papers: Mapping[str, PaperSpec], shown: Iterable[str]
+    board: pd.DataFrame, papers: Mapping[str, PaperSpec], shown: Collection[str]
 ) -> list[dict[str, Any]]:
     """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
-    shown = list(shown)
     rows = row_verdicts(board[board.paper.isin(shown)])
     parts = {name: rows[rows.paper == name] for name in shown}
     if len(shown) > 1:
@@ -146,7 +139,8 @@ def claims_table(path: Path | None, short_name: str, names: Names) -> Table | No
         {
             "Claim": row.text,
             "Where": row.where,
-            "Data set": _place(row, names),
+            "Data set": (names.dataset(row.dataset) if row.dataset else "all together")
+            + ("" if pd.isna(row.n_clusters) else f", K = {row.n_clusters}"),
             "Verdict": Verdict(row.verdict),
             "Numbers": row.numbers,
         }
@@ -154,13 +148,6 @@ def claims_table(path: Path | None, short_name: str, names: Names) -> Table | No
     ]
     title, words = f"Claims of {short_name}", tuple(records[0])
     return Table(title, records, words=words, filters=("Data set", "Verdict"))
-
-
-def _place(row: Any, names: Names) -> str:
-    """The place that a line of the claims is about: all data sets together, or one data set and K."""
-    if not row.dataset:
-        return "all together"
-    return names.dataset(row.dataset) + ("" if pd.isna(row.n_clusters) else f", K = {row.n_clusters}")
 
 
 def read_board(scoreboard: Path | None) -> pd.DataFrame:

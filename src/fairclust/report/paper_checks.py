@@ -32,9 +32,13 @@ def paper_problems(config: Config) -> list[str]:
         lines = [
             *(line for key, table in spec.tables.items() for line in _of_table(key, table, spec, config)),
             *(line for key, figure in spec.figures.items() for line in _of_figure(key, figure, spec)),
-            *_of_claims(spec),
-            *unknown("cells_of", [other for other in spec.cells_of if other != Any_], config.papers),
         ]
+        for key, claim in spec.claims.items():
+            try:
+                validate_claim(key, claim, spec.tables)
+            except ClaimError as error:
+                lines.append(str(error))
+        lines += unknown("cells_of", [other for other in spec.cells_of if other != Any_], config.papers)
         found += [f"papers.{name}.{line}" for line in lines]
     return list(dict.fromkeys(found))
 
@@ -97,14 +101,6 @@ def _of_figure(name: str, figure: FigureSpec, spec: PaperSpec) -> Iterator[str]:
     if figure.plot not in _OF_STEPS:
         yield from unknown(f"{key}.x", filter(None, [figure.x]), (*COLUMNS, *_AXES))
         yield from unknown(f"{key}.y", figure.y, (*COLUMNS, *_AXES))
-
-
-def _of_claims(spec: PaperSpec) -> Iterator[str]:
-    for name, claim in spec.claims.items():
-        try:
-            validate_claim(name, claim, spec.tables)
-        except ClaimError as error:
-            yield str(error)
 
 
 def _numbers(spec: PaperSpec) -> list[str]:

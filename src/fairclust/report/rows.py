@@ -87,7 +87,6 @@ class Value:
     decimals: int = 0  # printed decimals of `reported`
     ours: Spread = NO_VALUE  # over the starts of the chosen setting
     program: Spread = NO_VALUE  # over the runs of the published program
-    program_kind: str = ""  # 'program', 'labels' or empty
     agrees: str = ""  # as `compare_value` says; empty if the value is not judged
     cause: str = ""  # a key of `CAUSES`; empty if the value needs none
     reason: str = ""
@@ -205,16 +204,16 @@ def is_fairness(metric: str) -> bool:
     return metric in METRICS and METRICS[metric].needs == "table" and METRICS[metric].direction != "none"
 
 
-def reason_text(cause: str, reason: str, evidence: str) -> str:
-    """The reason of a value, with its evidence; empty without a reason."""
-    lead = "conjecture: " if cause == "conjecture" else ""
-    shown = f" (evidence: {evidence})" if evidence else ""
-    return f"{lead}{reason}{shown}" if reason else ""
-
-
 def reasons_of(values: Iterable[tuple[str, str, str]]) -> list[str]:
     """The reasons of values without duplicates, from the cause, the reason and the evidence of each."""
-    return list(dict.fromkeys(filter(None, (reason_text(*value) for value in values))))
+    texts = [
+        ("conjecture: " if cause == "conjecture" else "")
+        + reason
+        + (f" (evidence: {evidence})" if evidence else "")
+        for cause, reason, evidence in values
+        if reason
+    ]
+    return list(dict.fromkeys(texts))
 
 
 def is_cost(value: Value) -> bool:

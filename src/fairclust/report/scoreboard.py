@@ -45,12 +45,8 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=columns).astype({"n_clusters": "Int64", "seeds": "Int64"})
 
 
-def value_verdicts(board: pd.DataFrame) -> pd.DataFrame:
-    """The lines of `row_verdicts`' board, each with the verdict of its own value instead of its row's."""
-    return board.assign(verdict=[_of_value(value) for value in board.itertuples()])
-
-
-def _of_value(value: Any) -> str:
+def value_verdict(value: Any) -> str:
+    """The verdict of a single value, a line of the board, instead of that of its row."""
     if value.verdict in _OF_PAPER:
         return str(value.verdict)
     if not value.agrees or value.verdict == "not judged":
@@ -73,7 +69,7 @@ def count_causes(rows: pd.DataFrame) -> dict[str, int]:
 
 
 def count_verdicts(rows: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """The verdicts of some `row_verdicts` (or `value_verdicts`), counted by the kind of comparison.
+    """The verdicts of some `row_verdicts` (or values), counted by the kind of comparison.
 
     The kinds are 'as printed', 'matched fairness' and 'not compared', and only those that occur.
     """

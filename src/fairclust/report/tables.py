@@ -84,7 +84,7 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
 def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
     """The overview for readers, from the data of its CSV."""
     shown = []
-    for row in overview.to_dict("records"):
+    for row in overview.fillna({"setting": ""}).to_dict("records"):
         text = {"data set": names.dataset(row["dataset"]), "K": row["n_clusters"]}
         text |= {"method": _labelled(row["method"], names), "setting": row["setting"] or MISSING}
         for metric in _OVERVIEW_METRICS:
@@ -93,11 +93,6 @@ def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
             text[column.label] = spread_text(row[metric], row[f"{metric} sd"], column.decimals, best)
         shown.append({**text, "starts": _starts(row["starts"], row["starts asked"])})
     return pd.DataFrame(shown)
-
-
-def load_overview(path: Path) -> pd.DataFrame:
-    """Read the CSV of `make_overview`; absent texts are empty."""
-    return pd.read_csv(path).fillna({"setting": "", "note": ""})
 
 
 def best_of(line: Any) -> float:
@@ -190,17 +185,14 @@ def _notes(lines: list[Any], spec: TableSpec, reported: pd.DataFrame, names: Nam
     words = [text.rstrip(".") for text in texts if text]
     words += [f"Program: {first.program_words}"] if first.program_words else []
     if first.role == "stand-in":
-        words += _of_the_original(first, spec, reported, names)
+        # The values that the paper reports for the data set that it replaces.
+        at = reported[(reported.table == spec.number) & (reported.dataset == first.original)]
+        at = at[(at.method == first.method) & at.value.notna()]
+        at = at[(at.lam == first.lam) | at.lam.isna()] if not math.isnan(first.lam) else at
+        values = [f"{metric_label(v.metric)} {number(v.value, v.decimals)}" for v in at.itertuples()]
+        original = names.dataset(first.original)
+        words += [f"The paper reports for {original}: {', '.join(values)}"] if values else []
     printed = "" if math.isnan(first.lam) else f", lambda {lam(first.lam)}"
     where = f"{_dataset(first, names)}, {_labelled(first.method, names, first.role)}{printed}"
     verdict = f"{verdict_text(first)}: " if first.verdict else ""
     return [f"{where}: {verdict}{'. '.join(words)}."] if words else []
-
-
-def _of_the_original(first: Any, spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
-    """A sentence with the values that the paper reports for the data set that a stand-in replaces."""
-    at = reported[(reported.table == spec.number) & (reported.dataset == first.original)]
-    at = at[(at.method == first.method) & at.value.notna()]
-    at = at[(at.lam == first.lam) | at.lam.isna()] if not math.isnan(first.lam) else at
-    values = [f"{metric_label(v.metric)} {number(v.value, v.decimals)}" for v in at.itertuples()]
-    return [f"The paper reports for {names.dataset(first.original)}: {', '.join(values)}"] if values else []
