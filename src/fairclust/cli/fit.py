@@ -17,14 +17,13 @@ from sklearn.cluster import KMeans
 from fairclust.chunks import ChunkTable
 from fairclust.cli import CommandError, in_chunks, raw_table
 from fairclust.cli.fitting import fit, is_cosine, parameters, plain_kmeans
-from fairclust.cli.labels import labels_table, write_fit
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
-from fairclust.cli.results import Measured, Rows, as_text, describe, measure
+from fairclust.cli.results import Measured, Rows, as_text, describe, measure, write_fit
 from fairclust.frame import as_directions
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
-from fairclust.tables import TableModel, table_files
+from fairclust.tables import table_files
 
 _SHOWN_GROUPS = 5
 # If clusters have fewer rows than this on average, the group shares in them mean little.
@@ -45,76 +44,68 @@ def run(args: argparse.Namespace) -> list[str]:
     with ExitStack() as stack:
         with progress(f"reading {args.table}"):
             opened = in_chunks.open_rows(args, cls, params) if chunked else None
-            rows: Rows = stack.enter_context(opened) if opened else _RowsInMemory(args, cls, params)
-        expected, passes = expected_seconds(cls, params, rows.X, rows.groups), None
-        if isinstance(rows.X, ChunkTable):
-            passes = Passes(rows.X.engine, USUAL_PASSES[cls.__name__])
-            rows.X = replace(rows.X, engine=passes)
+            rows = stack.enter_context(opened) if opened else _rows_in_memory(args, cls, params)
+        X, passes = rows.X, None
+        expected = expected_seconds(cls, params, X, rows.groups)
+        if isinstance(X, ChunkTable):
+            passes = Passes(X.engine, USUAL_PASSES[cls.__name__])
+            X = replace(X, engine=passes)
         sizes = _size_notes(rows, args.n_clusters)
         with progress(f"fitting {cls.__name__}", expected=expected, notes=sizes, passes=passes):
-            model, seconds, warned = fit(cls, params, rows.X, rows.groups, rows.weights)
+            model, seconds, warned = fit(cls, params, X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
-        scaled = raw_table.describe_scale(args.scale, unit=is_cosine(model))
-        result = describe(model, rows, scaled=scaled, notes=notes, seconds=seconds)
-        result |= rows.write(model)
+        result = describe(model, rows, scale=args.scale, notes=notes, seconds=seconds)
+        result |= write_fit(args, rows, model)
     return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
 
-class _RowsInMemory:
-    def __init__(self, args: argparse.Namespace, cls: type, params: dict[str, Any]) -> None:
-        check_outputs({"--out": args.out, "--save": args.save}, table_files(args.table))
-        if args.save and not hasattr(cls, "predict"):
-            raise CommandError(
-                f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out "
-                "instead"
-            )
-        self._args, self._params = args, params
-        means = params.get("mean_tolerance")
-        self._raw = raw = raw_table.read(args, list(map(str, means)) if isinstance(means, dict) else [])
-        self.X, self.notes, self.weights = raw.X, raw.notes, raw.weights
-        self.groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
-        self.columns = list(raw.groups.columns)
-        self.sizes = pd.Series(raw.crossed).value_counts().sort_index().to_dict()
-        self.features = raw.preparation.features
-        self.n_columns = raw.X.shape[1]
+def _rows_in_memory(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Rows:
+    check_outputs({"--out": args.out, "--save": args.save}, table_files(args.table))
+    if args.save and not hasattr(cls, "predict"):
+        raise CommandError(
+            f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
+        )
+    means = params.get("mean_tolerance")
+    raw = raw_table.read(args, list(map(str, means)) if isinstance(means, dict) else [])
 
-    def plain(self, model: Any) -> np.ndarray:
-        plain = plain_kmeans(model, self._params)
+    def costed(model: Any) -> np.ndarray:
+        """The rows as the model sees them, of which costs are computed."""
+        return as_directions(raw.X) if is_cosine(model) else raw.X
+
+    def plain(model: Any) -> np.ndarray:
+        of = plain_kmeans(model, params)
         with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
             warnings.simplefilter("ignore")
-            if self.weights is not None:
-                weighted = KMeans(plain.n_clusters, n_init=plain.n_init, random_state=plain.random_state)
-                return weighted.fit(_costed(self.X, model), sample_weight=self.weights).labels_
-            return plain.fit(self.X, sensitive_features=self._raw.crossed).labels_
+            if raw.weights is not None:
+                weighted = KMeans(of.n_clusters, n_init=of.n_init, random_state=of.random_state)
+                return weighted.fit(costed(model), sample_weight=raw.weights).labels_
+            return of.fit(raw.X, sensitive_features=raw.crossed).labels_
 
-    def measured(self, labels: np.ndarray, model: Any) -> Measured:
-        raw, weights = self._raw, np.ones(len(labels)) if self.weights is None else self.weights
-        paid = weights * _row_costs(_costed(raw.X, model), labels, weights)
+    def measured(labels: np.ndarray, model: Any) -> Measured:
+        X, n_clusters = costed(model), model.n_clusters
+        weights = np.ones(len(labels)) if raw.weights is None else raw.weights
+        # The squared distance of every row to the weighted mean of its cluster.
+        n_used = int(labels.max()) + 1
+        sizes = np.maximum(np.bincount(labels, weights, n_used), np.finfo(float).tiny)
+        means = np.column_stack([np.bincount(labels, weights * column, n_used) / sizes for column in X.T])
+        paid = weights * ((X - means[labels]) ** 2).sum(axis=1)
         names, first, codes = np.unique(raw.crossed, return_index=True, return_inverse=True)
-        shape = (len(names), model.n_clusters)
-        cells = codes * model.n_clusters + labels
-        counts = np.bincount(cells, self.weights, minlength=shape[0] * shape[1]).reshape(shape)
+        counts = np.bincount(codes * n_clusters + labels, raw.weights, minlength=len(names) * n_clusters)
+        counts = counts.reshape(len(names), n_clusters)
         return measure(raw.groups.iloc[first].set_axis(names), counts, np.bincount(codes, paid))
 
-    def write(self, model: Any) -> dict[str, str]:
-        raw, safe = self._raw, self._args.spreadsheet_safe
-        ids = raw.preparation.ids
-        table = labels_table(raw.whole, ids, raw.reasons, model.labels_, spreadsheet_safe=safe)
-        saved = TableModel(raw.preparation, model, isinstance(self.groups, dict))
-        return write_fit(self._args, [table], saved, reasons=bool((raw.reasons != "").any()))
-
-
-def _costed(X: np.ndarray, model: Any) -> np.ndarray:
-    """The rows as the model sees them, of which costs are computed."""
-    return as_directions(X) if is_cosine(model) else X
-
-
-def _row_costs(X: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The squared distance of every row to the weighted mean of its cluster."""
-    n_clusters = int(labels.max()) + 1
-    sizes = np.maximum(np.bincount(labels, weights, n_clusters), np.finfo(float).tiny)
-    means = np.column_stack([np.bincount(labels, weights * column, n_clusters) / sizes for column in X.T])
-    return ((X - means[labels]) ** 2).sum(axis=1)
+    return Rows(
+        preparation=raw.preparation,
+        X=raw.X,
+        groups=raw_table.sensitive_for(cls, raw, crossed=args.crossed),
+        weights=raw.weights,
+        sizes=pd.Series(raw.crossed).value_counts().sort_index().to_dict(),
+        notes=raw.notes,
+        plain=plain,
+        measured=measured,
+        parts=lambda labels: [(raw.whole, raw.reasons, labels)],
+        left_out=bool((raw.reasons != "").any()),
+    )
 
 
 def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
@@ -126,7 +117,7 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
             f"{n_clusters} clusters of {n_rows:,} rows have {n_rows / n_clusters:.0f} rows on average: with so few, "
             "shares of groups mean little"
         )
-    sizes = rows.sizes
+    sizes = dict(rows.sizes)
     if isinstance(rows.groups, dict):
         # Each column is bounded, and not their combinations. Columns of numbers have bounds on their means.
         sizes = {
@@ -146,8 +137,8 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
             f"too few rows for {n_clusters} clusters in group {shown}{more}: some clusters get none of them; "
             "join them with another group in the table, or leave their rows out"
         )
-    if len(rows.columns) > 1:
-        listed = " and ".join(rows.columns)
+    if len(rows.preparation.sensitive) > 1:
+        listed = " and ".join(rows.preparation.sensitive)
         notes.insert(
             0,
             f"each of {listed} counts on its own; --crossed takes their {len(rows.sizes)} combinations instead"

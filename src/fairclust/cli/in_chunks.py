@@ -19,13 +19,12 @@ from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import opened
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import plain_kmeans
-from fairclust.cli.labels import labels_table, write_fit
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import decided, possible
 from fairclust.cli.results import Measured, Rows, measure
 from fairclust.outputs import check_outputs
-from fairclust.tables import TableModel, left_out_rows, table_files
-from fairclust.tables.chunked import ChunkedTable, prepare_chunks
+from fairclust.tables import left_out_rows, table_files
+from fairclust.tables.chunked import prepare_chunks
 
 # The bytes that a fit in memory takes for a cell of the table, with its copies, and for a row and a cluster. The search
 # of `PriceFairKMeans` has two tables of distances.
@@ -78,42 +77,36 @@ def open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> It
             checkpoint=args.checkpoint,
             seed=args.seed,
         )
-        yield _RowsInChunks(args, params, found)
+        decision = found.decision
 
+        def plain(model: Any) -> Any:
+            with progress("fitting k-means, to compare with"):
+                return plain_kmeans(model, params).fit(replace(found.table, checkpoint=None)).labels_
 
-class _RowsInChunks:
-    def __init__(self, args: argparse.Namespace, params: dict[str, Any], found: ChunkedTable) -> None:
-        self._args, self._params, self._found = args, params, found
-        self.X, self.groups = found.table, None
-        self.weights: np.ndarray | None = None
-        preparation = found.decision.preparation
-        self.features = preparation.features
-        self.n_columns = len(preparation.pipeline.get_feature_names_out())
-        self.columns, self.sizes = list(found.groups.columns), found.sizes
-        self.notes = [*left_out_rows(found.reasons, args.missing), *found.decision.notes, *found.notes]
+        def measured(labels: Any, model: Any) -> Measured:
+            names = np.array(list(found.groups.index))
+            return measure(found.groups, *score_chunks(found.table, labels, names, model.n_clusters))
 
-    def plain(self, model: Any) -> Any:
-        with progress("fitting k-means, to compare with"):
-            return plain_kmeans(model, self._params).fit(replace(self.X, checkpoint=None)).labels_
+        def parts(labels: Any) -> Iterator[Any]:
+            first = 0
+            for frame, reasons in found.parts():
+                last = first + int((reasons == "").sum())
+                yield frame, reasons, np.asarray(labels[first:last])
+                first = last
 
-    def measured(self, labels: Any, model: Any) -> Measured:
-        groups = self._found.groups
-        names = np.array(list(groups.index))
-        return measure(groups, *score_chunks(self.X, labels, names, model.n_clusters))
-
-    def write(self, model: Any) -> dict[str, str]:
-        found = self._found
-        saved = TableModel(found.decision.preparation, model)
-        parts, reasons = self._labels(model.labels_), bool(found.reasons)
-        return write_fit(self._args, parts, saved, reasons=reasons, over=" over all files")
-
-    def _labels(self, labels: Any) -> Iterator[Any]:
-        first, ids = 0, self._found.decision.preparation.ids
-        for frame, reasons in self._found.parts():
-            last = first + int((reasons == "").sum())
-            own = np.asarray(labels[first:last])
-            yield labels_table(frame, ids, reasons, own, spreadsheet_safe=self._args.spreadsheet_safe)
-            first = last
+        yield Rows(
+            preparation=decision.preparation,
+            X=found.table,
+            groups=None,
+            weights=None,
+            sizes=found.sizes,
+            notes=[*left_out_rows(found.reasons, args.missing), *decision.notes, *found.notes],
+            plain=plain,
+            measured=measured,
+            parts=parts,
+            left_out=bool(found.reasons),
+            over=" over all files",
+        )
 
 
 def _check_options(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> None:

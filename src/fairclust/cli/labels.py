@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from fairclust.outputs import atomic_write
-from fairclust.tables import TableModel
 
 
 def labels_table(
-    frame: pd.DataFrame, ids: list[str], reasons: pd.Series, labels: np.ndarray, *, spreadsheet_safe: bool
+    frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str], *, spreadsheet_safe: bool
 ) -> pd.DataFrame:
     """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
 
@@ -53,25 +51,3 @@ def write_labels(path: Path, parts: Iterable[pd.DataFrame], *, reasons: bool) ->
             return
         for number, part in enumerate(parts):
             (part if reasons else part.iloc[:, :-1]).to_csv(file, index=False, header=number == 0)
-
-
-def write_fit(
-    args: argparse.Namespace,
-    parts: Iterable[pd.DataFrame],
-    model: TableModel,
-    *,
-    reasons: bool,
-    over: str = "",
-) -> dict[str, str]:
-    """Write the labels and the model of a fit as its options ask; returns the name of each file with a hint.
-
-    `parts` and `reasons` are as in `write_labels`. `over` says how far the count of the rows reaches.
-    """
-    written = {}
-    if args.out:
-        write_labels(args.out, parts, reasons=reasons)
-        written["labels"] = f"{args.out} (rows counted from 1{over}, clusters from 0)"
-    if args.save:
-        model.save(args.save)
-        written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
-    return written

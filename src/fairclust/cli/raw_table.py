@@ -157,10 +157,3 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
                 hint += f"; is {delimiter!r} the right --delimiter?"
             raise CommandError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")
     return list(dict.fromkeys(names))
-
-
-def describe_scale(scale: str, *, unit: bool) -> str:
-    """How the features are scaled, in words; `unit` if the method scales rows to unit length."""
-    standardised = "" if scale == "none" else "standardised"
-    of_unit_length = "rows of unit length" if scale == "l2" or unit else ""
-    return ", ".join(filter(None, [standardised, of_unit_length])) or "not scaled"

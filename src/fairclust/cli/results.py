@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fairclust.cli.fitting import is_cosine
+from fairclust.cli.labels import labels_table, write_labels
 from fairclust.messages import count, shortened
 from fairclust.methods.price.prices import certificate_text
 from fairclust.metrics import balance, data_balance, delta
 from fairclust.metrics.table import METRICS
 from fairclust.report.render import MISSING, number
+from fairclust.tables import Preparation, TableModel
 
 # The metrics of a fit, each explained where it is printed.
 _METRICS = {
@@ -68,37 +72,49 @@ def measure(groups: pd.DataFrame, counts: np.ndarray, costs: np.ndarray) -> Meas
     return Measured(float(costs.sum()), tables, paid)
 
 
-class Rows(Protocol):
+@dataclass(frozen=True)
+class Rows:
     """The rows of a table, in memory or in chunks."""
 
+    preparation: Preparation
     X: Any  # what the methods fit
     groups: Any  # their sensitive features; None if `X` has them
     weights: np.ndarray | None  # (n_rows,), of mean 1; None if all rows count alike
-    columns: list[str]  # the sensitive ones
-    sizes: dict[str, int]  # the numbers of rows of the combinations of groups
-    features: list[str]
-    n_columns: int
+    sizes: Mapping[str, int]  # the numbers of rows of the combinations of groups
     notes: list[str]  # on what was left out, and on how the rest was read
-
-    def plain(self, model: Any) -> np.ndarray | None:
-        """Labels of k-means, to compare the model with."""
-
-    def measured(self, labels: Any, model: Any) -> Measured: ...
-
-    def write(self, model: Any) -> dict[str, str]:
-        """Write labels and model as the options ask; returns the name of each file with a hint."""
+    plain: Callable[[Any], Any]  # labels of k-means, to compare a model with
+    measured: Callable[[Any, Any], Measured]  # what is reported about labels, and the model whose costs count
+    # From the labels of the rows: tables of identifiers, reasons why some have no label, and the labels of the others.
+    parts: Callable[[Any], Iterable[tuple[pd.DataFrame, pd.Series, np.ndarray]]]
+    left_out: bool  # whether some rows have no label
+    over: str = ""  # how far the count of the rows reaches
 
 
-def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: float) -> dict[str, Any]:
+def write_fit(args: argparse.Namespace, rows: Rows, model: Any) -> dict[str, str]:
+    """Write labels and model as the options ask; returns the name of each file with a hint."""
+    written, ids = {}, rows.preparation.ids
+    if args.out:
+        safe = args.spreadsheet_safe
+        tables = (labels_table(*part, ids, spreadsheet_safe=safe) for part in rows.parts(model.labels_))
+        write_labels(args.out, tables, reasons=rows.left_out)
+        written["labels"] = f"{args.out} (rows counted from 1{rows.over}, clusters from 0)"
+    if args.save:
+        TableModel(rows.preparation, model, isinstance(rows.groups, dict)).save(args.save)
+        written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
+    return written
+
+
+def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: float) -> dict[str, Any]:
     """Everything that the command reports about a fit, as plain values for JSON; a number that is undefined is None.
 
-    `scaled` says in words how the features are scaled, and `notes` are sentences about the table and the fit.
+    `scale` is the option, and `notes` are sentences about the table and the fit.
     """
     method = type(model).__name__
     found = {method: rows.measured(model.labels_, model)}
-    plain = None if method == "KMeans" else rows.plain(model)
-    if plain is not None:
-        found["KMeans"] = rows.measured(plain, model)
+    if method != "KMeans":
+        found["KMeans"] = rows.measured(rows.plain(model), model)
+    standardised = "" if scale == "none" else "standardised"
+    of_unit_length = "rows of unit length" if scale == "l2" or is_cosine(model) else ""
     of_model = found[method]
     names, table = of_model.groups
     # Several columns are bounded each, or by their combinations, which come last.
@@ -112,9 +128,9 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
             for name, value in model.get_params().items()
         },
         "rows": round(float(table.sum())),
-        "features": rows.features,
-        "scale": scaled,
-        "n_columns": rows.n_columns,
+        "features": rows.preparation.features,
+        "scale": ", ".join(filter(None, [standardised, of_unit_length])) or "not scaled",
+        "n_columns": len(rows.preparation.pipeline.get_feature_names_out()),
         "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),
