@@ -67,10 +67,11 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         raise CommandError("no cell of the run was fitted, so there is nothing to publish")
     began, ended = (costs.finished - costs.wall_seconds).min(), costs.finished.max()
     about, graph = _citation(Path("CITATION.cff")), _Graph()
-    authors = [
-        graph.add(f"#author-{i}", "Organization" if "name" in author else "Person", name=_name(author))
-        for i, author in enumerate(about.get("authors") or ())
-    ]
+    authors = []
+    for i, author in enumerate(about.get("authors") or ()):
+        kind = "Organization" if "name" in author else "Person"
+        names = (str(author.get(key, "")) for key in ("given-names", "family-names"))
+        authors.append(graph.add(f"#author-{i}", kind, name=author.get("name") or " ".join(names)))
     licences = [
         graph.add(f"https://spdx.org/licenses/{name}", "CreativeWork", name=name)
         for name in as_list(about.get("license"))
@@ -145,10 +146,6 @@ def _citation(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}. Fix: correct it, or move it away") from None
     return found if isinstance(found, dict) else {}
-
-
-def _name(author: Mapping[str, str]) -> str:
-    return author.get("name") or " ".join(str(author.get(key, "")) for key in ("given-names", "family-names"))
 
 
 def _time(seconds: float) -> str:

@@ -124,7 +124,15 @@ class Grid:
             raise CommandError(
                 f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
             )
-        self.numbers = cluster_numbers(args.n_clusters)
+        first, colon, last = args.n_clusters.partition(":")
+        try:
+            self.numbers = list(range(int(first), int(last) + 1)) if colon else [int(first)]
+        except ValueError:
+            self.numbers = []
+        if not self.numbers or self.numbers[0] < 1:
+            raise CommandError(
+                f"--n-clusters: {args.n_clusters!r} is neither a number nor a range. Fix: write 3 or 2:10, for example"
+            )
         self.classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]
         self.raw, self._crossed = raw_table.read(args), args.crossed
 
@@ -138,8 +146,10 @@ class Grid:
         If there are several sensitive columns, the metrics of groups are those of the least fair column, or, if
         `--crossed` is given, of the combinations.
         """
+        groups = self.raw.groups.astype(str)
+        several = {} if self._crossed or len(groups.columns) < 2 else groups
+        columns = {name: np.unique(several[name], return_inverse=True)[1] for name in several}
         codes = np.unique(self.raw.crossed, return_inverse=True)[1]
-        columns = {} if self._crossed else self.raw.by_column
         return Scored(labels, codes, self.raw.X, n_clusters, columns=columns)
 
     def settings(self, seed: int, *, one: bool = False) -> Iterator[tuple[type, str, dict[str, Any]]]:
@@ -170,20 +180,3 @@ class Grid:
             if name in known:
                 return name, tuple(float(f"{weight * scale:.2g}") for weight in _WEIGHTS[name])
         return None, ()
-
-
-def cluster_numbers(text: str) -> list[int]:
-    """Read numbers of clusters: ``3`` gives [3], and ``2:5`` gives [2, 3, 4, 5].
-
-    CommandError if the text is neither a number of at least 1 nor a range of these.
-    """
-    first, colon, last = text.partition(":")
-    try:
-        numbers = list(range(int(first), int(last) + 1)) if colon else [int(first)]
-    except ValueError:
-        numbers = []
-    if not numbers or numbers[0] < 1:
-        raise CommandError(
-            f"--n-clusters: {text!r} is neither a number nor a range. Fix: write 3 or 2:10, for example"
-        )
-    return numbers

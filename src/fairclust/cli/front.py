@@ -69,8 +69,13 @@ def run(args: argparse.Namespace) -> list[str]:
     points = pd.DataFrame(rows)
     said = recommended(points) if over_k else []
     said += [f"k-means and every setting: the cheapest of {count(args.starts, 'start')}", *cheaper(points)]
-    written = _write(points, paths, over_k, said)
-    return [*(f"note: {note}" for note in notes), *_table(points, over_k), "", *said, *written]
+    write_text(paths["csv"], points.to_csv(index=False))
+    if "png" in paths:
+        with atomic_write(paths["png"]) as file:
+            _draw(points, over_k, said).savefig(file, format="png", dpi=150)
+    hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
+    said.append(f"written: {', '.join(map(str, paths.values()))}{hint}")
+    return [*(f"note: {note}" for note in notes), *_table(points, over_k), "", *said]
 
 
 def _measure(grid: Grid, model: Any) -> dict[str, float]:
@@ -162,16 +167,6 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
         shown += [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
         rows.append([*shown, *(f"{of[name]:.3f}" for name in more[:-1]), f"{of['seconds']:.1f}"])
     return aligned(rows, left=(0, 1))
-
-
-def _write(points: pd.DataFrame, paths: dict[str, Path], over_k: bool, said: list[str]) -> list[str]:
-    """Write the CSV, and the picture if there is a path for it; return a line that names the files."""
-    write_text(paths["csv"], points.to_csv(index=False))
-    if "png" in paths:
-        with atomic_write(paths["png"]) as file:
-            _draw(points, over_k, said).savefig(file, format="png", dpi=150)
-    hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
-    return [f"written: {', '.join(map(str, paths.values()))}{hint}"]
 
 
 def _draw(points: pd.DataFrame, over_k: bool, said: list[str]) -> Any:

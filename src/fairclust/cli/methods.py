@@ -97,27 +97,18 @@ def find_method(name: str) -> type:
 def describe_parameters(cls: type) -> list[str]:
     """Name, type, default and first sentence of every parameter, from the docstring and the signature."""
     doc = inspect.getdoc(cls) or ""
-    documented = _documented(doc)
+    documented = doc_entries(doc_sections(doc).get("Parameters"))
     lines = [f"{cls.__name__}: {doc.partition(chr(10))[0]}", ""]
     for name, parameter in inspect.signature(cls).parameters.items():
-        kind, text = documented.get(name, ("", ""))
-        kind = re.sub(r",?\s*(default=.*|optional)$", "", kind)
-        default = f" = {parameter.default!r}"
-        lines.append(f"  {name}{default}" + (f"  ({kind})" if kind else ""))
-        lines += textwrap.wrap(text, 100, initial_indent="      ", subsequent_indent="      ")
+        head, _, text = documented.get(name, "").partition("\n")
+        kind = re.sub(r",?\s*(default=.*|optional)$", "", head.partition(" : ")[2])
+        lines.append(f"  {name} = {parameter.default!r}" + (f"  ({kind})" if kind else ""))
+        words = " ".join(text.split())
+        first = re.match(r".*?[.:](?= [A-Z]|$)", words)
+        shown = first[0] if first else words
+        lines += textwrap.wrap(shown, 100, initial_indent="      ", subsequent_indent="      ")
     predicts = (
         "fairclust fit --save, then fairclust predict" if hasattr(cls, "predict") else "not with this method"
     )
     use = f"fairclust fit TABLE ... --method {_SHOWN[cls.__name__]} --set NAME=VALUE"
     return [*lines, "", f"new rows: {predicts}", f"use: {use}"]
-
-
-def _documented(doc: str) -> dict[str, tuple[str, str]]:
-    """Parameter to its type and its first sentence, from a numpydoc docstring."""
-    found = {}
-    for name, entry in doc_entries(doc_sections(doc).get("Parameters")).items():
-        head, _, text = entry.partition("\n")
-        words = " ".join(text.split())
-        first = re.match(r".*?[.:](?= [A-Z]|$)", words)
-        found[name] = (head.partition(" : ")[2], first[0] if first else words)
-    return found

@@ -213,21 +213,15 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: R
             found = count_claims(load_claims(path))
             link = f"[claims]({at}/tables/{paper}/claims.md)"
             lines.append(f"| {title} | {link} | {sum(found.values())} | {in_words(found)} |")
-    causes = count_causes(rows)
+    causes, commit = count_causes(rows), origin["git_commit"]
+    fits = origin["summary"][0].replace(" cells:", " fits:")
+    took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
+    made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
     sentences = (
         f"{sum(causes.values())} rows differ from the paper. The cause of the difference: "
         f"{in_words(causes) or 'none'}. See the [scoreboard]({at}/tables/scoreboard.md), the [tables]({at}/tables) "
-        f"and the page `{at}/report/index.html`. "
-        f"{_origin_words(origin)}"
+        f"and the page `{at}/report/index.html`. The run ({fits}){took} on {origin['cpu_count']} processors, with "
+        f"{made_by}."
     )
     wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)
     return "\n".join([*lines, "", *wrapped]) + "\n"
-
-
-def _origin_words(origin: Mapping[str, Any]) -> str:
-    """A sentence on the run: the number of fits, the time, the machine and the software."""
-    counts = origin["summary"][0].replace(" cells:", " fits:")
-    took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
-    commit = origin["git_commit"]
-    made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
-    return f"The run ({counts}){took} on {origin['cpu_count']} processors, with {made_by}."

@@ -30,13 +30,6 @@ class RawTable:
     reasons: pd.Series  # for every row of the file, why it is not clustered; empty text if it is
     weights: np.ndarray | None  # (n_rows,), of mean 1; None if all rows count alike
 
-    @property
-    def by_column(self) -> dict[str, np.ndarray]:
-        """Codes of the values of each sensitive column, shape (n_rows,); empty if there is only one column."""
-        if len(self.groups.columns) < 2:
-            return {}
-        return {name: np.unique(of, return_inverse=True)[1] for name, of in self.groups.astype(str).items()}
-
 
 def sensitive_for(cls: type, raw: RawTable, *, crossed: bool) -> Any:
     """The groups in the form that a method takes: columns by name, or combinations of values, shape (n_rows,).

@@ -37,7 +37,11 @@ def run(args: argparse.Namespace) -> list[str]:
     lines, unused = _unused(inputs, prune=args.prune)
     megabytes = f"{sum(path.stat().st_size for path in unused) / 2**20:.1f} MB"
     if args.prune:
-        _remove(unused)
+        for path in unused:
+            path.unlink()
+        for folder in {path.parent for path in unused}:
+            if not any(folder.iterdir()):
+                folder.rmdir()
         return [*lines, f"{megabytes} removed"]
     told = [*lines, f"{megabytes} would be removed by --prune"] if unused else []
     cores = args.cores or cores_of_run(Path(inputs.results)) or os.cpu_count() or 1
@@ -158,11 +162,3 @@ def _unused(inputs: RuleInputs, *, prune: bool) -> tuple[list[str], list[Path]]:
     logs = (results / "logs/fit" / path.relative_to(results / "fits") for path in old)
     digests = [digest for log in logs if (digest := digest_file(log)).is_file()]
     return lines, [*old, *digests, *extra]
-
-
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
-        path.unlink()
-    for folder in {path.parent for path in paths}:
-        if not any(folder.iterdir()):
-            folder.rmdir()
