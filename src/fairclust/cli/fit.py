@@ -1,33 +1,48 @@
-"""`fairclust fit`: cluster the rows of a table fairly, and report the cost and which groups pay it."""
+"""`fairclust fit`: cluster the rows of a table fairly, and report the cost and which groups pay it.
+
+A table that does not fit in memory, in Parquet files, is read chunk by chunk in every pass.
+"""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import json
+import logging
+import os
 import warnings
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
 
-from fairclust.chunks import ChunkTable
-from fairclust.cli import CommandError, in_chunks, raw_table
+from fairclust.chunks import ChunkError, ChunkTable
+from fairclust.chunks.engines import Engine, Threads
+from fairclust.chunks.scores import score_chunks
+from fairclust.chunks.sources import opened
+from fairclust.cli import CommandError, raw_table
 from fairclust.cli.fitting import fit, is_cosine, parameters, plain_kmeans
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
+from fairclust.cli.raw_table import decided, possible
 from fairclust.cli.results import Measured, Rows, as_text, describe, measure, write_fit
 from fairclust.frame import as_directions
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
-from fairclust.tables import table_files
+from fairclust.tables import left_out_rows, table_files
+from fairclust.tables.chunked import prepare_chunks
 
 _SHOWN_GROUPS = 5
 # If clusters have fewer rows than this on average, the group shares in them mean little.
 _FEW_ROWS = 20
+# The bytes that a fit in memory takes for a cell of the table, with its copies, and for a row and a cluster. The search
+# of `PriceFairKMeans` has two tables of distances.
+_PER_CELL, _PER_CLUSTER = 64, 12
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -40,11 +55,11 @@ def run(args: argparse.Namespace) -> list[str]:
     # Floats are multiples of the mean size.
     equal = ["size_min=1.0", "size_max=1.0"] if args.equal_sizes else []
     params = parameters(cls, args.n_clusters, args.seed, [*args.set, *equal])
-    chunked = in_chunks.is_asked_for(args)
+    chunked = _is_chunked(args)
     with ExitStack() as stack:
         with progress(f"reading {args.table}"):
-            opened = in_chunks.open_rows(args, cls, params) if chunked else None
-            rows = stack.enter_context(opened) if opened else _rows_in_memory(args, cls, params)
+            of = (args, cls, params)
+            rows = _rows_in_chunks(*of, stack) if chunked else _rows_in_memory(*of)
         X, passes = rows.X, None
         expected = expected_seconds(cls, params, X, rows.groups)
         if isinstance(X, ChunkTable):
@@ -147,3 +162,108 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
             "holds for each of them",
         )
     return notes
+
+
+def _is_chunked(args: argparse.Namespace) -> bool:
+    """Whether the table is read in chunks: an option of chunks is given, or Parquet files do not fit in memory."""
+    if args.workers is not None or args.scheduler or args.checkpoint:
+        return True
+    files = table_files(args.table)
+    if files[0].suffix.lower() != ".parquet":
+        return False
+    size = 0
+    with suppress(ChunkError):  # A damaged file is reported by the road through memory.
+        for file in files:
+            metadata = opened(file)[1]
+            size += metadata.num_rows * (_PER_CELL * metadata.num_columns + _PER_CLUSTER * args.n_clusters)
+    return size > memory()
+
+
+def memory() -> int:
+    """Half of the memory of this machine or of its control group, in bytes."""
+    found = [1 << 33]
+    with suppress(AttributeError, ValueError, OSError):
+        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with suppress(OSError, ValueError):
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(found) // 2
+
+
+def _rows_in_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any], stack: ExitStack) -> Rows:
+    """The rows of Parquet files. CommandError if the method or an option does not work with tables in chunks."""
+    if not getattr(cls, "takes_chunks", False):
+        raise CommandError(
+            f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not. Fix: name one of these"
+        )
+    if args.weight:
+        raise CommandError(
+            "--weight: rows of tables that are read in chunks count one each. Fix: leave it out, or fit a sample"
+        )
+    if params.get("mean_tolerance"):
+        raise CommandError(
+            "--set mean_tolerance: does not work for tables that are read in chunks. Fix: bound ranges of the column "
+            "instead, by --bins"
+        )
+    if args.workers is not None and (args.scheduler or args.workers < 1):
+        raise CommandError(
+            "--workers: cannot be combined with --scheduler, and must be at least 1. Fix: give one of the two options"
+        )
+    files = table_files(args.table)
+    if any(file.suffix.lower() != ".parquet" for file in files):
+        raise CommandError(
+            f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
+            "Parquet, or leave out --workers, --scheduler and --checkpoint"
+        )
+    read = [*files, *([args.scheduler] if args.scheduler else [])]
+    check_outputs({"--out": args.out, "--save": args.save, "--checkpoint": args.checkpoint}, read)
+    # The steps of the fit are printed, without the log messages of Dask.
+    log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+    log.addHandler(handler)
+    stack.callback(log.removeHandler, handler)
+    log.setLevel(logging.INFO)
+    engine: Engine = Threads()
+    if args.scheduler or args.workers:
+        # Imported only here, because Dask is not needed without a cluster.
+        from fairclust.chunks.cluster import Cluster
+
+        engine = Cluster(args.scheduler or args.workers)
+    stack.enter_context(closing(engine))
+    found = prepare_chunks(
+        args.table,
+        lambda sample: decided(sample, args),
+        engine,
+        values=possible(args.sensitive, args.categories),
+        checkpoint=args.checkpoint,
+        seed=args.seed,
+    )
+    decision = found.decision
+
+    def plain(model: Any) -> Any:
+        with progress("fitting k-means, to compare with"):
+            return plain_kmeans(model, params).fit(replace(found.table, checkpoint=None)).labels_
+
+    def measured(labels: Any, model: Any) -> Measured:
+        names = np.array(list(found.groups.index))
+        return measure(found.groups, *score_chunks(found.table, labels, names, model.n_clusters))
+
+    def parts(labels: Any) -> Iterator[Any]:
+        first = 0
+        for frame, reasons in found.parts():
+            last = first + int((reasons == "").sum())
+            yield frame, reasons, np.asarray(labels[first:last])
+            first = last
+
+    return Rows(
+        preparation=decision.preparation,
+        X=found.table,
+        groups=None,
+        weights=None,
+        sizes=found.sizes,
+        notes=[*left_out_rows(found.reasons, args.missing), *decision.notes, *found.notes],
+        plain=plain,
+        measured=measured,
+        parts=parts,
+        left_out=bool(found.reasons),
+        over=" over all files",
+    )

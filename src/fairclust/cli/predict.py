@@ -7,7 +7,7 @@ import sys
 
 from fairclust import methods
 from fairclust.cli import CommandError
-from fairclust.cli.labels import labels_table, write_labels
+from fairclust.cli.results import labels_table, write_labels
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
 from fairclust.tables import TableError, left_out_rows, load_model, table_files

@@ -171,7 +171,7 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
 
 def _overview_block(overview: pd.DataFrame, asked: Mapping[str, Sequence[str]], page: Path) -> str:
     """Some rows of the overview in Markdown; of a data set with several K, the K with most of the methods."""
-    from fairclust.report.table import Table
+    from fairclust.report.render import Table
 
     for column, names in asked.items():
         if missing := set(names) - set(overview[column]):

@@ -13,9 +13,8 @@ from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, joined
 from fairclust.report.material import CannotTest, Case, Material
-from fairclust.report.render import MISSING
+from fairclust.report.render import MISSING, Table, read_data
 from fairclust.report.selection import NOT_RUN
-from fairclust.report.table import Table, read_data
 
 _RESULT = ["dataset", "n_clusters", "verdict", "numbers"]
 CLAIM_COLUMNS = ["paper", "claim", "text", "where", "check", *_RESULT]

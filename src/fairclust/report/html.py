@@ -31,7 +31,6 @@ from fairclust.report.leaderboard import (
     make_leaderboard,
     make_settings,
 )
-from fairclust.report.page_papers import paper_section, read_board, summary_bars
 from fairclust.report.page_tables import (
     answers_table,
     audit_cards,
@@ -44,13 +43,16 @@ from fairclust.report.page_tables import (
     leaderboards,
     missing_lines,
     missing_table,
+    paper_section,
+    read_board,
     shares_tables,
+    summary_bars,
     times_tables,
 )
 from fairclust.report.redaction import redact_config, redact_csv, redacted
+from fairclust.report.render import Verdict
 from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
-from fairclust.report.table import Verdict
 
 _ORIGIN = ("git_commit", "python", "platform", "cpu_count")
 

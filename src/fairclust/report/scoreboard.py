@@ -12,9 +12,8 @@ from fairclust.messages import count, counted, in_words
 from fairclust.pipeline.names import Names
 from fairclust.report.checks import FAILS, HOLDS, joined
 from fairclust.report.claims import count_claims, load_claims
-from fairclust.report.render import MISSING, lam, metric_label
+from fairclust.report.render import MISSING, Table, lam, metric_label
 from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, is_near, reasons_of
-from fairclust.report.table import Table
 from fairclust.report.tables import value_text, verdict_text
 from fairclust.report.verdicts import ROW_KEY, decimals_of, load_verdicts
 

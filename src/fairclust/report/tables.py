@@ -16,10 +16,18 @@ from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.report.material import Material
-from fairclust.report.render import MISSING, lam, metric_label, number, percent, spread_text, table_name
+from fairclust.report.render import (
+    MISSING,
+    Table,
+    lam,
+    metric_label,
+    number,
+    percent,
+    spread_text,
+    table_name,
+)
 from fairclust.report.rows import VERDICTS, reasons_of
 from fairclust.report.selection import Spread, choose, describe
-from fairclust.report.table import Table
 from fairclust.report.verdicts import decimals_of, reported_lines, table_rows, verdict_frame
 
 _OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")

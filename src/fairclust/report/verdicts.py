@@ -17,8 +17,7 @@ import pandas as pd
 from fairclust.pipeline.columns import TIMES, column_of
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
-from fairclust.report.causes import explain, runs_beside, stand_beside_program
-from fairclust.report.render import joined, metric_label
+from fairclust.report.render import joined, metric_label, read_data
 from fairclust.report.rows import (
     AS_PRINTED,
     MATCHED,
@@ -27,11 +26,14 @@ from fairclust.report.rows import (
     Value,
     compare_cost,
     compare_value,
+    explain,
     fitting,
     is_cost,
     is_fairness,
     is_near,
     is_worse,
+    runs_beside,
+    stand_beside_program,
 )
 from fairclust.report.selection import (
     NOT_RUN,
@@ -44,7 +46,6 @@ from fairclust.report.selection import (
     reported_level,
     spread,
 )
-from fairclust.report.table import read_data
 
 _OF_DATA_ITSELF = "data"
 _PASSES = {
