@@ -53,12 +53,12 @@ NEEDS = {
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """List the methods, or the parameters of the one that `args.method` names. CommandError if it does not exist."""
-    return describe_parameters(find_method(args.method)) if args.method else list_methods()
+    """List the methods with the first sentence of their documentation, or the parameters of the one that is named.
 
-
-def list_methods() -> list[str]:
-    """One line per method: its short name, its class, and the first sentence of its documentation."""
+    CommandError if it does not exist.
+    """
+    if args.method:
+        return describe_parameters(find_method(args.method))
     rows = []
     for module, name in sorted(_MODULES.items()):
         also = f" ({_SHOWN[name]})" if _SHOWN[name] != module else ""

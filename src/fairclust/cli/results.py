@@ -50,9 +50,6 @@ class Measured:
         """Names and counts of the groups; if there are several columns, of the combinations of their values."""
         return list(self.tables.values())[-1]
 
-    def metric(self, name: str) -> float | None:
-        return _number(self.sse if name == "sse" else METRICS[name].function(self.groups[1]))
-
 
 def measure(groups: pd.DataFrame, counts: np.ndarray, costs: np.ndarray) -> Measured:
     """What is reported, from the combinations of groups that occur: a row of `groups` for each, named by its index.
@@ -122,6 +119,9 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
     *columns, combined = of_model.tables
     bounded = columns if isinstance(rows.groups, dict) and columns else [combined]
     best = {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0}
+    stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
+    certificate = {of: _number(getattr(model, f"{of}_")) for of in stated if hasattr(model, f"{of}_")}
+    certificate |= {"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {}
     return {
         "method": method,
         "parameters": {
@@ -138,9 +138,15 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         **({"passes": model.n_passes_} if hasattr(model, "n_passes_") else {}),
         "asked": asked(model, bounded),
         "notes": notes,
-        "metrics": {of: {name: own.metric(name) for name in _METRICS} for of, own in found.items()},
+        "metrics": {
+            of: {
+                name: _number(own.sse if name == "sse" else METRICS[name].function(own.groups[1]))
+                for name in _METRICS
+            }
+            for of, own in found.items()
+        },
         "best_possible": best,
-        "certificate": _certificate(model),
+        "certificate": certificate if hasattr(model, "lower_bound_") else None,
         "fairness": {
             name: {
                 "groups": len(of),
@@ -152,7 +158,18 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         },
         "largest_deviation": _largest_deviation({name: of_model.tables[name] for name in bounded}),
         "cost_per_row": {name: {of: own.costs[name] for of, own in found.items()} for name in of_model.costs},
-        "clusters": _clusters(table, names),
+        "clusters": [
+            {
+                "cluster": k,
+                "size": round(float(counts.sum())),
+                "counts": dict(zip(map(str, names), counts.tolist(), strict=True)),
+                "shares": {
+                    str(name): _number(count / counts.sum()) if counts.sum() else None
+                    for name, count in zip(names, counts, strict=True)
+                },
+            }
+            for k, counts in enumerate(table.T)
+        ],
     }
 
 
@@ -204,14 +221,6 @@ def _size(bound: Any) -> str:
     return f"{bound:,} rows" if isinstance(bound, int) else f"{list(bound)}"
 
 
-def _certificate(model: Any) -> dict[str, float | None] | None:
-    if not hasattr(model, "lower_bound_"):
-        return None
-    names = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
-    found = {name: _number(getattr(model, f"{name}_")) for name in names if hasattr(model, f"{name}_")}
-    return found | ({"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {})
-
-
 def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
     """The group and the cluster in which the share of the group differs most from its share in all rows."""
     worst: dict[str, Any] = {}
@@ -232,21 +241,6 @@ def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> d
                 "deviation": float(off[j, k]),
             }
     return worst
-
-
-def _clusters(table: np.ndarray, names: np.ndarray) -> list[dict[str, Any]]:
-    return [
-        {
-            "cluster": k,
-            "size": round(float(counts.sum())),
-            "counts": dict(zip(map(str, names), counts.tolist(), strict=True)),
-            "shares": {
-                str(name): _number(count / counts.sum()) if counts.sum() else None
-                for name, count in zip(names, counts, strict=True)
-            },
-        }
-        for k, counts in enumerate(table.T)
-    ]
 
 
 def _number(value: Any) -> float | None:
@@ -307,7 +301,18 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
         starts = count(result["parameters"].get("n_init", 1), "start")
         local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
         lines.append(f"cost: SSE {number(sse, 1)}, {_more(increase)} than k-means, also with {starts}{local}")
-        lines += _budget_lines(result, found, round(increase, 3) + 0.0)
+        # Whether a budget was needed, and the tolerance that it buys.
+        tolerance, given = found.get("tolerance"), result["parameters"].get("max_cost_increase")
+        budget, more = (
+            "budget" if given is None else f"budget of {given:.1%}",
+            f"{round(increase, 3) + 0.0:.1%}",
+        )
+        if tolerance == 0:
+            lines.append(f"{budget} not needed: exact shares cost {more}")
+        elif tolerance == 1:
+            lines.append(f"{budget} met only without a bound on the shares, which costs {more}")
+        elif tolerance is not None:
+            lines.append(f"{budget} met: tolerance {math.ceil(tolerance * 1e4) / 1e4:g} costs {more}")
         costs = {group: of for group, of in costs.items() if group != "all rows" and of["KMeans"]}
         paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
         if paid:
@@ -318,19 +323,6 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
             lines.append(pays)
     # How much cheaper other labels, and other centres, may be.
     return [*lines, f"certificate: {certificate_text(found)}"] if found else lines
-
-
-def _budget_lines(result: dict[str, Any], found: dict[str, float | None], increase: float) -> list[str]:
-    """Whether a budget was needed, and the tolerance that it buys."""
-    tolerance, given = found.get("tolerance"), result["parameters"].get("max_cost_increase")
-    if tolerance is None:
-        return []
-    budget = "budget" if given is None else f"budget of {given:.1%}"
-    if tolerance == 0:
-        return [f"{budget} not needed: exact shares cost {increase:.1%}"]
-    if tolerance == 1:
-        return [f"{budget} met only without a bound on the shares, which costs {increase:.1%}"]
-    return [f"{budget} met: tolerance {math.ceil(tolerance * 1e4) / 1e4:g} costs {increase:.1%}"]
 
 
 def _metric_lines(result: dict[str, Any]) -> list[str]:

@@ -42,21 +42,17 @@ def run(args: argparse.Namespace) -> list[str]:
     data = _load_data(config, args.dataset, args.mirror)
     n_clusters = config.datasets[args.dataset].n_clusters if args.n_clusters is None else args.n_clusters
     labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)
-    scores = _score(data, labels, n_clusters)
+    unused = "X" if data.W is not None else "W"
+    measured = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
+    found = score_labels(data.scored(labels, n_clusters, data.W), measured)
+    # Metrics that are undefined for these labels are left out.
+    scores = {name: value for name, value in found.items() if not math.isnan(value)}
     names = Names(methods={name: spec.label or name for name, spec in config.methods.items()})
     return [
         f"{args.labels}: {len(labels):,} labels of {args.dataset}, K = {n_clusters}",
         *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
         *_beside(args.run, data.card, args.dataset, n_clusters, scores, names),
     ]
-
-
-def _score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[str, float]:
-    """The cost and the fairness of labels; metrics that are undefined for them are left out."""
-    unused = "X" if data.W is not None else "W"
-    names = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
-    found = score_labels(data.scored(labels, n_clusters, data.W), names)
-    return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def _beside(
@@ -149,16 +145,24 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndar
         frame = frame[(frame["cluster"] != "") | (frame["reason"] == "")].reset_index(drop=True)
     labels = _whole_numbers(path, frame["cluster"])
     if "row" in frame:
-        labels = labels[_in_order(path, _whole_numbers(path, frame["row"]), rows)]
+        numbers = _whole_numbers(path, frame["row"])
+        listed, counts = np.unique(numbers, return_counts=True)
+        for wrong, words in (
+            (np.setdiff1d(listed, rows), f"are not among the rows of the data, {rows[0]} to {rows[-1]:,}"),
+            (listed[counts > 1], "are there more than once"),
+            (np.setdiff1d(rows, listed), "are missing"),
+        ):
+            if len(wrong):
+                raise CommandError(
+                    f"{path}: {len(wrong):,} of {len(rows):,} rows {words}, the first is row {wrong[0]}. Fix: count "
+                    "rows from 1, and write each once"
+                )
+        labels = labels[np.argsort(numbers)]
     elif len(labels) != len(rows):
         raise CommandError(
             f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows. Fix: write one label for each row"
         )
-    _check_range(path, labels, int(labels.max()) + 1 if n_clusters is None else n_clusters)
-    return labels
-
-
-def _check_range(path: Path, labels: np.ndarray, n_clusters: int) -> None:
+    n_clusters = int(labels.max()) + 1 if n_clusters is None else n_clusters
     if not 2 <= n_clusters <= len(labels):
         raise CommandError(
             f"{path}: K must be from 2 to the number of rows, {len(labels):,}; found {n_clusters}. Fix: state another "
@@ -173,6 +177,7 @@ def _check_range(path: Path, labels: np.ndarray, n_clusters: int) -> None:
         )
     if labels.min() == labels.max():
         raise CommandError(f"{path}: all rows are in one cluster. Fix: write labels of at least two clusters")
+    return labels
 
 
 def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
@@ -184,22 +189,6 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
             f"{bad.iloc[0]!r} in data row {bad.index[0] + 1}. Fix: write whole numbers"
         )
     return values.to_numpy(np.int64)
-
-
-def _in_order(path: Path, found: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The position in the file of each row of the data."""
-    listed, counts = np.unique(found, return_counts=True)
-    for wrong, words in (
-        (np.setdiff1d(listed, rows), f"are not among the rows of the data, {rows[0]} to {rows[-1]:,}"),
-        (listed[counts > 1], "are there more than once"),
-        (np.setdiff1d(rows, listed), "are missing"),
-    ):
-        if len(wrong):
-            raise CommandError(
-                f"{path}: {len(wrong):,} of {len(rows):,} rows {words}, the first is row {wrong[0]}. Fix: count rows "
-                "from 1, and write each once"
-            )
-    return np.argsort(found)
 
 
 def _load_data(config: Config, dataset: str, mirrors: Sequence[str]) -> PreparedDataset:

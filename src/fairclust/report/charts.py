@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,13 +93,26 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
                 pictures[f"{pair},whole"] = _picture(front, names, cost, fairness, whole=True)
     first = next(iter(pictures.values()))
     places = [place.split(",") for place in first["at"].split(";")]
-    marks = [_mark(i, point, place, methods, names) for i, (point, place) in
-             enumerate(zip(points.to_dict("records"), places, strict=True))]  # fmt: skip
+    marks = []
+    for i, (point, place) in enumerate(zip(points.to_dict("records"), places, strict=True)):
+        colour, shape = names.look(point["method"])
+        bounds = {cost: point.get(f"excess_{cost}", math.nan) for cost in COSTS}
+        marks.append({
+            **{"i": i, "method": methods.index(point["method"]), "colour": colour, "shape": shape},
+            **{"setting": point["setting"], "seed": point["seed"]},
+            **dict(zip(("x", "y", "level"), place, strict=True)),
+            "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
+            # Some clusters are empty, or how far the cost is above its certified bound.
+            "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
+            "excess": next((f"{COSTS.index(c)},{e:.3g}" for c, e in bounds.items() if not math.isnan(e)), ""),
+        })  # fmt: skip
     on_front = [i for i, mark in enumerate(marks) if mark["level"] == "2"]
     shown = [METRICS[name] for name in (costs[0], FAIRNESS[0])]
+    # For readers with data of their own.
+    sizes = {name: points.iloc[0].get(f"n_{name}") for name in ("rows", "features", "groups")}
     return {
         "title": title,
-        "size": _size(points),
+        "size": ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n)),
         "dataset": names.dataset(str(points.dataset.iloc[0])),
         # Faint marks first, so that the front lies on top.
         "marks": sorted(marks, key=lambda mark: mark["level"]),
@@ -115,13 +128,6 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         ],
         "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "levels": levels},
     }  # fmt: skip
-
-
-def _size(points: pd.DataFrame) -> str:
-    """Rows, features and groups of the data, for readers with data of their own."""
-    first = points.iloc[0]
-    sizes = {name: first.get(f"n_{name}") for name in ("rows", "features", "groups")}
-    return ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n))
 
 
 def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: bool = False) -> dict[str, str]:
@@ -177,19 +183,3 @@ def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: boo
         ),
         "note": f"Beyond the edges, or without a finite value: {beyond}." if beyond else "",
     }
-
-
-def _mark(
-    i: int, point: Mapping[str, Any], place: Sequence[str], methods: Sequence[str], names: Names
-) -> dict[str, Any]:
-    colour, shape = names.look(point["method"])
-    bounds = {cost: point.get(f"excess_{cost}", math.nan) for cost in COSTS}
-    return {
-        **{"i": i, "method": methods.index(point["method"]), "colour": colour, "shape": shape},
-        **{"setting": point["setting"], "seed": point["seed"]},
-        **dict(zip(("x", "y", "level"), place, strict=True)),
-        "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
-        # Some clusters are empty, or how far the cost is above its certified bound.
-        "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
-        "excess": next((f"{COSTS.index(c)},{e:.3g}" for c, e in bounds.items() if not math.isnan(e)), ""),
-    }  # fmt: skip

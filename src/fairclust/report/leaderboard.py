@@ -247,7 +247,17 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
         pairs = zip(points.estimator, points[cost], strict=True)
         more[f"excess_{cost}"] = np.array([_excess(text, value) for text, value in pairs], float)
     seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(of).to_numpy(float)
-    return points.assign(setting=_words(points), starts=table.starts.to_numpy(), all_seconds=seconds, **more)
+    setting = pd.Series("", index=points.index)
+    for _, own in points.groupby(["dataset", "n_clusters", "method"], sort=False):
+        varied = varied_params(own.params)
+        for at, text in own.params.items():
+            params, shown = json.loads(text), varied[text]
+            lam = [f"λ = {plain(params['lam'])}"] if "lam" in params else []
+            others = [
+                f"{name} = {plain(redact_config(shown[name]))}" for name in sorted(set(shown) - {"lam"})
+            ]
+            setting[at] = ", ".join([*lam, *others])
+    return points.assign(setting=setting, starts=table.starts.to_numpy(), all_seconds=seconds, **more)
 
 
 def _excess(estimator: object, value: float) -> float:
@@ -258,17 +268,3 @@ def _excess(estimator: object, value: float) -> float:
     if not cost or not bound or not abs(value - cost) <= 1e-3 * cost:
         return math.nan
     return max(0.0, cost / bound - 1)
-
-
-def _words(points: pd.DataFrame) -> pd.Series:
-    text = pd.Series("", index=points.index)
-    for _, of in points.groupby(["dataset", "n_clusters", "method"], sort=False):
-        varied = varied_params(of.params)
-        for at, params in of.params.items():
-            own, shown = json.loads(params), varied[params]
-            lam = [f"λ = {plain(own['lam'])}"] if "lam" in own else []
-            others = [
-                f"{name} = {plain(redact_config(shown[name]))}" for name in sorted(set(shown) - {"lam"})
-            ]
-            text[at] = ", ".join([*lam, *others])
-    return text

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
-
-import pandas as pd
 
 from fairclust.messages import misspelt
 from fairclust.pipeline.columns import COLUMNS
@@ -53,16 +52,12 @@ def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:
     except ReportedError as error:
         yield from str(error).splitlines()
         return
-    for file, frame in zip(files, frames, strict=True):
-        yield from _misspelt(file, frame, "dataset", config.datasets)
-        yield from _misspelt(file, frame, "method", {**config.methods, "data": None})
-
-
-def _misspelt(file: str, frame: pd.DataFrame, column: str, known: Collection[str]) -> Iterator[str]:
-    """Names that are nearly those of the catalogue. A paper may report others, too, whose rows are not run."""
-    for name, lines in frame.groupby(column, sort=False).groups.items():
-        if name not in known and (meant := misspelt(str(name), known, 0.8)):
-            yield f"{file}, line {lines[0] + 2}: there is no {column} {str(name)!r}; {meant}"
+    # Names that are nearly those of the catalogue. A paper may report others, too, whose rows are not run.
+    catalogue = {"dataset": config.datasets, "method": {**config.methods, "data": None}}
+    for (file, frame), (column, known) in product(zip(files, frames, strict=True), catalogue.items()):
+        for name, lines in frame.groupby(column, sort=False).groups.items():
+            if name not in known and (meant := misspelt(str(name), known, 0.8)):
+                yield f"{file}, line {lines[0] + 2}: there is no {column} {str(name)!r}; {meant}"
 
 
 def _of_table(name: str, table: TableSpec, spec: PaperSpec, config: Config) -> Iterator[str]:

@@ -172,25 +172,8 @@ class Table:
 
     def write(self, stem: Path, data: pd.DataFrame) -> None:
         """Write `data`, the unrounded numbers, as CSV, and the table as Markdown and LaTeX, beside `stem`."""
-        markdown = [
-            f"# {escape_markdown(self.title)}",
-            "",
-            *_list(self.lead),
-            *self.markdown(),
-            "",
-            *_list(self.notes),
-        ]
-        written = {
-            "csv": data.to_csv(index=False),
-            "md": "\n".join(markdown),
-            "tex": "\n".join(self._latex()),
-        }
-        for ending, text in written.items():
-            write_text(stem.with_name(f"{stem.name}.{ending}"), text)
-
-    def _latex(self) -> list[str]:
         head, *rows = [" & ".join(map(escape_latex, line)) + r" \\" for line in [self.head, *self.rows]]
-        return [
+        latex = [
             "% needs \\usepackage{booktabs}",
             r"\begin{table}",
             r"\centering\small",
@@ -202,6 +185,21 @@ class Table:
             r"\end{table}",
             "",
         ]
+        markdown = [
+            f"# {escape_markdown(self.title)}",
+            "",
+            *_list(self.lead),
+            *self.markdown(),
+            "",
+            *_list(self.notes),
+        ]
+        written = {
+            "csv": data.to_csv(index=False),
+            "md": "\n".join(markdown),
+            "tex": "\n".join(latex),
+        }
+        for ending, text in written.items():
+            write_text(stem.with_name(f"{stem.name}.{ending}"), text)
 
 
 def read_data(

@@ -273,8 +273,15 @@ class _Part:
                     value.ours = spread(self.cells.get(column, pd.Series(dtype=float)).dropna()[:1])
                 continue
             row.values += [Value(metric) for metric in self.spec.beside if metric not in shown]
+            seconds = row.choice.spread("seconds")
             for value in row.values:
-                value.ours = _measured(row.choice, value.metric, unit)
+                value.ours = row.choice.spread(value.metric)
+                if value.metric == "seconds_std":
+                    value.ours = Spread(seconds.sd, n=0 if math.isnan(seconds.sd) else seconds.n)
+                elif value.metric == "relative_seconds":
+                    # In units of the mean of the paper's own method.
+                    known = "seconds" in row.choice.cells and unit > 0
+                    value.ours = spread(row.choice.cells.seconds / unit) if known else NO_VALUE
 
     def _judge(self, row: Row) -> None:
         """Compare the values of a row with those that the paper reports, and give it a verdict."""
@@ -324,18 +331,6 @@ class _Part:
 def decimals_of(value: object) -> int:
     """Printed decimals as an integer; 0 if there are none."""
     return 0 if pd.isna(value) else int(value)  # type: ignore[call-overload]
-
-
-def _measured(choice: Choice, metric: str, unit: float) -> Spread:
-    """A metric over the starts of a setting. Relative times are in units of the mean of the paper's own method."""
-    if metric == "seconds_std":
-        of_seconds = choice.spread("seconds")
-        return Spread(of_seconds.sd, n=0 if math.isnan(of_seconds.sd) else of_seconds.n)
-    if metric == "relative_seconds":
-        if "seconds" not in choice.cells or math.isnan(unit) or unit <= 0:
-            return NO_VALUE
-        return spread(choice.cells.seconds / unit)
-    return choice.spread(metric)
 
 
 def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> str:
