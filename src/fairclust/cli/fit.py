@@ -25,11 +25,10 @@ from fairclust.chunks import ChunkError, ChunkTable
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import opened
-from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fitting import fit, is_cosine, parameters, plain_kmeans
+from fairclust.cli import CommandError
+from fairclust.cli.fitting import decided, fit, is_cosine, parameters, plain_kmeans, possible, read_raw
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
-from fairclust.cli.raw_table import decided, possible
 from fairclust.cli.results import Measured, Rows, as_text, describe, measure, write_fit
 from fairclust.frame import as_directions
 from fairclust.messages import shortened
@@ -81,7 +80,7 @@ def _rows_in_memory(args: argparse.Namespace, cls: type, params: dict[str, Any])
             f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
         )
     means = params.get("mean_tolerance")
-    raw = raw_table.read(args, list(map(str, means)) if isinstance(means, dict) else [])
+    raw = read_raw(args, list(map(str, means)) if isinstance(means, dict) else [])
 
     def costed(model: Any) -> np.ndarray:
         """The rows as the model sees them, of which costs are computed."""
@@ -112,7 +111,7 @@ def _rows_in_memory(args: argparse.Namespace, cls: type, params: dict[str, Any])
     return Rows(
         preparation=raw.preparation,
         X=raw.X,
-        groups=raw_table.sensitive_for(cls, raw, crossed=args.crossed),
+        groups=raw.sensitive_for(cls, crossed=args.crossed),
         weights=raw.weights,
         sizes=pd.Series(raw.crossed).value_counts().sort_index().to_dict(),
         notes=raw.notes,

@@ -62,7 +62,11 @@ def run(args: argparse.Namespace) -> list[str]:
     rows = []
     for module, name in sorted(_MODULES.items()):
         also = f" ({_SHOWN[name]})" if _SHOWN[name] != module else ""
-        rows.append((module + also, name, _first_line(name)))
+        # The module is not imported, as it may need a package of an extra.
+        home = files(methods.__name__).joinpath(methods._HOMES[name].replace(".", "/") + ".py")
+        parsed = ast.parse(home.read_text(encoding="utf-8")).body
+        classes = [of for of in parsed if isinstance(of, ast.ClassDef) and of.name == name]
+        rows.append((module + also, name, (ast.get_docstring(classes[0]) or "").partition("\n")[0]))
     widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
     return [
         *(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows),
@@ -72,14 +76,6 @@ def run(args: argparse.Namespace) -> list[str]:
         "",
         "`fairclust methods NAME` shows the parameters of one method.",
     ]
-
-
-def _first_line(name: str) -> str:
-    """The first line of a class's documentation. The module is not imported, as it may need a package of an extra."""
-    home = files(methods.__name__).joinpath(methods._HOMES[name].replace(".", "/") + ".py")
-    source = home.read_text(encoding="utf-8")
-    classes = [of for of in ast.parse(source).body if isinstance(of, ast.ClassDef) and of.name == name]
-    return (ast.get_docstring(classes[0]) or "").partition("\n")[0]
 
 
 def find_method(name: str) -> type:

@@ -7,7 +7,6 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,9 @@ from fairclust.cli.results import aligned
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
-from fairclust.pipeline.config import Config, as_list, user_config
+from fairclust.pipeline.config import as_list, user_config
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.scores import load_scores
 from fairclust.report.render import number
@@ -38,9 +36,18 @@ _DIGITS = 9
 
 def run(args: argparse.Namespace) -> list[str]:
     """The scores of labels of a data set, and for each notion of fairness what the run has at the same cost."""
-    config = user_config(args.configfile)
-    data = _load_data(config, args.dataset, args.mirror)
-    n_clusters = config.datasets[args.dataset].n_clusters if args.n_clusters is None else args.n_clusters
+    config, dataset = user_config(args.configfile), args.dataset
+    if dataset not in config.datasets:
+        raise CommandError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
+    # It is prepared without using prepared data of earlier runs.
+    sources, paths = config.sources_of(dataset), {}
+    for name, spec in sources.items():
+        # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
+        raw = Path(config.results) / "data" / "raw" / name
+        places: list[str | Path] = [*args.mirror, *as_list(config.mirror), raw]
+        paths[name] = fetch_source(name, spec, get_data_home(), places)
+    data = prepare_dataset(dataset, config.datasets[dataset], paths, sources)
+    n_clusters = config.datasets[dataset].n_clusters if args.n_clusters is None else args.n_clusters
     labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)
     unused = "X" if data.W is not None else "W"
     measured = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
@@ -49,9 +56,9 @@ def run(args: argparse.Namespace) -> list[str]:
     scores = {name: value for name, value in found.items() if not math.isnan(value)}
     names = Names(methods={name: spec.label or name for name, spec in config.methods.items()})
     return [
-        f"{args.labels}: {len(labels):,} labels of {args.dataset}, K = {n_clusters}",
+        f"{args.labels}: {len(labels):,} labels of {dataset}, K = {n_clusters}",
         *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
-        *_beside(args.run, data.card, args.dataset, n_clusters, scores, names),
+        *_beside(args.run, data.card, dataset, n_clusters, scores, names),
     ]
 
 
@@ -189,19 +196,3 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
             f"{bad.iloc[0]!r} in data row {bad.index[0] + 1}. Fix: write whole numbers"
         )
     return values.to_numpy(np.int64)
-
-
-def _load_data(config: Config, dataset: str, mirrors: Sequence[str]) -> PreparedDataset:
-    """Prepare a data set of the catalogue, without using prepared data of earlier runs.
-
-    `mirrors` are folders or base URLs, which are tried before those of the configuration.
-    """
-    if dataset not in config.datasets:
-        raise CommandError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
-    sources, results = config.sources_of(dataset), Path(config.results)
-    paths = {}
-    for name, spec in sources.items():
-        # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
-        places: list[str | Path] = [*mirrors, *as_list(config.mirror), results / "data" / "raw" / name]
-        paths[name] = fetch_source(name, spec, get_data_home(), places)
-    return prepare_dataset(dataset, config.datasets[dataset], paths, sources)

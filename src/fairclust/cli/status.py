@@ -9,7 +9,6 @@ import argparse
 import os
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -74,27 +73,24 @@ def _checked(inputs: RuleInputs) -> list[str]:
         except DatasetError as error:
             problems.append(f"{error} (all {n_cells:,} cells of {name!r} would be skipped)")
         else:
-            lines += [f"{name}: {n_cells:,} cells", *_described(card, max(block.n_clusters for block in own))]
+            columns, groups, most = card["columns"], card["groups"], max(block.n_clusters for block in own)
+            shown = ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "")
+            lines += [
+                f"{name}: {n_cells:,} cells",
+                f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(columns)} features: {shown}",
+                *(f"  {note}" for note in card.get("notes", ())),
+                "  groups: " + ", ".join(f"{group['name']} ({group['size']:,})" for group in groups[:20]),
+                *(
+                    f"  the group {group['name']} has fewer rows than there are clusters, {most}"
+                    for group in groups
+                    if group["size"] < most
+                ),
+            ]
     if problems:
         raise CommandError(
             "\n".join([f"{count(len(problems), 'problem')}:", *(f"  - {p}" for p in problems)])
         )
     return lines
-
-
-def _described(card: dict[str, Any], n_clusters: int) -> list[str]:
-    columns, groups = card["columns"], card["groups"]
-    shown = ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "")
-    return [
-        f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(columns)} features: {shown}",
-        *(f"  {note}" for note in card.get("notes", ())),
-        "  groups: " + ", ".join(f"{group['name']} ({group['size']:,})" for group in groups[:20]),
-        *(
-            f"  the group {group['name']} has fewer rows than there are clusters, {n_clusters}"
-            for group in groups
-            if group["size"] < n_clusters
-        ),
-    ]
 
 
 def _why_fitted(inputs: RuleInputs) -> list[str]:

@@ -37,9 +37,9 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
         words = []
         for line in found.itertuples():
             several = found.n_clusters[found.dataset == line.dataset].nunique(dropna=False) > 1
-            k = f", K = {line.n_clusters}" if several else ""
+            at_k = f", K = {line.n_clusters}" if several else ""
             where = material.names.dataset(line.dataset) if line.dataset else "together"
-            words.append(f"{where}{k}: {line.numbers}" if len(found) > 1 else line.numbers)
+            words.append(f"{where}{at_k}: {line.numbers}" if len(found) > 1 else line.numbers)
         together = ("", None, joined(found.verdict), "; ".join(words))
     return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
 

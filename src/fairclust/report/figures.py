@@ -70,7 +70,10 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     ok = _usable(cells, x, y)
     is_cost = column_of(x).is_cost
     settings, reported = _means_front(ok, x, y), material.reported_points(panel.dataset, panel.k, x, y)
-    limit = _cost_limit(settings) if is_cost else np.inf
+    # A little above the highest cost on the fronts of the methods with several settings. Without this limit, one
+    # distant reference method, or a setting that another one of its method beats, would squeeze all others.
+    highest = settings.x[settings.several & settings.own].max()
+    limit = np.inf if not is_cost or pd.isna(highest) else highest + 0.1 * abs(highest)
     methods = material.methods(ok)
     for number, method in enumerate(methods):
         points = settings[settings.method == method]
@@ -111,16 +114,6 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     _note_starts(sheet, cells, ok, "marks")
 
 
-def _cost_limit(points: pd.DataFrame) -> float:
-    """A limit a little above the highest cost on the fronts of the methods with several settings.
-
-    Without it, one distant reference method, or a setting that another one of its method beats, would squeeze all
-    others.
-    """
-    highest = points.x[points.several & points.own].max()
-    return np.inf if pd.isna(highest) else highest + 0.1 * abs(highest)
-
-
 def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """`x` against each of `y`, with a panel for each method. The panels of a data set have the same axes.
 
@@ -133,7 +126,11 @@ def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     if first is not axes:
         axes.sharex(first)
         axes.sharey(first)
-    points, names = _means_front(ok, x, y), _short_names(ok)
+    points, found = _means_front(ok, x, y), varied_params(ok.params.unique())
+    # Only parameters that every setting has can tell the settings apart. Others, such as `record_labels`, change only
+    # what a fit records.
+    shared = sorted(set.intersection(*map(set, found.values())) - {"lam"})
+    lams = ok.groupby("params").lam.first()
     colour, mark = material.look(panel.method)
     axes.errorbar(
         points.x, points.y, points.y_sd, points.x_sd,
@@ -144,25 +141,16 @@ def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     low, high = front.y - front.y_sd, front.y + front.y_sd
     axes.fill_between(front.x, low, high, color=colour, alpha=0.18, linewidth=0)
     for point in points.itertuples():
+        text = str(point.params)
+        name = ", ".join([f"{lams[text]:g}", *(str(found[text][of]) for of in shared)])
         axes.annotate(
-            in_figure(names[str(point.params)]), (point.x, point.y), textcoords="offset points", xytext=(4, 3),
+            in_figure(name), (point.x, point.y), textcoords="offset points", xytext=(4, 3),
             fontsize=6, color=SOFT,
         )  # fmt: skip
     axes.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     sheet.note("numbers at the points: lambda")
     _note_starts(sheet, panel.cells, ok, "points")
-
-
-def _short_names(cells: pd.DataFrame) -> dict[str, str]:
-    """Short names of settings: the lambda, and further parameters that differ between them."""
-    found = varied_params(cells.params.unique())
-    # Only parameters that every setting has can tell the settings apart. Others, such as `record_labels`, change only
-    # what a fit records.
-    shared = sorted(set.intersection(*map(set, found.values())) - {"lam"})
-    lams = cells.groupby("params").lam.first()
-    shown = {text: [str(of[name]) for name in shared] for text, of in found.items()}
-    return {text: ", ".join([f"{lams[text]:g}", *values]) for text, values in shown.items()}
 
 
 def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:

@@ -32,10 +32,11 @@ from fairclust.report.leaderboard import (
     make_leaderboard,
     make_settings,
 )
-from fairclust.report.redaction import redact_config, redact_csv, redacted
+from fairclust.report.redaction import redact_config, redact_csv, redact_text, redacted
 from fairclust.report.render import Verdict
 from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
+from fairclust.report.verdicts import load_verdicts
 
 _ORIGIN = ("git_commit", "python", "platform", "cpu_count")
 
@@ -63,7 +64,9 @@ def make_page(
 ) -> str:
     """The HTML of the page; see `write_page` for the parameters."""
     scores, settings, names = results.scores, results.settings, results.names
-    board = page_tables.read_board(files.get("tables/scoreboard.csv"))
+    board = load_verdicts([files[name] for name in ["tables/scoreboard.csv"] if name in files])
+    texts = ("setting", "reason", "evidence", "note")
+    board = board.assign(**{name: board[name].map(redact_text) for name in texts})
     methods = names.in_order(scores.method.unique())
     marks = []
     for method in methods:

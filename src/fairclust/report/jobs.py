@@ -108,8 +108,7 @@ def _making(problems: list[str], log: str, what: str, files: Sequence[Path]) -> 
 def board(job: Job) -> None:
     """Write the settings and the leaderboard of the run, the overview, and the scoreboard with all verdicts."""
     from fairclust.report.html import Results
-    from fairclust.report.scoreboard import make_scoreboard
-    from fairclust.report.tables import make_overview
+    from fairclust.report.tables import make_overview, make_scoreboard
 
     inputs = inputs_of(job)
     names, papers = inputs.names, inputs.papers_shown()

@@ -20,7 +20,6 @@ from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.charts import full_fairness, tick_text, whole, with_values
 from fairclust.report.claims import load_claims
 from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
-from fairclust.report.redaction import redact_text
 from fairclust.report.render import (
     MISSING,
     Table,
@@ -34,10 +33,9 @@ from fairclust.report.render import (
     table_name,
 )
 from fairclust.report.rows import CAUSES
-from fairclust.report.scoreboard import AGREES, count_verdicts, row_verdicts, table_verdicts
 from fairclust.report.selection import INSTANCE, first_line, within
-from fairclust.report.tables import best_of
-from fairclust.report.verdicts import ROW_KEY, load_verdicts
+from fairclust.report.tables import AGREES, best_of, count_verdicts, row_verdicts, table_verdicts
+from fairclust.report.verdicts import ROW_KEY
 
 MAX_SETTINGS = 600
 """With more settings than this, the page has no table of settings; the charts and the files still show them."""
@@ -383,12 +381,26 @@ def paper_section(
                 "n_rows": of_table.groupby(ROW_KEY, dropna=False).ngroups,
             }
         )
+    path = files.get(f"tables/{name}/claims.csv")
+    claims = [
+        {
+            "Claim": row.text,
+            "Where": row.where,
+            "Data set": (names.dataset(row.dataset) if row.dataset else "all together")
+            + ("" if pd.isna(row.n_clusters) else f", K = {row.n_clusters}"),
+            "Verdict": Verdict(row.verdict),
+            "Numbers": row.numbers,
+        }
+        for row in (load_claims(path).itertuples() if path else ())
+    ]
+    words, filters = ("Claim", "Where", "Data set", "Verdict", "Numbers"), ("Data set", "Verdict")
+    about_claims = Table(f"Claims of {paper.short_name}", claims, words=words, filters=filters)
     return {
         "key": name,
         "name": paper.short_name,
         "citation": paper.citation,
         "tables": tables,
-        "claims": claims_table(files.get(f"tables/{name}/claims.csv"), paper.short_name, names),
+        "claims": about_claims if claims else None,
         "figures": [file for file in sorted(files) if file.startswith(f"figures/{name}/")],
     }
 
@@ -441,30 +453,3 @@ def _others(values: pd.DataFrame, names: Names) -> Table | None:
     ]
     words = ("Verdict", "Reason", "Data set", "Methods")
     return Table("Reported values without one of ours", records, words=words)
-
-
-def claims_table(path: Path | None, short_name: str, names: Names) -> Table | None:
-    """The paper's claims with their verdicts; None if there are none."""
-    found = load_claims(path) if path else None
-    if found is None or found.empty:
-        return None
-    records = [
-        {
-            "Claim": row.text,
-            "Where": row.where,
-            "Data set": (names.dataset(row.dataset) if row.dataset else "all together")
-            + ("" if pd.isna(row.n_clusters) else f", K = {row.n_clusters}"),
-            "Verdict": Verdict(row.verdict),
-            "Numbers": row.numbers,
-        }
-        for row in found.itertuples()
-    ]
-    title, words = f"Claims of {short_name}", tuple(records[0])
-    return Table(title, records, words=words, filters=("Data set", "Verdict"))
-
-
-def read_board(scoreboard: Path | None) -> pd.DataFrame:
-    """The scoreboard; empty if the run has none."""
-    board = load_verdicts([scoreboard] if scoreboard is not None else [])
-    texts = ("setting", "reason", "evidence", "note")
-    return board.assign(**{name: board[name].map(redact_text) for name in texts})

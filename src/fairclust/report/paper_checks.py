@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from fairclust.messages import misspelt
 from fairclust.pipeline.columns import COLUMNS
@@ -53,7 +54,10 @@ def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:
         yield from str(error).splitlines()
         return
     # Names that are nearly those of the catalogue. A paper may report others, too, whose rows are not run.
-    catalogue = {"dataset": config.datasets, "method": {**config.methods, "data": None}}
+    catalogue: dict[str, dict[str, Any]] = {
+        "dataset": config.datasets,
+        "method": {**config.methods, "data": None},
+    }
     for (file, frame), (column, known) in product(zip(files, frames, strict=True), catalogue.items()):
         for name, lines in frame.groupby(column, sort=False).groups.items():
             if name not in known and (meant := misspelt(str(name), known, 0.8)):
