@@ -22,7 +22,6 @@ from fairclust.pipeline.scores import read_table
 CRATE = "ro-crate-metadata.json"
 WORKFLOW = "workflow/Snakefile"
 _CONTEXT = ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"]
-_CRATE_1_1 = "https://w3id.org/ro/crate/1.1"
 _WORKFLOW_CRATE = "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
 _PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
@@ -37,7 +36,6 @@ _FORMATS = {
     ".parquet": "application/vnd.apache.parquet",
     ".png": "image/png",
 }
-_OF_CARD = {"name": "name", "sha256": "sha256", "license": "licence"}
 
 
 class _Graph(list[dict[str, Any]]):
@@ -134,7 +132,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         object=[*sources, configuration],
         result=_refs(results),
     )
-    written_as = [{"@id": _CRATE_1_1}, {"@id": _WORKFLOW_CRATE}]
+    written_as = [{"@id": "https://w3id.org/ro/crate/1.1"}, {"@id": _WORKFLOW_CRATE}]
     graph.add(CRATE, "CreativeWork", about={"@id": "./"}, conformsTo=written_as)
     return {"@context": _CONTEXT, "@graph": graph}
 
@@ -173,7 +171,7 @@ def _add_sources(graph: _Graph, inputs: RuleInputs) -> list[dict[str, str]]:
         for source in read_card(f"{inputs.results}/data/prepared/{dataset}").get("sources", ()):
             if source.get("urls"):
                 address = "#".join(filter(None, (source["urls"][0], source["member"])))
-                about = {key: source[value] for key, value in _OF_CARD.items()}
+                about = {"name": source["name"], "sha256": source["sha256"], "license": source["licence"]}
                 found.append(graph.add(address, "File", **about))
             else:
                 own[Path(source.get("file", source["name"])).name] = source["sha256"]

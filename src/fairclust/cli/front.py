@@ -116,29 +116,24 @@ def recommended(points: pd.DataFrame) -> list[str]:
         stable = of[of.stability >= _STABLE].sort_values("silhouette", ascending=False)
         pairs = zip(stable.n_clusters, stable.silhouette, strict=True)
         listed = ", ".join(f"{k} ({silhouette:.2f})" for k, silhouette in pairs)
-        if stable.empty:
-            why = (
-                f"fits to two halves of the rows agree to an adjusted Rand index of {of.stability.max():.2f} at most, "
-                f"and to trust the clusters it should be {_STABLE:g}"
-                if of.stability.notna().any()
-                else "it cannot predict, so whether fits to two halves of the rows agree is not known"
+        none = "no number of clusters is clearly better"
+        if stable.empty and of.stability.isna().all():
+            text = f"{none}, because it cannot predict, so whether fits to two halves of the rows agree is not known"
+        elif stable.empty:
+            text = (
+                f"{none}, because fits to two halves of the rows agree to an adjusted Rand index of "
+                f"{of.stability.max():.2f} at most, and to trust the clusters it should be {_STABLE:g}"
             )
-            lines.append(f"{method}: no number of clusters is clearly better, because {why}")
-            continue
-        best = stable.iloc[0]
-        if len(stable) > 1 and best.silhouette - stable.silhouette.iloc[1] < _CLEARLY:
-            lines.append(
-                f"{method}: no number of clusters is clearly better: these are stable, with nearly the same "
-                f"silhouette: {listed}"
+        elif len(stable) > 1 and stable.silhouette.iloc[0] - stable.silhouette.iloc[1] < _CLEARLY:
+            text = f"{none}: these are stable, with nearly the same silhouette: {listed}"
+        else:
+            best, several = stable.iloc[0], f"the silhouettes of all stable K are {listed}"
+            text = (
+                f"{best.n_clusters} clusters are recommended: under the bound, fits to two halves of the rows agree to "
+                f"an adjusted Rand index of {best.stability:.2f}, and the silhouette is {best.silhouette:.2f} "
+                f"({several if len(stable) > 1 else 'no other K is stable'})"
             )
-            continue
-        several = f"the silhouettes of all stable K are {listed}"
-        others = several if len(stable) > 1 else "no other K is stable"
-        lines.append(
-            f"{method}: {best.n_clusters} clusters are recommended: under the bound, fits to two halves of the rows "
-            f"agree to an adjusted Rand index of {best.stability:.2f}, and the silhouette is {best.silhouette:.2f} "
-            f"({others})"
-        )
+        lines.append(f"{method}: {text}")
     return lines
 
 

@@ -263,8 +263,6 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
         *([f"{count(rest, 'more note')}: --verbose"] if rest else []),
         "",
         *_metric_lines(result),
-        "",
-        *_fairness_lines(result),
         *_payer_lines(result),
         "",
         *_cluster_lines(result),
@@ -327,25 +325,21 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
 
 def _metric_lines(result: dict[str, Any]) -> list[str]:
     """The metrics; of several sensitive columns, a table of its own has the fairness by each."""
-    metrics, best = result["metrics"], result["best_possible"]
+    metrics, best, fairness = result["metrics"], result["best_possible"], result["fairness"]
     rows = [["", *metrics, "at best", ""]]
-    for name, meaning in list(_METRICS.items())[: 1 if len(result["fairness"]) > 1 else None]:
+    for name, meaning in list(_METRICS.items())[: 1 if len(fairness) > 1 else None]:
         decimals = METRICS[name].decimals
         shown = [number(of[name], decimals) for of in metrics.values()]
         rows.append([METRICS[name].label, *shown, number(best.get(name), decimals), meaning])
-    return aligned(rows, left=(0, len(rows[0]) - 1), width=120)
-
-
-def _fairness_lines(result: dict[str, Any]) -> list[str]:
-    """Balance and Delta by column; for a single column, the metrics have them."""
-    if len(result["fairness"]) < 2:
-        return []
+    lines = [*aligned(rows, left=(0, len(rows[0]) - 1), width=120), ""]
+    if len(fairness) < 2:
+        return lines
     rows = [["fairness by", "groups", "balance", "at best", "Delta"]]
-    for name, of in result["fairness"].items():
+    for name, of in fairness.items():
         values = [number(of[key], 4) for key in ("balance", "best_balance", "delta")]
         rows.append([name, str(of["groups"]), *values])
     meanings = [f"{name}: {_METRICS[name.lower()]}" for name in ("balance", "Delta")]
-    return [*aligned(rows, left=(0,)), *meanings, ""]
+    return [*lines, *aligned(rows, left=(0,)), *meanings, ""]
 
 
 def _payer_lines(result: dict[str, Any]) -> list[str]:

@@ -230,16 +230,3 @@ class FigureData(Material):
     def methods(self, cells: pd.DataFrame) -> list[str]:
         """The methods of the cells, in the order of the run."""
         return list(self.names.in_order(cells.method.unique()))
-
-    def reported_points(self, dataset: str, k: int | None, x: str, y: str) -> pd.DataFrame:
-        """The values that the paper reports for two metrics: columns method, x and y."""
-        of = self.reported if self.spec.table else self.reported[:0]
-        of = of[(of.dataset == dataset) & (of.n_clusters == k)].dropna(subset=["value"])
-
-        def values(metric: str, name: str) -> pd.DataFrame:
-            found = of[of.metric == metric]
-            mine = found[found.table == self.spec.table]
-            # Some papers report the cost and the fairness in different tables.
-            return (mine if len(mine) else found)[["method", "lam", "value"]].rename(columns={"value": name})
-
-        return values(x, "x").merge(values(y, "y"), on=["method", "lam"])

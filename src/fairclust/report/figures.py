@@ -69,7 +69,17 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         x = _COST_OF_GRAPHS
     ok = _usable(cells, x, y)
     is_cost = column_of(x).is_cost
-    settings, reported = _means_front(ok, x, y), material.reported_points(panel.dataset, panel.k, x, y)
+    settings = _means_front(ok, x, y)
+    reported = material.reported if material.spec.table else material.reported[:0]
+    reported = reported[(reported.dataset == panel.dataset) & (reported.n_clusters == panel.k)]
+    printed = []
+    for metric, axis in ((x, "x"), (y, "y")):
+        of_metric = reported[reported.metric == metric].dropna(subset=["value"])
+        mine = of_metric[of_metric.table == material.spec.table]
+        # Some papers report the cost and the fairness in different tables.
+        shown = (mine if len(mine) else of_metric)[["method", "lam", "value"]]
+        printed.append(shown.rename(columns={"value": axis}))
+    reported = printed[0].merge(printed[1], on=["method", "lam"])
     # A little above the highest cost on the fronts of the methods with several settings. Without this limit, one
     # distant reference method, or a setting that another one of its method beats, would squeeze all others.
     highest = settings.x[settings.several & settings.own].max()

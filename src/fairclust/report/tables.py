@@ -50,6 +50,12 @@ _HOW_TO_READ = (
     "reported value (for costs, with the relative difference) and that of the published program or labels.",
     "The comparison is 'as printed' if the paper publishes the setting, and 'matched fairness' if it does not.",
 )
+_OF_PAPER = ("impossible", "unpublished", "not run")
+"""Verdicts of rows in which nothing could be compared; their kind of comparison is shown as 'not compared'."""
+_AGREEING = ("reproduced", "reached by a start", "on the front")
+"""Verdicts of rows that the paper's values agree with."""
+AGREES = {"yes": "agrees", "start": "reached by a start", "no": "differs"}
+"""How a value compares with the reported one, for readers; 'lower' and 'higher' stand for themselves."""
 
 
 def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
@@ -217,14 +223,6 @@ def _notes(lines: list[Any], spec: TableSpec, reported: pd.DataFrame, names: Nam
     where = f"{_dataset(first, names)}, {_labelled(first.method, names, first.role)}{printed}"
     verdict = f"{verdict_text(first)}: " if first.verdict else ""
     return [f"{where}: {verdict}{'. '.join(words)}."] if words else []
-
-
-_OF_PAPER = ("impossible", "unpublished", "not run")
-"""Verdicts of rows in which nothing could be compared; their kind of comparison is shown as 'not compared'."""
-_AGREEING = ("reproduced", "reached by a start", "on the front")
-"""Verdicts of rows that the paper's values agree with."""
-AGREES = {"yes": "agrees", "start": "reached by a start", "no": "differs"}
-"""How a value compares with the reported one, for readers; 'lower' and 'higher' stand for themselves."""
 
 
 def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
