@@ -50,23 +50,17 @@ def command_line() -> argparse.ArgumentParser:
     bounds = fit.add_argument_group(
         "what the clusters must keep", "Bounds of price and of methods that take them."
     )
-    for name, metavar, text in (
-        (
-            "tolerance",
-            "T",
-            "how far a group's share in a cluster may be off its share of all rows, as a part of it: 0, the default of "
-            "price, is the strictest, and 0.1 allows a tenth",
-        ),
-        ("min_balance", "B", "the smallest ratio of two groups in any cluster, such as 0.4"),
-        (
-            "max_cost_increase",
-            "SHARE",
-            "find the fairest clusters that cost at most this much more than without a bound, such as 5%%",
-        ),
-    ):
-        # Another way to write `--set`.
-        kind, option = partial(_setting, name), f"--{name.replace('_', '-')}"
-        bounds.add_argument(option, dest="set", action="append", type=kind, metavar=metavar, help=text)
+    # Other ways to write `--set`.
+    bound = partial(bounds.add_argument, dest="set", action="append")
+    text = (
+        "how far a group's share in a cluster may be off its share of all rows, as a part of it: 0, the default of "
+        "price, is the strictest, and 0.1 allows a tenth"
+    )
+    bound("--tolerance", type=partial(_setting, "tolerance"), metavar="T", help=text)
+    text = "the smallest ratio of two groups in any cluster, such as 0.4"
+    bound("--min-balance", type=partial(_setting, "min_balance"), metavar="B", help=text)
+    text = "find the fairest clusters that cost at most this much more than without a bound, such as 5%%"
+    bound("--max-cost-increase", type=partial(_setting, "max_cost_increase"), metavar="SHARE", help=text)
     bounds.add_argument("--equal-sizes", action="store_true", help="clusters of equal size, up to one row")
     add("--seed", **_SEED)
     add("--out", type=Path, metavar="FILE", help="write row numbers, identifiers and clusters here, as CSV")

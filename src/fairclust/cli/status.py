@@ -44,7 +44,15 @@ def run(args: argparse.Namespace) -> list[str]:
         return [*lines, f"{megabytes} removed"]
     told = [*lines, f"{megabytes} would be removed by --prune"] if unused else []
     cores = args.cores or cores_of_run(Path(inputs.results)) or os.cpu_count() or 1
-    why = _why_fitted(inputs) if args.explain else []
+    why: list[str] = []
+    if args.explain:
+        earlier, found = defaultdict(list), Counter[tuple[str, str, str]]()
+        for record in earlier_records(Path(inputs.results)):
+            earlier[record["dataset"], record["method"]].append(record)
+        for block in inputs.blocks:
+            for reason, number in why_fitted(inputs.config, block, earlier[block.at[:2]]).items():
+                found[*block.at[:2], reason] += number
+        why = [f"{dataset}, {method}, {n} to fit: {reason}" for (dataset, method, reason), n in found.items()]
     return [*described, *_progress(inputs, cores), *why, *told]
 
 
@@ -91,17 +99,6 @@ def _checked(inputs: RuleInputs) -> list[str]:
             "\n".join([f"{count(len(problems), 'problem')}:", *(f"  - {p}" for p in problems)])
         )
     return lines
-
-
-def _why_fitted(inputs: RuleInputs) -> list[str]:
-    """A line for each reason why the next run would fit cells of a data set and method."""
-    earlier, found = defaultdict(list), Counter[tuple[str, str, str]]()
-    for record in earlier_records(Path(inputs.results)):
-        earlier[record["dataset"], record["method"]].append(record)
-    for block in inputs.blocks:
-        for reason, number in why_fitted(inputs.config, block, earlier[block.at[:2]]).items():
-            found[*block.at[:2], reason] += number
-    return [f"{dataset}, {method}, {n} to fit: {why}" for (dataset, method, why), n in found.items()]
 
 
 def _progress(inputs: RuleInputs, cores: int) -> list[str]:
