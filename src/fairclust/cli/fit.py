@@ -124,7 +124,15 @@ def _rows_in_memory(args: argparse.Namespace, cls: type, params: dict[str, Any])
 
 def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
     """Notes on small clusters and small groups, and on several sensitive columns."""
-    notes = []
+    notes, listed = [], " and ".join(rows.preparation.sensitive)
+    if len(rows.preparation.sensitive) > 1 and isinstance(rows.groups, dict):
+        others = f"{len(rows.sizes)} combinations"
+        notes.append(f"each of {listed} counts on its own; --crossed takes their {others} instead")
+    elif len(rows.preparation.sensitive) > 1:
+        notes.append(
+            f"the groups are the combinations of {listed}: {len(rows.sizes)} groups, and what the method promises "
+            "holds for each of them"
+        )
     n_rows = sum(rows.sizes.values())
     if n_rows < _FEW_ROWS * n_clusters:
         notes.append(
@@ -150,15 +158,6 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
         notes.append(
             f"too few rows for {n_clusters} clusters in group {shown}{more}: some clusters get none of them; "
             "join them with another group in the table, or leave their rows out"
-        )
-    if len(rows.preparation.sensitive) > 1:
-        listed = " and ".join(rows.preparation.sensitive)
-        notes.insert(
-            0,
-            f"each of {listed} counts on its own; --crossed takes their {len(rows.sizes)} combinations instead"
-            if isinstance(rows.groups, dict)
-            else f"the groups are the combinations of {listed}: {len(rows.sizes)} groups, and what the method promises "
-            "holds for each of them",
         )
     return notes
 

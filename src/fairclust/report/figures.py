@@ -70,16 +70,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     ok = _usable(cells, x, y)
     is_cost = column_of(x).is_cost
     settings = _means_front(ok, x, y)
-    reported = material.reported if material.spec.table else material.reported[:0]
-    reported = reported[(reported.dataset == panel.dataset) & (reported.n_clusters == panel.k)]
-    printed = []
-    for metric, axis in ((x, "x"), (y, "y")):
-        of_metric = reported[reported.metric == metric].dropna(subset=["value"])
-        mine = of_metric[of_metric.table == material.spec.table]
-        # Some papers report the cost and the fairness in different tables.
-        shown = (mine if len(mine) else of_metric)[["method", "lam", "value"]]
-        printed.append(shown.rename(columns={"value": axis}))
-    reported = printed[0].merge(printed[1], on=["method", "lam"])
+    reported = _reported(material, panel, x).merge(_reported(material, panel, y), on=["method", "lam"])
     # A little above the highest cost on the fronts of the methods with several settings. Without this limit, one
     # distant reference method, or a setting that another one of its method beats, would squeeze all others.
     highest = settings.x[settings.several & settings.own].max()
@@ -115,13 +106,22 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         of = reported[reported.method == method]
         if len(of):
             axes.plot(
-                of.x, of.y, linestyle="", marker=mark, markersize=11, markerfacecolor="none", markeredgecolor=colour,
-                markeredgewidth=1.5,
+                of.value_x, of.value_y, linestyle="", marker=mark, markersize=11, markerfacecolor="none",
+                markeredgecolor=colour, markeredgewidth=1.5,
             )  # fmt: skip
             sheet.note("hollow: reported by the paper")
     axes.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     _note_starts(sheet, cells, ok, "marks")
+
+
+def _reported(material: FigureData, panel: Panel, metric: str) -> pd.DataFrame:
+    """The values that the paper reports for a metric: columns method, lam and value."""
+    of, table = material.reported, material.spec.table
+    of = of[(of.dataset == panel.dataset) & (of.n_clusters == panel.k) & (of.metric == metric) & bool(table)]
+    # Some papers report the cost and the fairness in different tables.
+    mine = of[of.table == table].dropna(subset=["value"])
+    return (mine if len(mine) else of.dropna(subset=["value"]))[["method", "lam", "value"]]
 
 
 def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
