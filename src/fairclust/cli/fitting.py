@@ -110,7 +110,8 @@ def possible(*options: list[str]) -> set[str]:
 
 def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str] = ()) -> Decision:
     """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
-    listed = {name: _names(getattr(args, name), name, frame, args) for name in _LISTS}
+    lists = ("sensitive", "features", "exclude", "id", "categories")
+    listed = {name: _names(getattr(args, name), name, frame, args) for name in lists}
     weight = _weight(frame, args)
     others = {*listed["sensitive"], *listed["id"], *listed["exclude"], *weight}
     both = [name for name in listed["features"] if name in others]
@@ -132,9 +133,6 @@ def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str
         thousands=args.thousands,
         decimal=frame.attrs["decimal"],
     )
-
-
-_LISTS = ("sensitive", "features", "exclude", "id", "categories")
 
 
 def _weight(frame: pd.DataFrame, args: argparse.Namespace) -> list[str]:

@@ -234,12 +234,9 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
     found = []
     for _, row in board.groupby(ROW_KEY, sort=False, dropna=False):
         causes = [cause for cause in CAUSES if cause in set(row.cause)]
-        more = {
-            "cause": causes[-1] if causes else "",
-            "reason": "; ".join(reasons_of(zip(row.cause, row.reason, row.evidence, strict=True))),
-            "values": len(row),
-        }
-        found.append(row.iloc[0].to_dict() | {"seeds": row.seeds.max(), **more})
+        reasons = reasons_of(zip(row.cause, row.reason, row.evidence, strict=True))
+        more = {"seeds": row.seeds.max(), "cause": causes[-1] if causes else "", "values": len(row)}
+        found.append(row.iloc[0].to_dict() | more | {"reason": "; ".join(reasons)})
     columns = [*ROW_KEY, "kind", "setting", "seeds", "verdict", "direction", "cause", "reason", "values"]
     return pd.DataFrame(found, columns=columns).astype({"n_clusters": "Int64", "seeds": "Int64"})
 
