@@ -119,9 +119,11 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
     *columns, combined = of_model.tables
     bounded = columns if isinstance(rows.groups, dict) and columns else [combined]
     best = {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0}
-    stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
-    certificate = {of: _number(getattr(model, f"{of}_")) for of in stated if hasattr(model, f"{of}_")}
-    certificate |= {"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {}
+    certificate: dict[str, float | None] = {}
+    if hasattr(model, "lower_bound_"):
+        stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
+        certificate = {of: _number(getattr(model, f"{of}_")) for of in stated if hasattr(model, f"{of}_")}
+        certificate |= {"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {}
     return {
         "method": method,
         "parameters": {
@@ -146,7 +148,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
             for of, own in found.items()
         },
         "best_possible": best,
-        "certificate": certificate if hasattr(model, "lower_bound_") else None,
+        "certificate": certificate or None,
         "fairness": {
             name: {
                 "groups": len(of),

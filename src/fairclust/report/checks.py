@@ -77,9 +77,10 @@ def compare(case: Case) -> Finding:
     for rival in rivals:
         pair = _Pair(case, (first, rival), [case.whole_cells(first), there.whole_cells(rival)])
         for metric in case.metrics:
-            best = [choose_best(cells, metric) for cells in pair.cells]
-            is_at_equal = "equal" in case.claim.options
-            found.append(pair.at_equal(metric) if is_at_equal else pair.compared(best, metric))
+            if "equal" in case.claim.options:
+                found.append(pair.at_equal(metric))
+            else:
+                found.append(pair.compared([choose_best(cells, metric) for cells in pair.cells], metric))
     is_of_times = any(metric in TIMES for metric in case.metrics)
     return together(found, case.program_times() if is_of_times else [])
 

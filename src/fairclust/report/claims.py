@@ -37,9 +37,8 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
         words = []
         for line in found.itertuples():
             several = found.n_clusters[found.dataset == line.dataset].nunique(dropna=False) > 1
-            at_k = f", K = {line.n_clusters}" if several else ""
-            where = material.names.dataset(line.dataset) if line.dataset else "together"
-            words.append(f"{where}{at_k}: {line.numbers}" if len(found) > 1 else line.numbers)
+            where = material.names.dataset(line.dataset) + (f", K = {line.n_clusters}" if several else "")
+            words.append(f"{where}: {line.numbers}" if len(found) > 1 else line.numbers)
         together = ("", None, joined(found.verdict), "; ".join(words))
     return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
 
