@@ -549,9 +549,9 @@ def parts(people, tmp_path):
 
 def chunked(monkeypatch):
     """Let no table fit in memory."""
-    from fairclust.cli import in_chunks
+    from fairclust.cli import fit
 
-    monkeypatch.setattr(in_chunks, "memory", lambda: 0)
+    monkeypatch.setattr(fit, "memory", lambda: 0)
 
 
 def test_files_that_fit_in_memory_are_one_table(people, parts, capsys, tmp_path):

@@ -1,5 +1,7 @@
 """A table, figure or test of claims that cannot be made says so, and the others are made."""
 
+from pathlib import Path
+
 import pytest
 
 from fairclust.pipeline.cell_store import DamagedFile
@@ -11,12 +13,10 @@ from fairclust.report.verdicts import load_verdicts
 
 def test_a_product_that_fails_leaves_files_that_say_so(tmp_path):
     problems = []
-    table = [tmp_path / f"t.{kind}" for kind in (*TABLE_FORMATS, "verdicts.csv")]
-    claims = [tmp_path / f"claims.{kind}" for kind in ("csv", "md", "tex")]
-    figure = [tmp_path / f"f.{kind}" for kind in ("png", "pdf")]
-    for what, files in (("table t", table), ("the claims", claims), ("figure f", figure)):
-        with _making(problems, "paper.log", what, files):
-            files[0].write_text("half of the file")
+    kinds = {"t": (*TABLE_FORMATS, "verdicts.csv"), "claims": ("csv", "md", "tex"), "f": ("png", "pdf")}
+    for what, name in (("table t", "t"), ("the claims", "claims"), ("figure f", "f")):
+        with _making(problems, "paper.log", what, tmp_path / name, kinds[name]):
+            (tmp_path / f"{name}.{kinds[name][0]}").write_text("half of the file")
             raise KeyError("no_such_metric_[x](y)")
     assert [line.partition(":")[0] for line in problems] == [
         "table t could not be made",
@@ -24,7 +24,7 @@ def test_a_product_that_fails_leaves_files_that_say_so(tmp_path):
         "figure f could not be made",
     ]
     assert all("KeyError: 'no_such_metric" in line and "paper.log" in line for line in problems)
-    assert all(path.stat().st_size for path in (*table, *claims, *figure))
+    assert all((tmp_path / f"{name}.{kind}").stat().st_size for name, of in kinds.items() for kind in of)
     assert "could not be made" in (tmp_path / "t.md").read_text()
     assert "[x](y)" not in (tmp_path / "t.md").read_text()
     # Readers of these files find no values.
@@ -33,5 +33,5 @@ def test_a_product_that_fails_leaves_files_that_say_so(tmp_path):
 
 
 def test_a_damaged_file_of_cells_fails_the_job(tmp_path):
-    with pytest.raises(DamagedFile), _making([], "paper.log", "table t", []):
+    with pytest.raises(DamagedFile), _making([], "paper.log", "table t", Path("t"), []):
         raise DamagedFile("one.cells is damaged")

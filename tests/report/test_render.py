@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.report.render import escape_latex, escape_markdown, lam, number, percent
-from fairclust.report.table import Table
+from fairclust.report.render import Table, escape_latex, escape_markdown, lam, number, percent
 
 
 def test_numbers_for_readers():

@@ -6,7 +6,7 @@ import pytest
 from a_paper import reported, table
 from frames import cell, frame, starts
 
-from fairclust.report.rows import compare_value, reason_text
+from fairclust.report.rows import compare_value, reasons_of
 from fairclust.report.selection import Spread
 from fairclust.report.verdicts import (
     reported_lines,
@@ -27,8 +27,7 @@ def runs(mean, sd=math.nan, low=None, high=None, n=5):
 
 
 def reasons_in(row):
-    texts = (reason_text(value.cause, value.reason, value.evidence) for value in row.values)
-    return list(dict.fromkeys(filter(None, texts)))
+    return reasons_of((value.cause, value.reason, value.evidence) for value in row.values)
 
 
 def only(rows):

@@ -43,16 +43,16 @@ def people(tmp_path_factory):
 @pytest.fixture
 def fitted(people, tmp_path, monkeypatch, capsys):
     """Return a function that fits by the command and returns the model before and after it was saved, and its file."""
-    from fairclust.cli import fit
+    from fairclust.cli import results
 
     def run(*options):
         kept, path = [], tmp_path / "model.fairclust"
         own = type(
             "Kept",
-            (fit.TableModel,),
+            (results.TableModel,),
             {"save": lambda self, to: (kept.append(self), super(own, self).save(to))},
         )
-        monkeypatch.setattr(fit, "TableModel", own)
+        monkeypatch.setattr(results, "TableModel", own)
         arguments = ["fit", people, "--n-clusters", 3, "--save", path, *options]
         assert main([str(argument) for argument in arguments]) == 0, capsys.readouterr().err
         return kept[0], load_model(path, methods), path

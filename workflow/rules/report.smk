@@ -100,7 +100,7 @@ rule board:
     params:
         function="fairclust.report.jobs:board",
         remade=INPUTS.remade("board"),
-        digest=INPUTS.report_digest("tables", "leaderboard", "scoreboard"),
+        digest=INPUTS.report_digest("tables", "leaderboard"),
     message:
         "Making the settings, the overview, the leaderboard and the scoreboard"
     script:

@@ -22,7 +22,6 @@ from fairclust.pipeline.scores import read_table
 CRATE = "ro-crate-metadata.json"
 WORKFLOW = "workflow/Snakefile"
 _CONTEXT = ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"]
-_CRATE_1_1 = "https://w3id.org/ro/crate/1.1"
 _WORKFLOW_CRATE = "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
 _PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
@@ -37,7 +36,6 @@ _FORMATS = {
     ".parquet": "application/vnd.apache.parquet",
     ".png": "image/png",
 }
-_OF_CARD = {"name": "name", "sha256": "sha256", "license": "licence"}
 
 
 class _Graph(list[dict[str, Any]]):
@@ -67,10 +65,11 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         raise CommandError("no cell of the run was fitted, so there is nothing to publish")
     began, ended = (costs.finished - costs.wall_seconds).min(), costs.finished.max()
     about, graph = _citation(Path("CITATION.cff")), _Graph()
-    authors = [
-        graph.add(f"#author-{i}", "Organization" if "name" in author else "Person", name=_name(author))
-        for i, author in enumerate(about.get("authors") or ())
-    ]
+    authors = []
+    for i, author in enumerate(about.get("authors") or ()):
+        kind = "Organization" if "name" in author else "Person"
+        names = (str(author.get(key, "")) for key in ("given-names", "family-names"))
+        authors.append(graph.add(f"#author-{i}", kind, name=author.get("name") or " ".join(names)))
     licences = [
         graph.add(f"https://spdx.org/licenses/{name}", "CreativeWork", name=name)
         for name in as_list(about.get("license"))
@@ -133,7 +132,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         object=[*sources, configuration],
         result=_refs(results),
     )
-    written_as = [{"@id": _CRATE_1_1}, {"@id": _WORKFLOW_CRATE}]
+    written_as = [{"@id": "https://w3id.org/ro/crate/1.1"}, {"@id": _WORKFLOW_CRATE}]
     graph.add(CRATE, "CreativeWork", about={"@id": "./"}, conformsTo=written_as)
     return {"@context": _CONTEXT, "@graph": graph}
 
@@ -145,10 +144,6 @@ def _citation(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}. Fix: correct it, or move it away") from None
     return found if isinstance(found, dict) else {}
-
-
-def _name(author: Mapping[str, str]) -> str:
-    return author.get("name") or " ".join(str(author.get(key, "")) for key in ("given-names", "family-names"))
 
 
 def _time(seconds: float) -> str:
@@ -176,7 +171,7 @@ def _add_sources(graph: _Graph, inputs: RuleInputs) -> list[dict[str, str]]:
         for source in read_card(f"{inputs.results}/data/prepared/{dataset}").get("sources", ()):
             if source.get("urls"):
                 address = "#".join(filter(None, (source["urls"][0], source["member"])))
-                about = {key: source[value] for key, value in _OF_CARD.items()}
+                about = {"name": source["name"], "sha256": source["sha256"], "license": source["licence"]}
                 found.append(graph.add(address, "File", **about))
             else:
                 own[Path(source.get("file", source["name"])).name] = source["sha256"]

@@ -1,34 +1,47 @@
-"""`fairclust fit`: cluster the rows of a table fairly, and report the cost and which groups pay it."""
+"""`fairclust fit`: cluster the rows of a table fairly, and report the cost and which groups pay it.
+
+A table that does not fit in memory, in Parquet files, is read chunk by chunk in every pass.
+"""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import json
+import logging
+import os
 import warnings
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
 
-from fairclust.chunks import ChunkTable
-from fairclust.cli import CommandError, in_chunks, raw_table
-from fairclust.cli.fitting import fit, is_cosine, parameters, plain_kmeans
-from fairclust.cli.labels import labels_table, write_fit
+from fairclust.chunks import ChunkError, ChunkTable
+from fairclust.chunks.engines import Engine, Threads
+from fairclust.chunks.scores import score_chunks
+from fairclust.chunks.sources import opened
+from fairclust.cli import CommandError
+from fairclust.cli.fitting import decided, fit, is_cosine, parameters, plain_kmeans, possible, read_raw
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
-from fairclust.cli.results import Measured, Rows, as_text, describe, measure
+from fairclust.cli.results import Measured, Rows, as_text, describe, measure, write_fit
 from fairclust.frame import as_directions
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
-from fairclust.tables import TableModel, table_files
+from fairclust.tables import left_out_rows, table_files
+from fairclust.tables.chunked import prepare_chunks
 
 _SHOWN_GROUPS = 5
 # If clusters have fewer rows than this on average, the group shares in them mean little.
 _FEW_ROWS = 20
+# The bytes that a fit in memory takes for a cell of the table, with its copies, and for a row and a cluster. The search
+# of `PriceFairKMeans` has two tables of distances.
+_PER_CELL, _PER_CLUSTER = 64, 12
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -41,92 +54,92 @@ def run(args: argparse.Namespace) -> list[str]:
     # Floats are multiples of the mean size.
     equal = ["size_min=1.0", "size_max=1.0"] if args.equal_sizes else []
     params = parameters(cls, args.n_clusters, args.seed, [*args.set, *equal])
-    chunked = in_chunks.is_asked_for(args)
+    chunked = _is_chunked(args)
     with ExitStack() as stack:
         with progress(f"reading {args.table}"):
-            opened = in_chunks.open_rows(args, cls, params) if chunked else None
-            rows: Rows = stack.enter_context(opened) if opened else _RowsInMemory(args, cls, params)
-        expected, passes = expected_seconds(cls, params, rows.X, rows.groups), None
-        if isinstance(rows.X, ChunkTable):
-            passes = Passes(rows.X.engine, USUAL_PASSES[cls.__name__])
-            rows.X = replace(rows.X, engine=passes)
+            of = (args, cls, params)
+            rows = _rows_in_chunks(*of, stack) if chunked else _rows_in_memory(*of)
+        X, passes = rows.X, None
+        expected = expected_seconds(cls, params, X, rows.groups)
+        if isinstance(X, ChunkTable):
+            passes = Passes(X.engine, USUAL_PASSES[cls.__name__])
+            X = replace(X, engine=passes)
         sizes = _size_notes(rows, args.n_clusters)
         with progress(f"fitting {cls.__name__}", expected=expected, notes=sizes, passes=passes):
-            model, seconds, warned = fit(cls, params, rows.X, rows.groups, rows.weights)
+            model, seconds, warned = fit(cls, params, X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
-        scaled = raw_table.describe_scale(args.scale, unit=is_cosine(model))
-        result = describe(model, rows, scaled=scaled, notes=notes, seconds=seconds)
-        result |= rows.write(model)
+        result = describe(model, rows, scale=args.scale, notes=notes, seconds=seconds)
+        result |= write_fit(args, rows, model)
     return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
 
-class _RowsInMemory:
-    def __init__(self, args: argparse.Namespace, cls: type, params: dict[str, Any]) -> None:
-        check_outputs({"--out": args.out, "--save": args.save}, table_files(args.table))
-        if args.save and not hasattr(cls, "predict"):
-            raise CommandError(
-                f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out "
-                "instead"
-            )
-        self._args, self._params = args, params
-        means = params.get("mean_tolerance")
-        self._raw = raw = raw_table.read(args, list(map(str, means)) if isinstance(means, dict) else [])
-        self.X, self.notes, self.weights = raw.X, raw.notes, raw.weights
-        self.groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
-        self.columns = list(raw.groups.columns)
-        self.sizes = pd.Series(raw.crossed).value_counts().sort_index().to_dict()
-        self.features = raw.preparation.features
-        self.n_columns = raw.X.shape[1]
+def _rows_in_memory(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Rows:
+    check_outputs({"--out": args.out, "--save": args.save}, table_files(args.table))
+    if args.save and not hasattr(cls, "predict"):
+        raise CommandError(
+            f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
+        )
+    means = params.get("mean_tolerance")
+    raw = read_raw(args, list(map(str, means)) if isinstance(means, dict) else [])
 
-    def plain(self, model: Any) -> np.ndarray:
-        plain = plain_kmeans(model, self._params)
+    def costed(model: Any) -> np.ndarray:
+        """The rows as the model sees them, of which costs are computed."""
+        return as_directions(raw.X) if is_cosine(model) else raw.X
+
+    def plain(model: Any) -> np.ndarray:
+        of = plain_kmeans(model, params)
         with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
             warnings.simplefilter("ignore")
-            if self.weights is not None:
-                weighted = KMeans(plain.n_clusters, n_init=plain.n_init, random_state=plain.random_state)
-                return weighted.fit(_costed(self.X, model), sample_weight=self.weights).labels_
-            return plain.fit(self.X, sensitive_features=self._raw.crossed).labels_
+            if raw.weights is not None:
+                weighted = KMeans(of.n_clusters, n_init=of.n_init, random_state=of.random_state)
+                return weighted.fit(costed(model), sample_weight=raw.weights).labels_
+            return of.fit(raw.X, sensitive_features=raw.crossed).labels_
 
-    def measured(self, labels: np.ndarray, model: Any) -> Measured:
-        raw, weights = self._raw, np.ones(len(labels)) if self.weights is None else self.weights
-        paid = weights * _row_costs(_costed(raw.X, model), labels, weights)
+    def measured(labels: np.ndarray, model: Any) -> Measured:
+        X, n_clusters = costed(model), model.n_clusters
+        weights = np.ones(len(labels)) if raw.weights is None else raw.weights
+        # The squared distance of every row to the weighted mean of its cluster.
+        n_used = int(labels.max()) + 1
+        sizes = np.maximum(np.bincount(labels, weights, n_used), np.finfo(float).tiny)
+        means = np.column_stack([np.bincount(labels, weights * column, n_used) / sizes for column in X.T])
+        paid = weights * ((X - means[labels]) ** 2).sum(axis=1)
         names, first, codes = np.unique(raw.crossed, return_index=True, return_inverse=True)
-        shape = (len(names), model.n_clusters)
-        cells = codes * model.n_clusters + labels
-        counts = np.bincount(cells, self.weights, minlength=shape[0] * shape[1]).reshape(shape)
+        counts = np.bincount(codes * n_clusters + labels, raw.weights, minlength=len(names) * n_clusters)
+        counts = counts.reshape(len(names), n_clusters)
         return measure(raw.groups.iloc[first].set_axis(names), counts, np.bincount(codes, paid))
 
-    def write(self, model: Any) -> dict[str, str]:
-        raw, safe = self._raw, self._args.spreadsheet_safe
-        ids = raw.preparation.ids
-        table = labels_table(raw.whole, ids, raw.reasons, model.labels_, spreadsheet_safe=safe)
-        saved = TableModel(raw.preparation, model, isinstance(self.groups, dict))
-        return write_fit(self._args, [table], saved, reasons=bool((raw.reasons != "").any()))
-
-
-def _costed(X: np.ndarray, model: Any) -> np.ndarray:
-    """The rows as the model sees them, of which costs are computed."""
-    return as_directions(X) if is_cosine(model) else X
-
-
-def _row_costs(X: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The squared distance of every row to the weighted mean of its cluster."""
-    n_clusters = int(labels.max()) + 1
-    sizes = np.maximum(np.bincount(labels, weights, n_clusters), np.finfo(float).tiny)
-    means = np.column_stack([np.bincount(labels, weights * column, n_clusters) / sizes for column in X.T])
-    return ((X - means[labels]) ** 2).sum(axis=1)
+    return Rows(
+        preparation=raw.preparation,
+        X=raw.X,
+        groups=raw.sensitive_for(cls, crossed=args.crossed),
+        weights=raw.weights,
+        sizes=pd.Series(raw.crossed).value_counts().sort_index().to_dict(),
+        notes=raw.notes,
+        plain=plain,
+        measured=measured,
+        parts=lambda labels: [(raw.whole, raw.reasons, labels)],
+        left_out=bool((raw.reasons != "").any()),
+    )
 
 
 def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
     """Notes on small clusters and small groups, and on several sensitive columns."""
-    notes = []
+    notes, listed = [], " and ".join(rows.preparation.sensitive)
+    if len(rows.preparation.sensitive) > 1 and isinstance(rows.groups, dict):
+        others = f"{len(rows.sizes)} combinations"
+        notes.append(f"each of {listed} counts on its own; --crossed takes their {others} instead")
+    elif len(rows.preparation.sensitive) > 1:
+        notes.append(
+            f"the groups are the combinations of {listed}: {len(rows.sizes)} groups, and what the method promises "
+            "holds for each of them"
+        )
     n_rows = sum(rows.sizes.values())
     if n_rows < _FEW_ROWS * n_clusters:
         notes.append(
             f"{n_clusters} clusters of {n_rows:,} rows have {n_rows / n_clusters:.0f} rows on average: with so few, "
             "shares of groups mean little"
         )
-    sizes = rows.sizes
+    sizes = dict(rows.sizes)
     if isinstance(rows.groups, dict):
         # Each column is bounded, and not their combinations. Columns of numbers have bounds on their means.
         sizes = {
@@ -146,13 +159,109 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
             f"too few rows for {n_clusters} clusters in group {shown}{more}: some clusters get none of them; "
             "join them with another group in the table, or leave their rows out"
         )
-    if len(rows.columns) > 1:
-        listed = " and ".join(rows.columns)
-        notes.insert(
-            0,
-            f"each of {listed} counts on its own; --crossed takes their {len(rows.sizes)} combinations instead"
-            if isinstance(rows.groups, dict)
-            else f"the groups are the combinations of {listed}: {len(rows.sizes)} groups, and what the method promises "
-            "holds for each of them",
-        )
     return notes
+
+
+def _is_chunked(args: argparse.Namespace) -> bool:
+    """Whether the table is read in chunks: an option of chunks is given, or Parquet files do not fit in memory."""
+    if args.workers is not None or args.scheduler or args.checkpoint:
+        return True
+    files = table_files(args.table)
+    if files[0].suffix.lower() != ".parquet":
+        return False
+    size = 0
+    with suppress(ChunkError):  # A damaged file is reported by the road through memory.
+        for file in files:
+            metadata = opened(file)[1]
+            size += metadata.num_rows * (_PER_CELL * metadata.num_columns + _PER_CLUSTER * args.n_clusters)
+    return size > memory()
+
+
+def memory() -> int:
+    """Half of the memory of this machine or of its control group, in bytes."""
+    found = [1 << 33]
+    with suppress(AttributeError, ValueError, OSError):
+        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with suppress(OSError, ValueError):
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(found) // 2
+
+
+def _rows_in_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any], stack: ExitStack) -> Rows:
+    """The rows of Parquet files. CommandError if the method or an option does not work with tables in chunks."""
+    if not getattr(cls, "takes_chunks", False):
+        raise CommandError(
+            f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not. Fix: name one of these"
+        )
+    if args.weight:
+        raise CommandError(
+            "--weight: rows of tables that are read in chunks count one each. Fix: leave it out, or fit a sample"
+        )
+    if params.get("mean_tolerance"):
+        raise CommandError(
+            "--set mean_tolerance: does not work for tables that are read in chunks. Fix: bound ranges of the column "
+            "instead, by --bins"
+        )
+    if args.workers is not None and (args.scheduler or args.workers < 1):
+        raise CommandError(
+            "--workers: cannot be combined with --scheduler, and must be at least 1. Fix: give one of the two options"
+        )
+    files = table_files(args.table)
+    if any(file.suffix.lower() != ".parquet" for file in files):
+        raise CommandError(
+            f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
+            "Parquet, or leave out --workers, --scheduler and --checkpoint"
+        )
+    read = [*files, *([args.scheduler] if args.scheduler else [])]
+    check_outputs({"--out": args.out, "--save": args.save, "--checkpoint": args.checkpoint}, read)
+    # The steps of the fit are printed, without the log messages of Dask.
+    log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+    log.addHandler(handler)
+    stack.callback(log.removeHandler, handler)
+    log.setLevel(logging.INFO)
+    engine: Engine = Threads()
+    if args.scheduler or args.workers:
+        # Imported only here, because Dask is not needed without a cluster.
+        from fairclust.chunks.cluster import Cluster
+
+        engine = Cluster(args.scheduler or args.workers)
+    stack.enter_context(closing(engine))
+    found = prepare_chunks(
+        args.table,
+        lambda sample: decided(sample, args),
+        engine,
+        values=possible(args.sensitive, args.categories),
+        checkpoint=args.checkpoint,
+        seed=args.seed,
+    )
+    decision = found.decision
+
+    def plain(model: Any) -> Any:
+        with progress("fitting k-means, to compare with"):
+            return plain_kmeans(model, params).fit(replace(found.table, checkpoint=None)).labels_
+
+    def measured(labels: Any, model: Any) -> Measured:
+        names = np.array(list(found.groups.index))
+        return measure(found.groups, *score_chunks(found.table, labels, names, model.n_clusters))
+
+    def parts(labels: Any) -> Iterator[Any]:
+        first = 0
+        for frame, reasons in found.parts():
+            last = first + int((reasons == "").sum())
+            yield frame, reasons, np.asarray(labels[first:last])
+            first = last
+
+    return Rows(
+        preparation=decision.preparation,
+        X=found.table,
+        groups=None,
+        weights=None,
+        sizes=found.sizes,
+        notes=[*left_out_rows(found.reasons, args.missing), *decision.notes, *found.notes],
+        plain=plain,
+        measured=measured,
+        parts=parts,
+        left_out=bool(found.reasons),
+        over=" over all files",
+    )

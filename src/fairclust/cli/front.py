@@ -69,8 +69,13 @@ def run(args: argparse.Namespace) -> list[str]:
     points = pd.DataFrame(rows)
     said = recommended(points) if over_k else []
     said += [f"k-means and every setting: the cheapest of {count(args.starts, 'start')}", *cheaper(points)]
-    written = _write(points, paths, over_k, said)
-    return [*(f"note: {note}" for note in notes), *_table(points, over_k), "", *said, *written]
+    write_text(paths["csv"], points.to_csv(index=False))
+    if "png" in paths:
+        with atomic_write(paths["png"]) as file:
+            _draw(points, over_k, said).savefig(file, format="png", dpi=150)
+    hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
+    said.append(f"written: {', '.join(map(str, paths.values()))}{hint}")
+    return [*(f"note: {note}" for note in notes), *_table(points, over_k), "", *said]
 
 
 def _measure(grid: Grid, model: Any) -> dict[str, float]:
@@ -111,29 +116,24 @@ def recommended(points: pd.DataFrame) -> list[str]:
         stable = of[of.stability >= _STABLE].sort_values("silhouette", ascending=False)
         pairs = zip(stable.n_clusters, stable.silhouette, strict=True)
         listed = ", ".join(f"{k} ({silhouette:.2f})" for k, silhouette in pairs)
-        if stable.empty:
-            why = (
-                f"fits to two halves of the rows agree to an adjusted Rand index of {of.stability.max():.2f} at most, "
-                f"and to trust the clusters it should be {_STABLE:g}"
-                if of.stability.notna().any()
-                else "it cannot predict, so whether fits to two halves of the rows agree is not known"
+        none = "no number of clusters is clearly better"
+        if stable.empty and of.stability.isna().all():
+            text = f"{none}, because it cannot predict, so whether fits to two halves of the rows agree is not known"
+        elif stable.empty:
+            text = (
+                f"{none}, because fits to two halves of the rows agree to an adjusted Rand index of "
+                f"{of.stability.max():.2f} at most, and to trust the clusters it should be {_STABLE:g}"
             )
-            lines.append(f"{method}: no number of clusters is clearly better, because {why}")
-            continue
-        best = stable.iloc[0]
-        if len(stable) > 1 and best.silhouette - stable.silhouette.iloc[1] < _CLEARLY:
-            lines.append(
-                f"{method}: no number of clusters is clearly better: these are stable, with nearly the same "
-                f"silhouette: {listed}"
+        elif len(stable) > 1 and stable.silhouette.iloc[0] - stable.silhouette.iloc[1] < _CLEARLY:
+            text = f"{none}: these are stable, with nearly the same silhouette: {listed}"
+        else:
+            best, several = stable.iloc[0], f"the silhouettes of all stable K are {listed}"
+            text = (
+                f"{best.n_clusters} clusters are recommended: under the bound, fits to two halves of the rows agree to "
+                f"an adjusted Rand index of {best.stability:.2f}, and the silhouette is {best.silhouette:.2f} "
+                f"({several if len(stable) > 1 else 'no other K is stable'})"
             )
-            continue
-        several = f"the silhouettes of all stable K are {listed}"
-        others = several if len(stable) > 1 else "no other K is stable"
-        lines.append(
-            f"{method}: {best.n_clusters} clusters are recommended: under the bound, fits to two halves of the rows "
-            f"agree to an adjusted Rand index of {best.stability:.2f}, and the silhouette is {best.silhouette:.2f} "
-            f"({others})"
-        )
+        lines.append(f"{method}: {text}")
     return lines
 
 
@@ -162,16 +162,6 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
         shown += [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
         rows.append([*shown, *(f"{of[name]:.3f}" for name in more[:-1]), f"{of['seconds']:.1f}"])
     return aligned(rows, left=(0, 1))
-
-
-def _write(points: pd.DataFrame, paths: dict[str, Path], over_k: bool, said: list[str]) -> list[str]:
-    """Write the CSV, and the picture if there is a path for it; return a line that names the files."""
-    write_text(paths["csv"], points.to_csv(index=False))
-    if "png" in paths:
-        with atomic_write(paths["png"]) as file:
-            _draw(points, over_k, said).savefig(file, format="png", dpi=150)
-    hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
-    return [f"written: {', '.join(map(str, paths.values()))}{hint}"]
 
 
 def _draw(points: pd.DataFrame, over_k: bool, said: list[str]) -> Any:

@@ -53,16 +53,21 @@ NEEDS = {
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """List the methods, or the parameters of the one that `args.method` names. CommandError if it does not exist."""
-    return describe_parameters(find_method(args.method)) if args.method else list_methods()
+    """List the methods with the first sentence of their documentation, or the parameters of the one that is named.
 
-
-def list_methods() -> list[str]:
-    """One line per method: its short name, its class, and the first sentence of its documentation."""
+    CommandError if it does not exist.
+    """
+    if args.method:
+        return describe_parameters(find_method(args.method))
     rows = []
     for module, name in sorted(_MODULES.items()):
         also = f" ({_SHOWN[name]})" if _SHOWN[name] != module else ""
-        rows.append((module + also, name, _first_line(name)))
+        # The module is not imported, as it may need a package of an extra.
+        home = methods._HOMES[name][0].replace(".", "/")
+        source = files(methods.__name__).joinpath(f"{home}.py").read_text(encoding="utf-8")
+        parsed = ast.parse(source).body
+        classes = [of for of in parsed if isinstance(of, ast.ClassDef) and of.name == name]
+        rows.append((module + also, name, (ast.get_docstring(classes[0]) or "").partition("\n")[0]))
     widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
     return [
         *(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows),
@@ -72,14 +77,6 @@ def list_methods() -> list[str]:
         "",
         "`fairclust methods NAME` shows the parameters of one method.",
     ]
-
-
-def _first_line(name: str) -> str:
-    """The first line of a class's documentation. The module is not imported, as it may need a package of an extra."""
-    home, *_ = methods._HOMES[name]
-    source = files(methods.__name__).joinpath(home.replace(".", "/") + ".py").read_text(encoding="utf-8")
-    classes = [of for of in ast.parse(source).body if isinstance(of, ast.ClassDef) and of.name == name]
-    return (ast.get_docstring(classes[0]) or "").partition("\n")[0]
 
 
 def find_method(name: str) -> type:
@@ -97,27 +94,18 @@ def find_method(name: str) -> type:
 def describe_parameters(cls: type) -> list[str]:
     """Name, type, default and first sentence of every parameter, from the docstring and the signature."""
     doc = inspect.getdoc(cls) or ""
-    documented = _documented(doc)
+    documented = doc_entries(doc_sections(doc).get("Parameters"))
     lines = [f"{cls.__name__}: {doc.partition(chr(10))[0]}", ""]
     for name, parameter in inspect.signature(cls).parameters.items():
-        kind, text = documented.get(name, ("", ""))
-        kind = re.sub(r",?\s*(default=.*|optional)$", "", kind)
-        default = f" = {parameter.default!r}"
-        lines.append(f"  {name}{default}" + (f"  ({kind})" if kind else ""))
-        lines += textwrap.wrap(text, 100, initial_indent="      ", subsequent_indent="      ")
+        head, _, text = documented.get(name, "").partition("\n")
+        kind = re.sub(r",?\s*(default=.*|optional)$", "", head.partition(" : ")[2])
+        lines.append(f"  {name} = {parameter.default!r}" + (f"  ({kind})" if kind else ""))
+        words = " ".join(text.split())
+        first = re.match(r".*?[.:](?= [A-Z]|$)", words)
+        shown = first[0] if first else words
+        lines += textwrap.wrap(shown, 100, initial_indent="      ", subsequent_indent="      ")
     predicts = (
         "fairclust fit --save, then fairclust predict" if hasattr(cls, "predict") else "not with this method"
     )
     use = f"fairclust fit TABLE ... --method {_SHOWN[cls.__name__]} --set NAME=VALUE"
     return [*lines, "", f"new rows: {predicts}", f"use: {use}"]
-
-
-def _documented(doc: str) -> dict[str, tuple[str, str]]:
-    """Parameter to its type and its first sentence, from a numpydoc docstring."""
-    found = {}
-    for name, entry in doc_entries(doc_sections(doc).get("Parameters")).items():
-        head, _, text = entry.partition("\n")
-        words = " ".join(text.split())
-        first = re.match(r".*?[.:](?= [A-Z]|$)", words)
-        found[name] = (head.partition(" : ")[2], first[0] if first else words)
-    return found

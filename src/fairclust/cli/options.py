@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fairclust import __version__
 
@@ -13,6 +14,17 @@ _LABELS = (
     "CSV with a column cluster, counted from 0, and perhaps a column row, counted from 1; or only the number of a "
     "cluster in each line"
 )
+# Options that several commands have.
+_REPEATED: dict[str, Any] = {"action": "append", "default": []}
+_LISTED: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+_SEED: dict[str, Any] = {"type": int, "default": 0, "help": "random state (default: %(default)s)"}
+_CONFIGFILE = _REPEATED | {
+    "type": Path, "metavar": "FILE", "help": "laid over config/config.yaml; may be repeated",
+}  # fmt: skip
+_SPREADSHEET_SAFE: dict[str, Any] = {
+    "action": "store_true",
+    "help": "write an apostrophe before text that begins with =, +, - or @, which spreadsheets run as a formula",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -27,46 +39,37 @@ def command_line() -> argparse.ArgumentParser:
     parser = _Parser(prog="fairclust", description=f"The command `fairclust`: {does}.")
     parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (text, add_options) in _COMMANDS.items():
-        add_options(commands.add_parser(name, help=text))
-    return parser
 
-
-def _add_fit(parser: argparse.ArgumentParser) -> None:
-    _add_raw_table(parser)
-    add = parser.add_argument
+    fit = commands.add_parser("fit", help="cluster the rows of a table, print metrics, write labels")
+    add = fit.add_argument
+    _add_raw_table(add)
     add("--method", default="price", help="see `fairclust methods` (default: %(default)s)")
     add("--n-clusters", type=_one_number, required=True, metavar="K")
-    _add_repeated(parser, "--set", "NAME=VALUE", "a parameter of the method, such as lam=100 or size_max=1.1")
-    bounds = parser.add_argument_group(
+    text = "a parameter of the method, such as lam=100 or size_max=1.1; may be repeated"
+    add("--set", **_REPEATED, metavar="NAME=VALUE", help=text)
+    bounds = fit.add_argument_group(
         "what the clusters must keep", "Bounds of price and of methods that take them."
     )
-    for name, metavar, text in (
-        (
-            "tolerance",
-            "T",
-            "how far a group's share in a cluster may be off its share of all rows, as a part of it: 0, the default of "
-            "price, is the strictest, and 0.1 allows a tenth",
-        ),
-        ("min_balance", "B", "the smallest ratio of two groups in any cluster, such as 0.4"),
-        (
-            "max_cost_increase",
-            "SHARE",
-            "find the fairest clusters that cost at most this much more than without a bound, such as 5%%",
-        ),
-    ):
-        # Another way to write `--set`.
-        kind, option = partial(_setting, name), f"--{name.replace('_', '-')}"
-        bounds.add_argument(option, dest="set", action="append", type=kind, metavar=metavar, help=text)
+    # Other ways to write `--set`.
+    bound = partial(bounds.add_argument, dest="set", action="append")
+    text = (
+        "how far a group's share in a cluster may be off its share of all rows, as a part of it: 0, the default of "
+        "price, is the strictest, and 0.1 allows a tenth"
+    )
+    bound("--tolerance", type=partial(_setting, "tolerance"), metavar="T", help=text)
+    text = "the smallest ratio of two groups in any cluster, such as 0.4"
+    bound("--min-balance", type=partial(_setting, "min_balance"), metavar="B", help=text)
+    text = "find the fairest clusters that cost at most this much more than without a bound, such as 5%%"
+    bound("--max-cost-increase", type=partial(_setting, "max_cost_increase"), metavar="SHARE", help=text)
     bounds.add_argument("--equal-sizes", action="store_true", help="clusters of equal size, up to one row")
-    _add_seed(parser)
+    add("--seed", **_SEED)
     add("--out", type=Path, metavar="FILE", help="write row numbers, identifiers and clusters here, as CSV")
     add("--save", type=Path, metavar="FILE", help="write the model here, for `fairclust predict`")
     add("--weight", metavar="COLUMN", help="numbers that say how often a row counts; they are no feature")
     add("--json", action="store_true", help="print the results as JSON")
     add("--verbose", action="store_true", help="print all notes on the table, not only the first five")
-    _add_spreadsheet_safe(parser)
-    add = parser.add_argument_group(
+    add("--spreadsheet-safe", **_SPREADSHEET_SAFE)
+    add = fit.add_argument_group(
         "tables larger than the memory",
         "Parquet files that do not fit in memory are read in chunks, and so are all if an option of this section is "
         "given.",
@@ -77,111 +80,75 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     text = "save every outer step in this file; a stopped fit continues from it"
     add("--checkpoint", type=Path, metavar="FILE", help=text)
 
-
-def _add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, help="written by `fairclust fit --save`")
-    _add_file(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to standard output")
+    text = "predict the clusters of new rows by a model that fit --save wrote"
+    add = commands.add_parser("predict", help=text).add_argument
+    add("model", type=Path, help="written by `fairclust fit --save`")
+    _add_file(add)
+    add("--out", type=Path, metavar="FILE", help="write here instead of to standard output")
     text = "skip: rows of groups that did not occur in the fit get no cluster (default: %(default)s)"
-    parser.add_argument("--unknown", choices=("error", "skip"), default="error", help=text)
-    _add_spreadsheet_safe(parser)
+    add("--unknown", choices=("error", "skip"), default="error", help=text)
+    add("--spreadsheet-safe", **_SPREADSHEET_SAFE)
 
-
-def _add_front(parser: argparse.ArgumentParser) -> None:
-    _add_grid(parser, "default: price, vfc and bfkm; price alone for a range of K")
-    _add_seed(parser)
+    text = "draw the cost of fairness for the settings of several methods, or for several K"
+    add = commands.add_parser("front", help=text).add_argument
+    _add_grid(add, "default: price, vfc and bfkm; price alone for a range of K")
+    add("--seed", **_SEED)
     text = "write STEM.csv, and with matplotlib STEM.png (default: %(default)s)"
-    parser.add_argument("--out", type=Path, default=Path("front"), metavar="STEM", help=text)
+    add("--out", type=Path, default=Path("front"), metavar="STEM", help=text)
 
-
-def _add_report(parser: argparse.ArgumentParser) -> None:
-    _add_grid(parser, "methods to compare with k-means (default: price, vfc and bfkm)")
+    text = "write a page that compares methods on a table: fronts, ranks, groups of every cluster, times"
+    add = commands.add_parser("report", help=text).add_argument
+    _add_grid(add, "methods to compare with k-means (default: price, vfc and bfkm)")
     text = f"also show labels that other programs made, each as a method with the name of its file: {_LABELS}"
-    _add_listed(parser, "--labels", "FILE", text, Path)
-    parser.add_argument(
-        "--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s"
+    add("--labels", **_LISTED, type=Path, metavar="FILE", help=text)
+    add("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s")
+
+    text = "list the methods with the needs that they meet, or the parameters of one"
+    add = commands.add_parser("methods", help=text).add_argument
+    add("method", nargs="?", help="show the parameters of this method")
+
+    text = (
+        "before a run: what your tables hold, and all problems; then finished, failed, remaining and unused cells, "
+        "and the time left"
     )
-
-
-def _add_methods(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("method", nargs="?", help="show the parameters of this method")
-
-
-def _add_status(parser: argparse.ArgumentParser) -> None:
+    add = commands.add_parser("status", help=text).add_argument
     text = "for the estimate of the time left (default: the cores of the run, or those of this machine)"
-    parser.add_argument("--cores", type=int, help=text)
-    parser.add_argument("--explain", action="store_true", help="say why the next run would fit cells")
+    add("--cores", type=int, help=text)
+    add("--explain", action="store_true", help="say why the next run would fit cells")
     text = "remove stored fits that the configuration no longer asks for"
-    parser.add_argument("--prune", action="store_true", help=text)
-    _add_configfile(parser)
+    add("--prune", action="store_true", help=text)
+    add("--configfile", **_CONFIGFILE)
 
-
-def _add_publish(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    text = "copy tables, figures, page and scores of a finished run"
+    add = commands.add_parser("publish", help=text).add_argument
     add("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
     add("--wall-seconds", type=float, help="duration of the whole run, kept with its provenance")
-    text = "also write the numbers of the run between the marks of this page"
-    _add_repeated(parser, "--readme", "PAGE", text, Path)
-    _add_configfile(parser)
+    text = "also write the numbers of the run between the marks of this page; may be repeated"
+    add("--readme", **_REPEATED, type=Path, metavar="PAGE", help=text)
+    add("--configfile", **_CONFIGFILE)
 
-
-def _add_verify(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    text = "check every digest of results, and score a sample of cells again"
+    add = commands.add_parser("verify", help=text).add_argument
     add("results", type=Path, nargs="?", default=Path("results"), help="default: %(default)s")
     add("--sample", type=int, default=20, metavar="CELLS", help="default: %(default)s")
     add("--seed", type=int, default=0, help="seed of the sample (default: %(default)s)")
 
-
-def _add_score(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    text = "score labels that any program made, and compare them with the clusterings of a run"
+    add = commands.add_parser("score", help=text).add_argument
     add("dataset", metavar="DATASET", help="a name in config/datasets, such as adult")
     add("labels", type=Path, metavar="LABELS", help=_LABELS)
-    text = "number of clusters (default: that of the data set)"
-    add("--n-clusters", type=int, metavar="K", help=text)
+    add("--n-clusters", type=int, metavar="K", help="number of clusters (default: that of the data set)")
     text = "results of a run, or published results (default: %(default)s)"
     add("--run", type=Path, default=Path("docs/results"), metavar="FOLDER", help=text)
-    text = "a folder or base URL that is tried before the original addresses"
-    _add_repeated(parser, "--mirror", "PLACE", text)
-    _add_configfile(parser)
+    text = "a folder or base URL that is tried before the original addresses; may be repeated"
+    add("--mirror", **_REPEATED, metavar="PLACE", help=text)
+    add("--configfile", **_CONFIGFILE)
+    return parser
 
 
-# Options that several commands have
-
-
-def _add_repeated(
-    parser: argparse.ArgumentParser, option: str, metavar: str, text: str, kind: type = str
-) -> None:
-    """Add an option with one value, which may be repeated; the values are collected in a list."""
-    text = f"{text}; may be repeated"
-    parser.add_argument(option, type=kind, action="append", default=[], metavar=metavar, help=text)
-
-
-def _add_listed(
-    parser: argparse.ArgumentParser, option: str, metavar: str, text: str, kind: type = str
-) -> None:
-    """Add an option with several values, which are collected in a list."""
-    parser.add_argument(option, type=kind, nargs="+", action="extend", default=[], metavar=metavar, help=text)
-
-
-def _add_configfile(parser: argparse.ArgumentParser) -> None:
-    _add_repeated(parser, "--configfile", "FILE", "laid over config/config.yaml", Path)
-
-
-def _add_seed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
-
-
-def _add_spreadsheet_safe(parser: argparse.ArgumentParser) -> None:
-    text = (
-        "write an apostrophe before text that begins with =, +, - or @, which spreadsheets run as a formula"
-    )
-    parser.add_argument("--spreadsheet-safe", action="store_true", help=text)
-
-
-def _add_grid(parser: argparse.ArgumentParser, methods: str) -> None:
+def _add_grid(add: Callable[..., Any], methods: str) -> None:
     """Add the options of the commands that fit several settings of several methods."""
-    _add_raw_table(parser)
-    add = parser.add_argument
+    _add_raw_table(add)
     text = "a number of clusters, or a range of them such as 2:10"
     add("--n-clusters", required=True, metavar="K", help=text)
     add("--methods", nargs="+", metavar="METHOD", help=methods)
@@ -189,8 +156,7 @@ def _add_grid(parser: argparse.ArgumentParser, methods: str) -> None:
     add("--starts", type=int, default=3, help=text)
 
 
-def _add_file(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+def _add_file(add: Callable[..., Any]) -> None:
     text = (
         "CSV, also compressed (.gz), Parquet, Feather or Excel, a folder of Parquet files, or a pattern such as "
         "'big/*.parquet'; - is standard input"
@@ -201,9 +167,8 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
     add("--encoding", default="utf-8", help="such as latin-1 (default: %(default)s)")
 
 
-def _add_raw_table(parser: argparse.ArgumentParser) -> None:
-    _add_file(parser)
-    add = parser.add_argument
+def _add_raw_table(add: Callable[..., Any]) -> None:
+    _add_file(add)
     text = (
         "the columns of the groups. If there are several, price, vfc, bfkm and mixtures treat each on its own, and "
         "other methods take the combinations of their values"
@@ -219,7 +184,7 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
         ("--id", "columns that name the rows; they are no features, and are written beside the labels"),
         ("--categories", "columns of numbers that are codes of categories"),
     ):
-        _add_listed(parser, option, "COLUMN", text)
+        add(option, **_LISTED, metavar="COLUMN", help=text)
     text = (
         "impute: insert the median, or the most frequent category; drop: leave these rows out; group: treat missing "
         "values as a separate category or group (default: %(default)s)"
@@ -229,9 +194,6 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
     add("--thousands", metavar="SIGN", help=text)
     text = "l2: standardised, then rows of unit length, as in most papers (default: %(default)s)"
     add("--scale", choices=("standardize", "l2", "none"), default="standardize", help=text)
-
-
-# Values
 
 
 def _one_number(text: str) -> int:
@@ -254,26 +216,3 @@ def _setting(name: str, text: str) -> str:
             f"{text} would be {number:.0%}. Fix: write {text}%, or {number:.0%} if that is meant"
         )
     return f"{name}={number!r}"
-
-
-_COMMANDS = {
-    "fit": ("cluster the rows of a table, print metrics, write labels", _add_fit),
-    "predict": ("predict the clusters of new rows by a model that fit --save wrote", _add_predict),
-    "front": ("draw the cost of fairness for the settings of several methods, or for several K", _add_front),
-    "report": (
-        "write a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
-        _add_report,
-    ),
-    "methods": ("list the methods with the needs that they meet, or the parameters of one", _add_methods),
-    "status": (
-        "before a run: what your tables hold, and all problems; then finished, failed, remaining and unused cells, "
-        "and the time left",
-        _add_status,
-    ),
-    "publish": ("copy tables, figures, page and scores of a finished run", _add_publish),
-    "verify": ("check every digest of results, and score a sample of cells again", _add_verify),
-    "score": (
-        "score labels that any program made, and compare them with the clusterings of a run",
-        _add_score,
-    ),
-}

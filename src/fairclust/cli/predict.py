@@ -7,7 +7,7 @@ import sys
 
 from fairclust import methods
 from fairclust.cli import CommandError
-from fairclust.cli.labels import labels_table, write_labels
+from fairclust.cli.results import labels_table, write_labels
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
 from fairclust.tables import TableError, left_out_rows, load_model, table_files
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> list[str]:
             found = f"{len(values):,} values did not occur in the fit, such as {shortened(repr(values[0]))}"
         print(f"column {name}: {found}. Such rows count as having none of the known values", file=sys.stderr)
     ids = [name for name in preparation.ids if name in frame]
-    table = labels_table(frame, ids, reasons, labels, spreadsheet_safe=args.spreadsheet_safe)
+    table = labels_table(frame, reasons, labels, ids, spreadsheet_safe=args.spreadsheet_safe)
     if args.out is None:
         return [(table.iloc[:, :-1] if keep.all() else table).to_csv(index=False).rstrip("\n")]
     write_labels(args.out, [table], reasons=not keep.all())

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,16 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"the results in {results} are of another configuration: run snakemake again, then publish"
         )
-    _check_folder(out, results, [*args.readme, *args.configfile])
+    # Other files than published results, and files or folders that are used, are not replaced.
+    if out.exists() and any(out.iterdir()) and not (out / "provenance.json").is_file():
+        raise CommandError(f"--out: {out} holds other files than published results; name another folder")
+    folder = Path(os.path.realpath(out))
+    for path in (results, *args.readme, *args.configfile):
+        real = Path(os.path.realpath(path))
+        if folder in (real, *real.parents) or (path is results and real in folder.parents):
+            raise CommandError(
+                f"--out: {out} would be replaced, and it overlaps {path}, which is read. Fix: name another folder"
+            )
     check_outputs({f"--readme {page}": page for page in args.readme}, args.configfile)
     ours = Path(__file__).parents[3]
     snakefile = next((at / WORKFLOW for at in (Path(), ours) if (at / WORKFLOW).is_file()), None)
@@ -87,15 +96,15 @@ def run(args: argparse.Namespace) -> list[str]:
         origin["wall_seconds"] = args.wall_seconds
     pages = {page: filled(page, results, out, origin, inputs) for page in args.readme}
 
-    def write(folder: Path) -> None:
+    def write(new: Path) -> None:
         for path in files:
-            copy_redacted(path, folder / path.relative_to(results))
-        (folder / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
-        copy_redacted(snakefile, folder / WORKFLOW)
-        crate = redact_config(run_crate(folder, origin, inputs))
-        (folder / CRATE).write_text(json.dumps(crate, indent=1) + "\n")
+            copy_redacted(path, new / path.relative_to(results))
+        (new / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
+        copy_redacted(snakefile, new / WORKFLOW)
+        crate = redact_config(run_crate(new, origin, inputs))
+        (new / CRATE).write_text(json.dumps(crate, indent=1) + "\n")
 
-    replace_folder(Path(os.path.realpath(out)), write)
+    replace_folder(folder, write)
     for page, text in pages.items():
         write_text(page, text)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
@@ -103,19 +112,6 @@ def run(args: argparse.Namespace) -> list[str]:
     if size > _MOST_BYTES:
         lines.append(f"that is more than {_MOST_BYTES / 1e6:.0f} MB: too much for a repository")
     return lines
-
-
-def _check_folder(out: Path, results: Path, pages: Sequence[Path]) -> None:
-    """Refuse to replace a folder with other files than published results, or with a file or folder that is used."""
-    if out.exists() and any(out.iterdir()) and not (out / "provenance.json").is_file():
-        raise CommandError(f"--out: {out} holds other files than published results; name another folder")
-    folder = Path(os.path.realpath(out))
-    for path in (results, *pages):
-        real = Path(os.path.realpath(path))
-        if folder in (real, *real.parents) or (path is results and real in folder.parents):
-            raise CommandError(
-                f"--out: {out} would be replaced, and it overlaps {path}, which is read. Fix: name another folder"
-            )
 
 
 def copy_redacted(path: Path, to: Path) -> None:
@@ -146,7 +142,8 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
     of the overview that the run does not have.
     """
     # Imported here, because the import takes a second and only `--readme` needs it.
-    from fairclust.report.tables import load_overview, overview_texts
+    from fairclust.report.render import Table
+    from fairclust.report.tables import overview_texts
 
     def shown(mark: re.Match[str]) -> str:
         tables = results / "tables"
@@ -156,9 +153,19 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
         if mark["what"] == "results":
             block = _results_block(tables, out, origin, inputs)
         else:
-            overview = overview_texts(load_overview(needed), inputs.names)
-            datasets, methods = (mark[kind].split(" / ") for kind in ("datasets", "methods"))
-            block = _overview_block(overview, datasets, methods, page)
+            overview = overview_texts(pd.read_csv(needed), inputs.names)
+            asked = {"data set": mark["datasets"].split(" / "), "method": mark["methods"].split(" / ")}
+            for column, names in asked.items():
+                if missing := set(names) - set(overview[column]):
+                    raise CommandError(
+                        f"{page}: the overview has no {column} {sorted(missing)[0]!r}. Fix: correct the mark "
+                        "'overview: begin'"
+                    )
+            # Of a data set with several K, the K with most of the methods is shown.
+            chosen = overview[overview.method.isin(asked["method"])]
+            of = [chosen[chosen["data set"] == dataset] for dataset in asked["data set"]]
+            found = pd.concat([rows[rows.K.value_counts(sort=False).idxmax() == rows.K] for rows in of])
+            block = "\n".join(Table(str(page), found[list(_SHOWN)].to_dict("records")).markdown()) + "\n"
         return mark["begin"] + block + mark["end"]
 
     text, number = _MARKS.subn(shown, page.read_text(encoding="utf-8"))
@@ -170,40 +177,23 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
     return text
 
 
-def _overview_block(
-    overview: pd.DataFrame, datasets: Sequence[str], methods: Sequence[str], page: Path
-) -> str:
-    """Some rows of the overview in Markdown; of a data set with several K, the K with most of the methods."""
-    from fairclust.report.table import Table
-
-    for column, asked in (("data set", datasets), ("method", methods)):
-        if missing := set(asked) - set(overview[column]):
-            raise CommandError(
-                f"{page}: the overview has no {column} {sorted(missing)[0]!r}. Fix: correct the mark 'overview: begin'"
-            )
-    chosen = overview[overview.method.isin(methods)]
-    of = [chosen[chosen["data set"] == dataset] for dataset in datasets]
-    found = pd.concat([rows[rows.K.value_counts(sort=False).idxmax() == rows.K] for rows in of])
-    return "\n".join(Table(str(page), found[list(_SHOWN)].to_dict("records")).markdown()) + "\n"
-
-
 def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> str:
     """The rows and values of the papers' tables, and the claims, counted by verdict, and a sentence on the run."""
     from fairclust.report.claims import count_claims, load_claims
     from fairclust.report.render import escape_markdown
-    from fairclust.report.scoreboard import (
+    from fairclust.report.tables import (
         comparison,
         count_causes,
         count_verdicts,
         row_verdicts,
-        value_verdicts,
+        value_verdict,
     )
     from fairclust.report.verdicts import load_verdicts
 
     at = out.as_posix()
     board = load_verdicts([tables / "scoreboard.csv"])
     rows = row_verdicts(board)
-    of_unit = {"rows": rows, "values": value_verdicts(board)}
+    of_unit = {"rows": rows, "values": board.assign(verdict=[*map(value_verdict, board.itertuples())])}
     lines = ["| paper | compared | number | verdicts |", "| --- | --- | --- | --- |"]
     for paper in dict.fromkeys(board.paper):
         title = escape_markdown(inputs.config.papers[paper].short_name)
@@ -216,21 +206,15 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: R
             found = count_claims(load_claims(path))
             link = f"[claims]({at}/tables/{paper}/claims.md)"
             lines.append(f"| {title} | {link} | {sum(found.values())} | {in_words(found)} |")
-    causes = count_causes(rows)
+    causes, commit = count_causes(rows), origin["git_commit"]
+    fits = origin["summary"][0].replace(" cells:", " fits:")
+    took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
+    made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
     sentences = (
         f"{sum(causes.values())} rows differ from the paper. The cause of the difference: "
         f"{in_words(causes) or 'none'}. See the [scoreboard]({at}/tables/scoreboard.md), the [tables]({at}/tables) "
-        f"and the page `{at}/report/index.html`. "
-        f"{_origin_words(origin)}"
+        f"and the page `{at}/report/index.html`. The run ({fits}){took} on {origin['cpu_count']} processors, with "
+        f"{made_by}."
     )
     wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)
     return "\n".join([*lines, "", *wrapped]) + "\n"
-
-
-def _origin_words(origin: Mapping[str, Any]) -> str:
-    """A sentence on the run: the number of fits, the time, the machine and the software."""
-    counts = origin["summary"][0].replace(" cells:", " fits:")
-    took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
-    commit = origin["git_commit"]
-    made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
-    return f"The run ({counts}){took} on {origin['cpu_count']} processors, with {made_by}."

@@ -42,7 +42,21 @@ def run(args: argparse.Namespace) -> list[str]:
     ]
     with progress("fitting settings", total=len(asked)) as done:
         for seed, cls, params in asked:
-            records.append(_record(grid, seed, cls, params))
+            # Every method makes one start for each seed.
+            if "n_init" in inspect.signature(cls).parameters:
+                params = params | {"n_init": 1}
+            setting = {key: of for key, of in params.items() if key not in ("n_clusters", "random_state")}
+            n_clusters, begin = params["n_clusters"], process_time()
+            record = {"method": cls.__name__, "n_clusters": n_clusters, "seed": seed, "params": setting}
+            try:
+                model, seconds, warned = fit(cls, params, raw.X, grid.groups(cls))
+            except UserError as error:
+                record |= {"status": "error", "reason": str(error)}
+            else:
+                record |= _scores(grid, model.labels_, n_clusters)
+                record |= {"history": model.history_[-1:], "estimator": {"n_iter_": int(model.n_iter_)}}
+                record |= {"warnings": warned, "wall_seconds": seconds, "cpu_seconds": process_time() - begin}
+            records.append(record)
             done()
     about = {"dataset": title, "n_rows": len(raw.X), "n_features": raw.X.shape[1]}
     about["n_groups"] = len(set(raw.crossed))
@@ -70,28 +84,6 @@ def run(args: argparse.Namespace) -> list[str]:
         f"{len(asked)} fits{words}",
         f"page: {args.out} (open it in a browser; it needs no network)",
     ]
-
-
-def _record(grid: Grid, seed: int, cls: type, params: dict[str, Any]) -> dict[str, Any]:
-    """Fit one setting and record it as the pipeline's scores do. Every method makes one start for each seed."""
-    if "n_init" in inspect.signature(cls).parameters:
-        params = params | {"n_init": 1}
-    setting = {key: value for key, value in params.items() if key not in ("n_clusters", "random_state")}
-    n_clusters = params["n_clusters"]
-    record = {"method": cls.__name__, "n_clusters": n_clusters, "seed": seed, "params": setting}
-    begin = process_time()
-    try:
-        model, seconds, warned = fit(cls, params, grid.raw.X, grid.groups(cls))
-    except UserError as error:
-        return record | {"status": "error", "reason": str(error)}
-    return record | {
-        **_scores(grid, model.labels_, n_clusters),
-        "history": model.history_[-1:],
-        "estimator": {"n_iter_": int(model.n_iter_)},
-        "warnings": warned,
-        "wall_seconds": seconds,
-        "cpu_seconds": process_time() - begin,
-    }
 
 
 def _scores(grid: Grid, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:

@@ -1,20 +1,25 @@
-"""The results of `fairclust fit`, as a dictionary for JSON and as text."""
+"""The results of `fairclust fit`, as files, as a dictionary for JSON and as text; `predict` writes labels, too."""
 
 from __future__ import annotations
 
+import argparse
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fairclust.cli.fitting import is_cosine
 from fairclust.messages import count, shortened
 from fairclust.methods.price.prices import certificate_text
 from fairclust.metrics import balance, data_balance, delta
 from fairclust.metrics.table import METRICS
+from fairclust.outputs import atomic_write
 from fairclust.report.render import MISSING, number
+from fairclust.tables import Preparation, TableModel
 
 # The metrics of a fit, each explained where it is printed.
 _METRICS = {
@@ -45,9 +50,6 @@ class Measured:
         """Names and counts of the groups; if there are several columns, of the combinations of their values."""
         return list(self.tables.values())[-1]
 
-    def metric(self, name: str) -> float | None:
-        return _number(self.sse if name == "sse" else METRICS[name].function(self.groups[1]))
-
 
 def measure(groups: pd.DataFrame, counts: np.ndarray, costs: np.ndarray) -> Measured:
     """What is reported, from the combinations of groups that occur: a row of `groups` for each, named by its index.
@@ -68,43 +70,60 @@ def measure(groups: pd.DataFrame, counts: np.ndarray, costs: np.ndarray) -> Meas
     return Measured(float(costs.sum()), tables, paid)
 
 
-class Rows(Protocol):
+@dataclass(frozen=True)
+class Rows:
     """The rows of a table, in memory or in chunks."""
 
+    preparation: Preparation
     X: Any  # what the methods fit
     groups: Any  # their sensitive features; None if `X` has them
     weights: np.ndarray | None  # (n_rows,), of mean 1; None if all rows count alike
-    columns: list[str]  # the sensitive ones
-    sizes: dict[str, int]  # the numbers of rows of the combinations of groups
-    features: list[str]
-    n_columns: int
+    sizes: Mapping[str, int]  # the numbers of rows of the combinations of groups
     notes: list[str]  # on what was left out, and on how the rest was read
-
-    def plain(self, model: Any) -> np.ndarray | None:
-        """Labels of k-means, to compare the model with."""
-
-    def measured(self, labels: Any, model: Any) -> Measured: ...
-
-    def write(self, model: Any) -> dict[str, str]:
-        """Write labels and model as the options ask; returns the name of each file with a hint."""
+    plain: Callable[[Any], Any]  # labels of k-means, to compare a model with
+    measured: Callable[[Any, Any], Measured]  # what is reported about labels, and the model whose costs count
+    # From the labels of the rows: tables of identifiers, reasons why some have no label, and the labels of the others.
+    parts: Callable[[Any], Iterable[tuple[pd.DataFrame, pd.Series, np.ndarray]]]
+    left_out: bool  # whether some rows have no label
+    over: str = ""  # how far the count of the rows reaches
 
 
-def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: float) -> dict[str, Any]:
+def write_fit(args: argparse.Namespace, rows: Rows, model: Any) -> dict[str, str]:
+    """Write labels and model as the options ask; returns the name of each file with a hint."""
+    written, ids = {}, rows.preparation.ids
+    if args.out:
+        safe = args.spreadsheet_safe
+        tables = (labels_table(*part, ids, spreadsheet_safe=safe) for part in rows.parts(model.labels_))
+        write_labels(args.out, tables, reasons=rows.left_out)
+        written["labels"] = f"{args.out} (rows counted from 1{rows.over}, clusters from 0)"
+    if args.save:
+        TableModel(rows.preparation, model, isinstance(rows.groups, dict)).save(args.save)
+        written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
+    return written
+
+
+def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: float) -> dict[str, Any]:
     """Everything that the command reports about a fit, as plain values for JSON; a number that is undefined is None.
 
-    `scaled` says in words how the features are scaled, and `notes` are sentences about the table and the fit.
+    `scale` is the option, and `notes` are sentences about the table and the fit.
     """
     method = type(model).__name__
     found = {method: rows.measured(model.labels_, model)}
-    plain = None if method == "KMeans" else rows.plain(model)
-    if plain is not None:
-        found["KMeans"] = rows.measured(plain, model)
+    if method != "KMeans":
+        found["KMeans"] = rows.measured(rows.plain(model), model)
+    standardised = "" if scale == "none" else "standardised"
+    of_unit_length = "rows of unit length" if scale == "l2" or is_cosine(model) else ""
     of_model = found[method]
     names, table = of_model.groups
     # Several columns are bounded each, or by their combinations, which come last.
     *columns, combined = of_model.tables
     bounded = columns if isinstance(rows.groups, dict) and columns else [combined]
     best = {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0}
+    certificate: dict[str, float | None] = {}
+    if hasattr(model, "lower_bound_"):
+        stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
+        certificate = {of: _number(getattr(model, f"{of}_")) for of in stated if hasattr(model, f"{of}_")}
+        certificate |= {"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {}
     return {
         "method": method,
         "parameters": {
@@ -112,18 +131,24 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
             for name, value in model.get_params().items()
         },
         "rows": round(float(table.sum())),
-        "features": rows.features,
-        "scale": scaled,
-        "n_columns": rows.n_columns,
+        "features": rows.preparation.features,
+        "scale": ", ".join(filter(None, [standardised, of_unit_length])) or "not scaled",
+        "n_columns": len(rows.preparation.pipeline.get_feature_names_out()),
         "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),
         **({"passes": model.n_passes_} if hasattr(model, "n_passes_") else {}),
         "asked": asked(model, bounded),
         "notes": notes,
-        "metrics": {of: {name: own.metric(name) for name in _METRICS} for of, own in found.items()},
+        "metrics": {
+            of: {
+                name: _number(own.sse if name == "sse" else METRICS[name].function(own.groups[1]))
+                for name in _METRICS
+            }
+            for of, own in found.items()
+        },
         "best_possible": best,
-        "certificate": _certificate(model),
+        "certificate": certificate or None,
         "fairness": {
             name: {
                 "groups": len(of),
@@ -135,7 +160,18 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
         },
         "largest_deviation": _largest_deviation({name: of_model.tables[name] for name in bounded}),
         "cost_per_row": {name: {of: own.costs[name] for of, own in found.items()} for name in of_model.costs},
-        "clusters": _clusters(table, names),
+        "clusters": [
+            {
+                "cluster": k,
+                "size": round(float(counts.sum())),
+                "counts": dict(zip(map(str, names), counts.tolist(), strict=True)),
+                "shares": {
+                    str(name): _number(count / counts.sum()) if counts.sum() else None
+                    for name, count in zip(names, counts, strict=True)
+                },
+            }
+            for k, counts in enumerate(table.T)
+        ],
     }
 
 
@@ -187,14 +223,6 @@ def _size(bound: Any) -> str:
     return f"{bound:,} rows" if isinstance(bound, int) else f"{list(bound)}"
 
 
-def _certificate(model: Any) -> dict[str, float | None] | None:
-    if not hasattr(model, "lower_bound_"):
-        return None
-    names = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
-    found = {name: _number(getattr(model, f"{name}_")) for name in names if hasattr(model, f"{name}_")}
-    return found | ({"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {})
-
-
 def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
     """The group and the cluster in which the share of the group differs most from its share in all rows."""
     worst: dict[str, Any] = {}
@@ -217,21 +245,6 @@ def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> d
     return worst
 
 
-def _clusters(table: np.ndarray, names: np.ndarray) -> list[dict[str, Any]]:
-    return [
-        {
-            "cluster": k,
-            "size": round(float(counts.sum())),
-            "counts": dict(zip(map(str, names), counts.tolist(), strict=True)),
-            "shares": {
-                str(name): _number(count / counts.sum()) if counts.sum() else None
-                for name, count in zip(names, counts, strict=True)
-            },
-        }
-        for k, counts in enumerate(table.T)
-    ]
-
-
 def _number(value: Any) -> float | None:
     """The value as a float; None for infinity and NaN, which JSON does not have."""
     return float(value) if math.isfinite(value) else None
@@ -252,8 +265,6 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
         *([f"{count(rest, 'more note')}: --verbose"] if rest else []),
         "",
         *_metric_lines(result),
-        "",
-        *_fairness_lines(result),
         *_payer_lines(result),
         "",
         *_cluster_lines(result),
@@ -290,7 +301,18 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
         starts = count(result["parameters"].get("n_init", 1), "start")
         local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
         lines.append(f"cost: SSE {number(sse, 1)}, {_more(increase)} than k-means, also with {starts}{local}")
-        lines += _budget_lines(result, found, round(increase, 3) + 0.0)
+        # Whether a budget was needed, and the tolerance that it buys.
+        tolerance, given = found.get("tolerance"), result["parameters"].get("max_cost_increase")
+        budget, more = (
+            "budget" if given is None else f"budget of {given:.1%}",
+            f"{round(increase, 3) + 0.0:.1%}",
+        )
+        if tolerance == 0:
+            lines.append(f"{budget} not needed: exact shares cost {more}")
+        elif tolerance == 1:
+            lines.append(f"{budget} met only without a bound on the shares, which costs {more}")
+        elif tolerance is not None:
+            lines.append(f"{budget} met: tolerance {math.ceil(tolerance * 1e4) / 1e4:g} costs {more}")
         costs = {group: of for group, of in costs.items() if group != "all rows" and of["KMeans"]}
         paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
         if paid:
@@ -303,40 +325,23 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
     return [*lines, f"certificate: {certificate_text(found)}"] if found else lines
 
 
-def _budget_lines(result: dict[str, Any], found: dict[str, float | None], increase: float) -> list[str]:
-    """Whether a budget was needed, and the tolerance that it buys."""
-    tolerance, given = found.get("tolerance"), result["parameters"].get("max_cost_increase")
-    if tolerance is None:
-        return []
-    budget = "budget" if given is None else f"budget of {given:.1%}"
-    if tolerance == 0:
-        return [f"{budget} not needed: exact shares cost {increase:.1%}"]
-    if tolerance == 1:
-        return [f"{budget} met only without a bound on the shares, which costs {increase:.1%}"]
-    return [f"{budget} met: tolerance {math.ceil(tolerance * 1e4) / 1e4:g} costs {increase:.1%}"]
-
-
 def _metric_lines(result: dict[str, Any]) -> list[str]:
     """The metrics; of several sensitive columns, a table of its own has the fairness by each."""
-    metrics, best = result["metrics"], result["best_possible"]
+    metrics, best, fairness = result["metrics"], result["best_possible"], result["fairness"]
     rows = [["", *metrics, "at best", ""]]
-    for name, meaning in list(_METRICS.items())[: 1 if len(result["fairness"]) > 1 else None]:
+    for name, meaning in list(_METRICS.items())[: 1 if len(fairness) > 1 else None]:
         decimals = METRICS[name].decimals
         shown = [number(of[name], decimals) for of in metrics.values()]
         rows.append([METRICS[name].label, *shown, number(best.get(name), decimals), meaning])
-    return aligned(rows, left=(0, len(rows[0]) - 1), width=120)
-
-
-def _fairness_lines(result: dict[str, Any]) -> list[str]:
-    """Balance and Delta by column; for a single column, the metrics have them."""
-    if len(result["fairness"]) < 2:
-        return []
+    lines = [*aligned(rows, left=(0, len(rows[0]) - 1), width=120), ""]
+    if len(fairness) < 2:
+        return lines
     rows = [["fairness by", "groups", "balance", "at best", "Delta"]]
-    for name, of in result["fairness"].items():
+    for name, of in fairness.items():
         values = [number(of[key], 4) for key in ("balance", "best_balance", "delta")]
         rows.append([name, str(of["groups"]), *values])
     meanings = [f"{name}: {_METRICS[name.lower()]}" for name in ("balance", "Delta")]
-    return [*aligned(rows, left=(0,)), *meanings, ""]
+    return [*lines, *aligned(rows, left=(0,)), *meanings, ""]
 
 
 def _payer_lines(result: dict[str, Any]) -> list[str]:
@@ -381,3 +386,44 @@ def aligned(rows: list[list[str]], left: tuple[int, ...] = (), width: int = 80) 
         ).rstrip()
         for row in rows
     ]
+
+
+def labels_table(
+    frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str], *, spreadsheet_safe: bool
+) -> pd.DataFrame:
+    """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
+
+    `labels` are those of the rows without a reason. The other rows get no cluster, and their `reasons` as text. If
+    `spreadsheet_safe`, text that a spreadsheet would take as a formula gets an apostrophe before it. Columns of
+    numbers stay as they are.
+    """
+    table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids])
+    if spreadsheet_safe:
+        text = [name for name in ids if pd.to_numeric(table[name], errors="coerce").isna().any()]
+        table[text] = table[text].map(_quoted)
+        table = table.rename(columns=_quoted)
+    clusters = pd.Series(pd.NA, index=frame.index, dtype="Int64")
+    clusters[reasons == ""] = np.asarray(labels, dtype=np.int64)
+    # Names of identifiers may repeat those of the other columns.
+    table.insert(len(table.columns), "cluster", clusters, allow_duplicates=True)
+    table.insert(len(table.columns), "reason", reasons, allow_duplicates=True)
+    return table
+
+
+def _quoted(value: Any) -> Any:
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value
+
+
+def write_labels(path: Path, parts: Iterable[pd.DataFrame], *, reasons: bool) -> None:
+    """Write tables of `labels_table` below each other, completely or not at all, without the reasons unless asked.
+
+    A name that ends in .npy gets an array of the clusters alone, with -1 for the rows that have none.
+    """
+    with atomic_write(path) as file:
+        if path.suffix == ".npy":
+            found = [part.iloc[:, -2].fillna(-1).to_numpy(np.int32) for part in parts]
+            np.save(file, np.concatenate(found))
+            return
+        for number, part in enumerate(parts):
+            (part if reasons else part.iloc[:, :-1]).to_csv(file, index=False, header=number == 0)

@@ -7,7 +7,6 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,9 @@ from fairclust.cli.results import aligned
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
-from fairclust.pipeline.config import Config, as_list, user_config
+from fairclust.pipeline.config import as_list, user_config
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.scores import load_scores
 from fairclust.report.render import number
@@ -38,25 +36,30 @@ _DIGITS = 9
 
 def run(args: argparse.Namespace) -> list[str]:
     """The scores of labels of a data set, and for each notion of fairness what the run has at the same cost."""
-    config = user_config(args.configfile)
-    data = _load_data(config, args.dataset, args.mirror)
-    n_clusters = config.datasets[args.dataset].n_clusters if args.n_clusters is None else args.n_clusters
+    config, dataset = user_config(args.configfile), args.dataset
+    if dataset not in config.datasets:
+        raise CommandError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
+    # It is prepared without using prepared data of earlier runs.
+    sources, paths = config.sources_of(dataset), {}
+    for name, spec in sources.items():
+        # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
+        raw = Path(config.results) / "data" / "raw" / name
+        places: list[str | Path] = [*args.mirror, *as_list(config.mirror), raw]
+        paths[name] = fetch_source(name, spec, get_data_home(), places)
+    data = prepare_dataset(dataset, config.datasets[dataset], paths, sources)
+    n_clusters = config.datasets[dataset].n_clusters if args.n_clusters is None else args.n_clusters
     labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)
-    scores = _score(data, labels, n_clusters)
+    unused = "X" if data.W is not None else "W"
+    measured = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
+    found = score_labels(data.scored(labels, n_clusters, data.W), measured)
+    # Metrics that are undefined for these labels are left out.
+    scores = {name: value for name, value in found.items() if not math.isnan(value)}
     names = Names(methods={name: spec.label or name for name, spec in config.methods.items()})
     return [
-        f"{args.labels}: {len(labels):,} labels of {args.dataset}, K = {n_clusters}",
+        f"{args.labels}: {len(labels):,} labels of {dataset}, K = {n_clusters}",
         *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
-        *_beside(args.run, data.card, args.dataset, n_clusters, scores, names),
+        *_beside(args.run, data.card, dataset, n_clusters, scores, names),
     ]
-
-
-def _score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[str, float]:
-    """The cost and the fairness of labels; metrics that are undefined for them are left out."""
-    unused = "X" if data.W is not None else "W"
-    names = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
-    found = score_labels(data.scored(labels, n_clusters, data.W), names)
-    return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def _beside(
@@ -149,16 +152,24 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndar
         frame = frame[(frame["cluster"] != "") | (frame["reason"] == "")].reset_index(drop=True)
     labels = _whole_numbers(path, frame["cluster"])
     if "row" in frame:
-        labels = labels[_in_order(path, _whole_numbers(path, frame["row"]), rows)]
+        numbers = _whole_numbers(path, frame["row"])
+        listed, counts = np.unique(numbers, return_counts=True)
+        for wrong, words in (
+            (np.setdiff1d(listed, rows), f"are not among the rows of the data, {rows[0]} to {rows[-1]:,}"),
+            (listed[counts > 1], "are there more than once"),
+            (np.setdiff1d(rows, listed), "are missing"),
+        ):
+            if len(wrong):
+                raise CommandError(
+                    f"{path}: {len(wrong):,} of {len(rows):,} rows {words}, the first is row {wrong[0]}. Fix: count "
+                    "rows from 1, and write each once"
+                )
+        labels = labels[np.argsort(numbers)]
     elif len(labels) != len(rows):
         raise CommandError(
             f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows. Fix: write one label for each row"
         )
-    _check_range(path, labels, int(labels.max()) + 1 if n_clusters is None else n_clusters)
-    return labels
-
-
-def _check_range(path: Path, labels: np.ndarray, n_clusters: int) -> None:
+    n_clusters = int(labels.max()) + 1 if n_clusters is None else n_clusters
     if not 2 <= n_clusters <= len(labels):
         raise CommandError(
             f"{path}: K must be from 2 to the number of rows, {len(labels):,}; found {n_clusters}. Fix: state another "
@@ -173,6 +184,7 @@ def _check_range(path: Path, labels: np.ndarray, n_clusters: int) -> None:
         )
     if labels.min() == labels.max():
         raise CommandError(f"{path}: all rows are in one cluster. Fix: write labels of at least two clusters")
+    return labels
 
 
 def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
@@ -184,35 +196,3 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
             f"{bad.iloc[0]!r} in data row {bad.index[0] + 1}. Fix: write whole numbers"
         )
     return values.to_numpy(np.int64)
-
-
-def _in_order(path: Path, found: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The position in the file of each row of the data."""
-    listed, counts = np.unique(found, return_counts=True)
-    for wrong, words in (
-        (np.setdiff1d(listed, rows), f"are not among the rows of the data, {rows[0]} to {rows[-1]:,}"),
-        (listed[counts > 1], "are there more than once"),
-        (np.setdiff1d(rows, listed), "are missing"),
-    ):
-        if len(wrong):
-            raise CommandError(
-                f"{path}: {len(wrong):,} of {len(rows):,} rows {words}, the first is row {wrong[0]}. Fix: count rows "
-                "from 1, and write each once"
-            )
-    return np.argsort(found)
-
-
-def _load_data(config: Config, dataset: str, mirrors: Sequence[str]) -> PreparedDataset:
-    """Prepare a data set of the catalogue, without using prepared data of earlier runs.
-
-    `mirrors` are folders or base URLs, which are tried before those of the configuration.
-    """
-    if dataset not in config.datasets:
-        raise CommandError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
-    sources, results = config.sources_of(dataset), Path(config.results)
-    paths = {}
-    for name, spec in sources.items():
-        # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
-        places: list[str | Path] = [*mirrors, *as_list(config.mirror), results / "data" / "raw" / name]
-        paths[name] = fetch_source(name, spec, get_data_home(), places)
-    return prepare_dataset(dataset, config.datasets[dataset], paths, sources)

@@ -9,7 +9,6 @@ import argparse
 import os
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -37,11 +36,23 @@ def run(args: argparse.Namespace) -> list[str]:
     lines, unused = _unused(inputs, prune=args.prune)
     megabytes = f"{sum(path.stat().st_size for path in unused) / 2**20:.1f} MB"
     if args.prune:
-        _remove(unused)
+        for path in unused:
+            path.unlink()
+        for folder in {path.parent for path in unused}:
+            if not any(folder.iterdir()):
+                folder.rmdir()
         return [*lines, f"{megabytes} removed"]
     told = [*lines, f"{megabytes} would be removed by --prune"] if unused else []
     cores = args.cores or cores_of_run(Path(inputs.results)) or os.cpu_count() or 1
-    why = _why_fitted(inputs) if args.explain else []
+    why: list[str] = []
+    if args.explain:
+        earlier, found = defaultdict(list), Counter[tuple[str, str, str]]()
+        for record in earlier_records(Path(inputs.results)):
+            earlier[record["dataset"], record["method"]].append(record)
+        for block in inputs.blocks:
+            for reason, number in why_fitted(inputs.config, block, earlier[block.at[:2]]).items():
+                found[*block.at[:2], reason] += number
+        why = [f"{dataset}, {method}, {n} to fit: {reason}" for (dataset, method, reason), n in found.items()]
     return [*described, *_progress(inputs, cores), *why, *told]
 
 
@@ -70,38 +81,24 @@ def _checked(inputs: RuleInputs) -> list[str]:
         except DatasetError as error:
             problems.append(f"{error} (all {n_cells:,} cells of {name!r} would be skipped)")
         else:
-            lines += [f"{name}: {n_cells:,} cells", *_described(card, max(block.n_clusters for block in own))]
+            columns, groups, most = card["columns"], card["groups"], max(block.n_clusters for block in own)
+            shown = ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "")
+            lines += [
+                f"{name}: {n_cells:,} cells",
+                f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(columns)} features: {shown}",
+                *(f"  {note}" for note in card.get("notes", ())),
+                "  groups: " + ", ".join(f"{group['name']} ({group['size']:,})" for group in groups[:20]),
+                *(
+                    f"  the group {group['name']} has fewer rows than there are clusters, {most}"
+                    for group in groups
+                    if group["size"] < most
+                ),
+            ]
     if problems:
         raise CommandError(
             "\n".join([f"{count(len(problems), 'problem')}:", *(f"  - {p}" for p in problems)])
         )
     return lines
-
-
-def _described(card: dict[str, Any], n_clusters: int) -> list[str]:
-    columns, groups = card["columns"], card["groups"]
-    shown = ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "")
-    return [
-        f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(columns)} features: {shown}",
-        *(f"  {note}" for note in card.get("notes", ())),
-        "  groups: " + ", ".join(f"{group['name']} ({group['size']:,})" for group in groups[:20]),
-        *(
-            f"  the group {group['name']} has fewer rows than there are clusters, {n_clusters}"
-            for group in groups
-            if group["size"] < n_clusters
-        ),
-    ]
-
-
-def _why_fitted(inputs: RuleInputs) -> list[str]:
-    """A line for each reason why the next run would fit cells of a data set and method."""
-    earlier, found = defaultdict(list), Counter[tuple[str, str, str]]()
-    for record in earlier_records(Path(inputs.results)):
-        earlier[record["dataset"], record["method"]].append(record)
-    for block in inputs.blocks:
-        for reason, number in why_fitted(inputs.config, block, earlier[block.at[:2]]).items():
-            found[*block.at[:2], reason] += number
-    return [f"{dataset}, {method}, {n} to fit: {why}" for (dataset, method, why), n in found.items()]
 
 
 def _progress(inputs: RuleInputs, cores: int) -> list[str]:
@@ -158,11 +155,3 @@ def _unused(inputs: RuleInputs, *, prune: bool) -> tuple[list[str], list[Path]]:
     logs = (results / "logs/fit" / path.relative_to(results / "fits") for path in old)
     digests = [digest for log in logs if (digest := digest_file(log)).is_file()]
     return lines, [*old, *digests, *extra]
-
-
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
-        path.unlink()
-    for folder in {path.parent for path in paths}:
-        if not any(folder.iterdir()):
-            folder.rmdir()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,13 +93,26 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
                 pictures[f"{pair},whole"] = _picture(front, names, cost, fairness, whole=True)
     first = next(iter(pictures.values()))
     places = [place.split(",") for place in first["at"].split(";")]
-    marks = [_mark(i, point, place, methods, names) for i, (point, place) in
-             enumerate(zip(points.to_dict("records"), places, strict=True))]  # fmt: skip
+    marks = []
+    for i, (point, place) in enumerate(zip(points.to_dict("records"), places, strict=True)):
+        colour, shape = names.look(point["method"])
+        bounds = {cost: point.get(f"excess_{cost}", math.nan) for cost in COSTS}
+        marks.append({
+            **{"i": i, "method": methods.index(point["method"]), "colour": colour, "shape": shape},
+            **{"setting": point["setting"], "seed": point["seed"]},
+            **dict(zip(("x", "y", "level"), place, strict=True)),
+            "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
+            # Some clusters are empty, or how far the cost is above its certified bound.
+            "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
+            "excess": next((f"{COSTS.index(c)},{e:.3g}" for c, e in bounds.items() if not math.isnan(e)), ""),
+        })  # fmt: skip
     on_front = [i for i, mark in enumerate(marks) if mark["level"] == "2"]
     shown = [METRICS[name] for name in (costs[0], FAIRNESS[0])]
+    # For readers with data of their own.
+    sizes = {name: points.iloc[0].get(f"n_{name}") for name in ("rows", "features", "groups")}
     return {
         "title": title,
-        "size": _size(points),
+        "size": ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n)),
         "dataset": names.dataset(str(points.dataset.iloc[0])),
         # Faint marks first, so that the front lies on top.
         "marks": sorted(marks, key=lambda mark: mark["level"]),
@@ -115,13 +128,6 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         ],
         "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "levels": levels},
     }  # fmt: skip
-
-
-def _size(points: pd.DataFrame) -> str:
-    """Rows, features and groups of the data, for readers with data of their own."""
-    first = points.iloc[0]
-    sizes = {name: first.get(f"n_{name}") for name in ("rows", "features", "groups")}
-    return ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n))
 
 
 def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: bool = False) -> dict[str, str]:
@@ -154,6 +160,11 @@ def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: boo
         of_method.setdefault(str(methods[i]), []).append(f"{px[i]:g},{py[i]:g}")
     xs = [(across(v), tick_text(v)) for v in ticks(x0, x1)]
     ys = [(up(v), tick_text(v)) for v in ticks(y0, y1)]
+    stairs = ""  # the outline of the region that the front dominates
+    if on_front:
+        base, ((left, top), *others) = BOTTOM if front.higher else TOP, on_front
+        steps = "".join(f"H{a:g}V{b:g}" for a, b in others)
+        stairs = f'<path class="stairs" d="M{left:g} {base}V{top:g}{steps}H{RIGHT}V{base}Z"/>'
     grid = [f"M{at:g} {TOP}V{BOTTOM}" for at, _ in xs] + [f"M{LEFT} {at:g}H{RIGHT}" for at, _ in ys]
     words = [f'<text x="{at:g}" y="{BOTTOM + 15}" class="x">{text}</text>' for at, text in xs]
     words += [f'<text x="{LEFT - 6}" y="{at + 4:g}" class="y">{text}</text>' for at, text in ys]
@@ -165,37 +176,10 @@ def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: boo
     counted = Counter(map(str, methods[~inside]))
     beyond = ", ".join(f"{names.method(name)} ({n})" for name, n in counted.items())
     return {
-        "frame": f'{_stairs(on_front, front.higher)}<path class="axes" d="{"".join(grid)}"/>'
-        f"{''.join(words)}{''.join(lines)}",
+        "frame": f'{stairs}<path class="axes" d="{"".join(grid)}"/>{"".join(words)}{"".join(lines)}',
         "at": ";".join(
             f"{a:g},{b:g},{level}" if shown else f",,{level}"
             for a, b, level, shown in zip(px, py, levels, inside, strict=True)
         ),
         "note": f"Beyond the edges, or without a finite value: {beyond}." if beyond else "",
     }
-
-
-def _stairs(front: Sequence[tuple[float, float]], higher: bool) -> str:
-    """The outline of the region that the front dominates."""
-    if not front:
-        return ""
-    base = BOTTOM if higher else TOP
-    (x, y), *others = front
-    steps = "".join(f"H{x:g}V{y:g}" for x, y in others)
-    return f'<path class="stairs" d="M{x:g} {base}V{y:g}{steps}H{RIGHT}V{base}Z"/>'
-
-
-def _mark(
-    i: int, point: Mapping[str, Any], place: Sequence[str], methods: Sequence[str], names: Names
-) -> dict[str, Any]:
-    colour, shape = names.look(point["method"])
-    bounds = {cost: point.get(f"excess_{cost}", math.nan) for cost in COSTS}
-    return {
-        **{"i": i, "method": methods.index(point["method"]), "colour": colour, "shape": shape},
-        **{"setting": point["setting"], "seed": point["seed"]},
-        **dict(zip(("x", "y", "level"), place, strict=True)),
-        "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
-        # Some clusters are empty, or how far the cost is above its certified bound.
-        "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
-        "excess": next((f"{COSTS.index(c)},{e:.3g}" for c, e in bounds.items() if not math.isnan(e)), ""),
-    }  # fmt: skip

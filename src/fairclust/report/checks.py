@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from scipy.stats import kendalltau
 
 from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
-from fairclust.report.material import CannotTest, Case, ClaimError, metrics_of, number_of, sizes_of, table_of
+from fairclust.report.material import CannotTest, Case, ClaimError
 from fairclust.report.render import metric_in_text, metric_label, number, spread_text
 from fairclust.report.selection import (
     HAIR,
@@ -75,8 +76,11 @@ def compare(case: Case) -> Finding:
     found: list[Finding] = []
     for rival in rivals:
         pair = _Pair(case, (first, rival), [case.whole_cells(first), there.whole_cells(rival)])
-        compared = pair.at_equal if "equal" in case.claim.options else pair.at_best
-        found += map(compared, case.metrics)
+        for metric in case.metrics:
+            if "equal" in case.claim.options:
+                found.append(pair.at_equal(metric))
+            else:
+                found.append(pair.compared([choose_best(cells, metric) for cells in pair.cells], metric))
     is_of_times = any(metric in TIMES for metric in case.metrics)
     return together(found, case.program_times() if is_of_times else [])
 
@@ -125,19 +129,29 @@ def settles(case: Case) -> Finding:
     return _of_booleans(ok), f"{what}, in {len(changes)} fits: {words}"
 
 
-def cannot_reach(case: Case) -> Finding:
-    """No setting of the methods reaches `level` in the metric; the claim holds in part if only single starts do."""
-    means, starts, words = _reach(case)
-    return (FAILS if any(means) else IN_PART if any(starts) else HOLDS), words
-
-
 def reaches(case: Case) -> Finding:
-    """At least one setting of every method reaches `level` in the metric, by its mean.
+    """At least one setting of every method reaches `level` in the metric, by its mean; for `cannot_reach`, none does.
 
-    The claim holds in part if some methods, or only single starts, reach it.
+    The claim holds in part if some methods, or only single starts, reach it; for `cannot_reach` if only starts do.
     """
-    means, starts, words = _reach(case)
-    return (HOLDS if all(means) else IN_PART if any(starts) else FAILS), words
+    metric, level = case.metrics[0], case.number("level", 0.0)
+    means, starts, words = [], [], []
+    for method in case.claim.methods:
+        cells, name = case.whole_cells(method), case.name(method)
+        choice = choose_best(cells, metric)
+        found = choice.spread(metric)
+        if not found.n:
+            raise CannotTest(f"{name} has no value of {metric_label(metric)}")
+        means.append(bool(within(pd.Series([found.mean]), level, metric).iloc[0]))
+        starts.append(bool(within(cells[metric].dropna(), level, metric).any()))
+        single = "" if means[-1] or not starts[-1] else ", single starts reach it"
+        setting = f" at {choice.setting}" if choice.setting else ""
+        text = spread_text(found.mean, found.sd, COLUMNS[metric].decimals)
+        words.append(f"{name} {text}{setting}{single}")
+    told = f"best {metric_in_text(metric)} over the settings, against {level:g}: {'; '.join(words)}"
+    if case.claim.check == "cannot_reach":
+        return (FAILS if any(means) else IN_PART if any(starts) else HOLDS), told
+    return (HOLDS if all(means) else IN_PART if any(starts) else FAILS), told
 
 
 def faster(case: Case) -> Finding:
@@ -191,7 +205,7 @@ def same_order(case: Case) -> Finding:
     Options: `table` (needed). The claim holds from a tau of 0.8 on, and in part above 0.
     """
     material = case.material
-    spec = table_of(case.claim.options["table"], material.tables)
+    spec = material.tables[str(case.claim.options["table"])]
     reported = material.reported[material.reported.dataset == case.dataset]
     cells = material.cells[material.cells.dataset == case.dataset]
     if case.n_clusters is not None:
@@ -231,7 +245,14 @@ def trend(case: Case) -> Finding:
         if len(points) < 3:
             raise CannotTest(f"fewer than three values of {metric_label(metric)}")
         if "power" in options:
-            verdict, more = _power(case, points, sign)
+            if any(value <= 0 for point in points for value in point):
+                raise CannotTest("a value is not positive, so its logarithm is undefined")
+            logs = np.log(np.array(points))
+            slope = float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
+            wanted = case.number("power", 0.5) * sign
+            is_near = abs(slope - wanted) <= _SAME_POWER * HAIR
+            verdict = HOLDS if is_near else IN_PART if slope * wanted > 0 else FAILS
+            more = f"slope {slope:.2f}, {wanted:g} asked"
         else:
             tau = _tau(points, "all values are the same")
             verdict, more = _of_tau(sign * tau), f"tau = {tau:.2f}"
@@ -249,7 +270,7 @@ CHECKS: Mapping[str, Check] = {
     "compare": Check(compare, _OF_COMPARE, 2),
     "never_rises": Check(never_rises, ("tolerance",)),
     "settles": Check(settles, ("columns", "first"), needs=("columns",)),
-    "cannot_reach": Check(cannot_reach, ("level",), needs=("level",)),
+    "cannot_reach": Check(reaches, ("level",), needs=("level",)),
     "reaches": Check(reaches, ("level",), needs=("level",)),
     "faster": Check(faster, ("factor", "programs_on"), 2),
     "spread": Check(spread_over_seeds, ("factor",), 2),
@@ -264,47 +285,50 @@ def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
 
     ClaimError if the check, an option, a metric or a table is unknown, or something that the check needs is not given.
     """
-    check, options = CHECKS.get(claim.check), claim.options
+    check, options, methods = CHECKS.get(claim.check), claim.options, claim.methods
     if check is None:
         raise ClaimError(f"claims.{name}.check: there is no {claim.check!r} (known: {', '.join(CHECKS)})")
-    if len(claim.methods) < check.n_methods:
+    if len(methods) < check.n_methods:
         raise ClaimError(f"claims.{name}.methods: {claim.check} needs {check.n_methods} method(s)")
     others = (options[name] for name in ("equal", "order") if name in options)
-    for metric in (*metrics_of(claim), *others):
+    for metric in (*claim.metrics, *others):
         if metric not in COLUMNS:
             raise ClaimError(f"claims.{name}: there is no metric {metric!r} (known: {', '.join(COLUMNS)})")
+    known, source = (*check.options, *_COMMON_OPTIONS), options.get("level_from", "both")
     try:
-        _validate_options(check, claim, tables)
+        for option in options:
+            if option not in known:
+                raise ClaimError(f"{claim.check} takes no {option!r} (known: {', '.join(known)})")
+        for option in check.needs:
+            if option not in options:
+                raise ClaimError(f"{claim.check} needs {option!r}")
+        for option in _NUMBERS & set(options):
+            if not _is_number(options[option]):
+                raise ClaimError(f"{option!r} is {options[option]!r}, expected a number")
+        for option, words in (("direction", check.directions), ("agg", ("mean", "best"))):
+            if options.get(option, words[0]) not in words:
+                raise ClaimError(f"{option!r} is {options[option]!r}, expected {words[0]!r} or {words[1]!r}")
+        if (table := options.get("table")) is not None and str(table) not in tables:
+            raise ClaimError(f"there is no table {str(table)!r} (known: {', '.join(tables)})")
+        sizes: Any = options.get("sizes")
+        if options.get("x") == "sizes" and not (isinstance(sizes, list) and len(sizes) == len(methods) >= 3):
+            raise ClaimError("sizes: give a size for each of three or more methods of the claim")
+        if options.get("x") == "sizes" and not all(_is_number(size) and size > 0 for size in sizes):
+            raise ClaimError("sizes: expected positive numbers")
+        if claim.check == "settles" and "first" in options and options["first"] not in options["columns"]:
+            raise ClaimError(f"'first': {options['first']!r} is not one of `columns`")
+        if ("equal" in options) != ("level_from" in options):
+            raise ClaimError("'equal' belongs to 'level_from'")
+        if source not in ("reported", "both", "front"):
+            raise ClaimError(f"level_from is {source!r} (known: reported, both, front)")
+        if source == "reported" and options.get("table") is None:
+            raise ClaimError("level_from: reported needs 'table'")
     except ClaimError as error:
         raise ClaimError(f"claims.{name}.options: {error}") from None
 
 
-def _validate_options(check: Check, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> None:
-    options, known = claim.options, (*check.options, *_COMMON_OPTIONS)
-    for option in options:
-        if option not in known:
-            raise ClaimError(f"{claim.check} takes no {option!r} (known: {', '.join(known)})")
-    for option in check.needs:
-        if option not in options:
-            raise ClaimError(f"{claim.check} needs {option!r}")
-    for option in _NUMBERS & set(options):
-        number_of(claim, option)
-    for option, words in (("direction", check.directions), ("agg", ("mean", "best"))):
-        if options.get(option, words[0]) not in words:
-            raise ClaimError(f"{option!r} is {options[option]!r}, expected {words[0]!r} or {words[1]!r}")
-    if options.get("table") is not None:
-        table_of(options["table"], tables)
-    if options.get("x") == "sizes":
-        sizes_of(claim)
-    if claim.check == "settles" and "first" in options and options["first"] not in options["columns"]:
-        raise ClaimError(f"'first': {options['first']!r} is not one of `columns`")
-    if ("equal" in options) != ("level_from" in options):
-        raise ClaimError("'equal' belongs to 'level_from'")
-    source = options.get("level_from", "both")
-    if source not in ("reported", "both", "front"):
-        raise ClaimError(f"level_from is {source!r} (known: reported, both, front)")
-    if source == "reported" and options.get("table") is None:
-        raise ClaimError("level_from: reported needs 'table'")
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -314,10 +338,6 @@ class _Pair:
     case: Case
     methods: tuple[str, str]
     cells: list[pd.DataFrame]
-
-    def at_best(self, metric: str) -> Finding:
-        """The comparison of the settings with the best means."""
-        return self._compare([choose_best(cells, metric) for cells in self.cells], metric)
 
     def at_equal(self, metric: str) -> Finding:
         """The comparison where the methods are equal in the metric that the option `equal` names."""
@@ -337,7 +357,7 @@ class _Pair:
                 raise CannotTest(f"{at}: neither method is as good")
             if not all(reached):
                 return (IN_PART if reached[0] else FAILS), f"{at}: only one method is as good"
-            verdict, sentence = self._compare(choices, metric)
+            verdict, sentence = self.compared(choices, metric)
             # A method whose settings are all better than the level is at a disadvantage in the other metric.
             loser = 0 if verdict == FAILS else 1
             worst = ranges[loser][1]
@@ -361,14 +381,12 @@ class _Pair:
         case, equal = self.case, match.fairness
         source = case.claim.options["level_from"]
         if source == "reported":
-            table = table_of(case.claim.options["table"], case.material.tables).number
-            first, own = self.methods
-            level = reported_level(
-                match, table, case.material.reported, case.dataset, first, own=own, n_clusters=case.n_clusters
-            )
+            table = case.material.tables[str(case.claim.options["table"])].number
+            at = (case.dataset, *self.methods, case.n_clusters)
+            level = reported_level(match, table, case.material.reported, *at)
             if level is None:
                 raise CannotTest(f"the paper reports no {metric_in_text(equal)} for these methods")
-            return [level.allowed]
+            return [level[1]]
         pick = (min, max) if COLUMNS[equal].direction == "higher" else (max, min)
         best, worst = (choose(ends) for choose, ends in zip(pick, zip(*ranges, strict=True), strict=True))
         if math.isnan(best):
@@ -385,7 +403,7 @@ class _Pair:
         side = "at least" if self._is_high(metric) else "at most"
         return f"{side} {self.case.number('factor', 1.0):g} asked"
 
-    def _compare(self, choices: list[Choice], metric: str) -> Finding:
+    def compared(self, choices: list[Choice], metric: str) -> Finding:
         """Whether the first value is at most `factor` times the second (at least, if high is good).
 
         The claim holds in part if only the best starts satisfy this, and not the means.
@@ -435,7 +453,8 @@ def _points(case: Case, methods: Iterable[str], x: str, metric: str) -> list[tup
     for method in methods:
         cells = case.whole_cells(method)
         if x == "sizes":
-            found.append((sizes_of(case.claim)[method], choose_best(cells, metric).spread(metric).mean))
+            size = case.claim.options["sizes"][case.claim.methods.index(method)]
+            found.append((float(size), choose_best(cells, metric).spread(metric).mean))
         elif x == "n_clusters":
             values = _by_k(case, cells, metric)
             if "minus_lam" in case.claim.options:
@@ -465,39 +484,6 @@ def _tau(points: list[tuple[float, float]], why_not: str) -> float:
 
 def _of_tau(tau: float) -> str:
     return HOLDS if tau >= _SAME_ORDER / HAIR else IN_PART if tau > 0 else FAILS
-
-
-def _power(case: Case, points: list[tuple[float, float]], sign: int) -> Finding:
-    """Whether the fitted power is that of the claim; it holds in part if only the direction is right."""
-    if any(value <= 0 for point in points for value in point):
-        raise CannotTest("a value is not positive, so its logarithm is undefined")
-    x, y = np.log(np.array(points)).T
-    slope = float(np.polyfit(x, y, 1)[0])
-    wanted = case.number("power", 0.5) * sign
-    words = f"slope {slope:.2f}, {wanted:g} asked"
-    if abs(slope - wanted) <= _SAME_POWER * HAIR:
-        return HOLDS, words
-    return (IN_PART if slope * wanted > 0 else FAILS), words
-
-
-def _reach(case: Case) -> tuple[list[bool], list[bool], str]:
-    """For each method, whether the mean of a setting reaches the level, and whether a start does; and a sentence."""
-    metric, level = case.metrics[0], case.number("level", 0.0)
-    means, starts, words = [], [], []
-    for method in case.claim.methods:
-        cells, name = case.whole_cells(method), case.name(method)
-        choice = choose_best(cells, metric)
-        found = choice.spread(metric)
-        if not found.n:
-            raise CannotTest(f"{name} has no value of {metric_label(metric)}")
-        means.append(bool(within(pd.Series([found.mean]), level, metric).iloc[0]))
-        starts.append(bool(within(cells[metric].dropna(), level, metric).any()))
-        single = "" if means[-1] or not starts[-1] else ", single starts reach it"
-        setting = f" at {choice.setting}" if choice.setting else ""
-        text = spread_text(found.mean, found.sd, COLUMNS[metric].decimals)
-        words.append(f"{name} {text}{setting}{single}")
-    best = f"best {metric_in_text(metric)} over the settings, against {level:g}"
-    return means, starts, f"{best}: {'; '.join(words)}"
 
 
 def _of_booleans(ok: list[bool]) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from fairclust.messages import count, counted, in_words
-from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, joined
-from fairclust.report.material import CannotTest, Case, Material, table_of
-from fairclust.report.render import MISSING
+from fairclust.report.material import CannotTest, Case, Material
+from fairclust.report.render import MISSING, Table, read_data
 from fairclust.report.selection import NOT_RUN
-from fairclust.report.table import Table, read_data
 
 _RESULT = ["dataset", "n_clusters", "verdict", "numbers"]
 CLAIM_COLUMNS = ["paper", "claim", "text", "where", "check", *_RESULT]
@@ -37,7 +34,11 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
     if found.empty:
         together = ("", None, NOT_TESTED, f"its data sets and methods are {NOT_RUN}")
     else:
-        words = [f"{_where(line, found, material.names)}{line.numbers}" for line in found.itertuples()]
+        words = []
+        for line in found.itertuples():
+            several = found.n_clusters[found.dataset == line.dataset].nunique(dropna=False) > 1
+            where = material.names.dataset(line.dataset) + (f", K = {line.n_clusters}" if several else "")
+            words.append(f"{where}: {line.numbers}" if len(found) > 1 else line.numbers)
         together = ("", None, joined(found.verdict), "; ".join(words))
     return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
 
@@ -83,7 +84,7 @@ def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | N
     mine = cells[cells.method.isin(methods)] if methods else cells
     datasets = claim.datasets or list(mine.dataset.unique())
     if claim.check == "same_order" and not claim.datasets:
-        table = table_of(claim.options["table"], material.tables)
+        table = material.tables[str(claim.options["table"])]
         datasets = list(material.reported.dataset[material.reported.table == table.number].unique())
     for dataset in datasets:
         every_k = claim.check == "same_order" and not claim.n_clusters
@@ -97,12 +98,3 @@ def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | N
         named = [k for k in claim.n_clusters or () if k in ran.index] or claim.n_clusters
         for k in named or most or (None,):
             yield dataset, k
-
-
-def _where(line: Any, results: pd.DataFrame, names: Names) -> str:
-    """The data set and K of a result in words, if there are several results."""
-    if len(results) == 1:
-        return ""
-    title = names.dataset(line.dataset) if line.dataset else "together"
-    several = results.n_clusters[results.dataset == line.dataset].nunique(dropna=False) > 1
-    return f"{title}, K = {line.n_clusters}: " if several else f"{title}: "

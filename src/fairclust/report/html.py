@@ -22,6 +22,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
+from fairclust.report import page_tables
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
 from fairclust.report.leaderboard import (
     COSTS,
@@ -31,26 +32,11 @@ from fairclust.report.leaderboard import (
     make_leaderboard,
     make_settings,
 )
-from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
-from fairclust.report.page_tables import (
-    answers_table,
-    audit_cards,
-    audited_metrics,
-    columns_table,
-    datasets_table,
-    every_setting,
-    glossary,
-    instance_title,
-    leaderboards,
-    missing_lines,
-    missing_table,
-    shares_tables,
-    times_tables,
-)
-from fairclust.report.redaction import redact_config, redact_csv, redacted
+from fairclust.report.redaction import redact_config, redact_csv, redact_text, redacted
+from fairclust.report.render import Verdict
 from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
-from fairclust.report.table import Verdict
+from fairclust.report.verdicts import load_verdicts
 
 _ORIGIN = ("git_commit", "python", "platform", "cpu_count")
 
@@ -78,7 +64,9 @@ def make_page(
 ) -> str:
     """The HTML of the page; see `write_page` for the parameters."""
     scores, settings, names = results.scores, results.settings, results.names
-    board = read_board(files.get("tables/scoreboard.csv"))
+    board = load_verdicts([files[name] for name in ["tables/scoreboard.csv"] if name in files])
+    texts = ("setting", "reason", "evidence", "note")
+    board = board.assign(**{name: board[name].map(redact_text) for name in texts})
     methods = names.in_order(scores.method.unique())
     marks = []
     for method in methods:
@@ -86,10 +74,11 @@ def make_page(
         label, family = names.method(method), names.family(method)
         marks.append({"name": method, "label": label, "family": family, "colour": colour, "shape": shape})
     drawn = set(settings.method)
-    shown = papers_with_data(board, papers)
+    with_data = set(board.paper[board.seeds.fillna(0) > 0])
+    shown = [name for name in papers if name in with_data]
     # The data sets and values of K with the most settings come first.
     instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
-    charts = [front_chart(of, methods, names, instance_title(names, *at)) for at, of in instances]
+    charts = [front_chart(of, methods, names, page_tables.instance_title(names, *at)) for at, of in instances]
     fronts: dict[str, list[dict[str, Any]]] = {}
     for chart in charts:
         fronts.setdefault(chart["dataset"], []).append(chart)
@@ -117,26 +106,26 @@ def make_page(
         counts=scores.status.value_counts().to_dict(),
         n_cells=len(scores),
         datasets=list(dict.fromkeys(names.dataset(str(name)) for name in scores.dataset)),
-        answers=answers_table(settings, names),
-        bars=summary_bars(board, papers, shown),
+        answers=page_tables.answers_table(settings, names),
+        bars=page_tables.summary_bars(board, papers, shown),
         verdicts=VERDICTS,
-        papers=[paper_section(name, papers[name], board, files, names) for name in shown],
+        papers=[page_tables.paper_section(name, papers[name], board, files, names) for name in shown],
         without_data=[papers[name].short_name for name in papers if name not in shown],
         charts=charts,
         fronts=fronts,
         costs=_choices(with_values(settings, COSTS)),
         fairness=_choices(with_values(settings, FAIRNESS)),
         leaderboard_rule=LEADERBOARD_RULE,
-        boards=leaderboards(results.leaderboard, names),
-        settings=None if shown else every_setting(settings, names),
-        columns=columns_table(settings, names),
-        shares=[] if shown else shares_tables(settings, names),
-        times=times_tables(scores, names),
-        audits=audit_cards(settings, names),
-        glossary=glossary(audited_metrics(settings)),
-        missing=missing_table(scores, names),
-        lacking=list(missing_lines(scores, names)),
-        about=datasets_table(scores, names),
+        boards=page_tables.leaderboards(results.leaderboard, names),
+        settings=None if shown else page_tables.every_setting(settings, names),
+        columns=page_tables.columns_table(settings, names),
+        shares=[] if shown else page_tables.shares_tables(settings, names),
+        times=page_tables.times_tables(scores, names),
+        audits=page_tables.audit_cards(settings, names),
+        glossary=page_tables.glossary(page_tables.audited_metrics(settings)),
+        missing=page_tables.missing_table(scores, names),
+        lacking=list(page_tables.missing_lines(scores, names)),
+        about=page_tables.datasets_table(scores, names),
         origin={key: provenance.get(key, "unknown") for key in _ORIGIN},
         versions=provenance.get("versions", {}),
         mixture=scores.versions.value_counts().to_dict() if scores.versions.nunique() > 1 else {},

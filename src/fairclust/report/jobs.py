@@ -60,56 +60,49 @@ def paper(job: Job) -> None:
 
     shown = inputs.shown[paper]
     for name, product in shown["tables"].items():
-        with making(
-            f"table {name}", [tables / f"{name}.{kind}" for kind in (*TABLE_FORMATS, "verdicts.csv")]
-        ):
+        with making(f"table {name}", tables / name, (*TABLE_FORMATS, "verdicts.csv")):
             make_table(material.at(product.needs), material.tables[name], tables / name)
     if shown["claims"]:
-        with making("the claims", [tables / f"claims.{kind}" for kind in TABLE_FORMATS]):
+        with making("the claims", tables / "claims", TABLE_FORMATS):
             make_claims(material.at(inputs.needs_of(paper, "claims")), spec.claims, tables / "claims")
     formats = config.report.formats
     for name, product in shown["figures"].items():
-        with making(f"figure {name}", [figures / f"{name}.{kind}" for kind in formats]):
+        with making(f"figure {name}", figures / name, formats):
             figure = spec.figures[name]
             make_figure(material.at(product.needs), figure, spec.match_of(figure), figures / name, formats)
     write_text(Path(job.output[-1]), json.dumps(problems))
 
 
 @contextmanager
-def _making(problems: list[str], log: str, what: str, files: Sequence[Path]) -> Iterator[None]:
+def _making(problems: list[str], log: str, what: str, stem: Path, endings: Sequence[str]) -> Iterator[None]:
     """If something cannot be made, its files and a line of `problems` say why, and the other products are made."""
+    from fairclust.report.claims import CLAIM_COLUMNS
+    from fairclust.report.drawing import Sheet
+    from fairclust.report.verdicts import VERDICT_COLUMNS
+
     try:
         yield
     except DamagedFile:
         raise
     except Exception as error:
         traceback.print_exc()
-        problems.append(f"{what} could not be made: {type(error).__name__}: {error} (full trace: {log})")
-        for path in files:
-            _say(path, problems[-1])
-
-
-def _say(path: Path, line: str) -> None:
-    """Write a file of a product that says why it could not be made."""
-    from fairclust.report.claims import CLAIM_COLUMNS
-    from fairclust.report.figures.drawing import Sheet
-    from fairclust.report.verdicts import VERDICT_COLUMNS
-
-    if path.suffix[1:] in ("png", "pdf", "svg"):
-        sheet = Sheet(path.stem, 1)
-        sheet.say(sheet.add(path.stem), line)
-        sheet.save(path.with_suffix(""), [path.suffix[1:]])
-        return
-    columns = VERDICT_COLUMNS if path.name.endswith(".verdicts.csv") else CLAIM_COLUMNS
-    text = {".csv": ",".join(columns), ".md": escape_markdown(line), ".tex": f"% {escape_latex(line)}"}
-    write_text(path, f"{text[path.suffix]}\n")
+        line = f"{what} could not be made: {type(error).__name__}: {error} (full trace: {log})"
+        problems.append(line)
+        texts = {"csv": ",".join(CLAIM_COLUMNS), "verdicts.csv": ",".join(VERDICT_COLUMNS)}
+        texts |= {"md": escape_markdown(line), "tex": f"% {escape_latex(line)}"}
+        for ending in endings:
+            if ending in texts:
+                write_text(stem.with_name(f"{stem.name}.{ending}"), f"{texts[ending]}\n")
+            else:
+                sheet = Sheet(stem.name, 1)
+                sheet.say(sheet.add(stem.name), line)
+                sheet.save(stem, [ending])
 
 
 def board(job: Job) -> None:
     """Write the settings and the leaderboard of the run, the overview, and the scoreboard with all verdicts."""
     from fairclust.report.html import Results
-    from fairclust.report.scoreboard import make_scoreboard
-    from fairclust.report.tables import make_overview
+    from fairclust.report.tables import make_overview, make_scoreboard
 
     inputs = inputs_of(job)
     names, papers = inputs.names, inputs.papers_shown()

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,14 +89,12 @@ def on_equal_terms(scores: pd.DataFrame) -> pd.DataFrame:
     several = seeds.where(seeds > 1)
     common = several.groupby([tried[name] for name in INSTANCE]).transform("min").fillna(1)
     kept = tried[place <= common]
-    inner = kept.params.map({text: _n_init(text) for text in kept.params.unique()})
+    given = {text: json.loads(text).get("n_init", 1) for text in kept.params.unique()}
+    inner = kept.params.map(
+        {text: max(1, int(n)) if isinstance(n, int | float) else 1 for text, n in given.items()}
+    )
     most = inner.groupby([kept[name] for name in (*INSTANCE, "method")]).transform("max")
     return kept.assign(starts=(np.minimum(seeds, common)[kept.index] * most).astype(int))
-
-
-def _n_init(params: str) -> int:
-    found = json.loads(params).get("n_init", 1)
-    return max(1, int(found)) if isinstance(found, int | float) else 1
 
 
 Terms = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
@@ -190,19 +186,16 @@ def _ranked(found: pd.DataFrame) -> pd.DataFrame:
         shares = np.where(games > 0, points / games, np.nan)
     wins = np.nansum(shares, axis=1) / np.maximum((games > 0).sum(axis=1), 1)
     by = found.groupby("method", sort=False)
+    least, most = by.starts.min().astype(int).astype(str), by.starts.max().astype(int).astype(str)
+    starts = least.where(least == most, least + " to " + most)
     methods = pd.DataFrame({"wins": wins, "_ranked": ranked}, index=values.index).join(
-        by[["score", "sd", "best"]].mean().join(by.starts.agg(_span))
+        by[["score", "sd", "best"]].mean().join(starts.rename("starts"))
     )
     methods = methods.assign(instances=by.size(), failed=by.failed.sum(), seconds=by.seconds.sum())
     methods = methods.sort_values(["_ranked", "wins", "score"], ascending=False, kind="stable")
     place = methods.wins.round(9).where(methods.pop("_ranked")).rank(ascending=False, method="min")
     methods.insert(0, "rank", place.astype("Int64"))
     return methods
-
-
-def _span(values: pd.Series) -> str:
-    low, high = int(values.min()), int(values.max())
-    return str(low) if low == high else f"{low} to {high}"
 
 
 def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
@@ -249,7 +242,17 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
         pairs = zip(points.estimator, points[cost], strict=True)
         more[f"excess_{cost}"] = np.array([_excess(text, value) for text, value in pairs], float)
     seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(of).to_numpy(float)
-    return points.assign(setting=_words(points), starts=table.starts.to_numpy(), all_seconds=seconds, **more)
+    setting = pd.Series("", index=points.index)
+    for _, own in points.groupby(["dataset", "n_clusters", "method"], sort=False):
+        varied = varied_params(own.params)
+        for at, text in own.params.items():
+            params, shown = json.loads(text), varied[text]
+            lam = [f"λ = {plain(params['lam'])}"] if "lam" in params else []
+            others = [
+                f"{name} = {plain(redact_config(shown[name]))}" for name in sorted(set(shown) - {"lam"})
+            ]
+            setting[at] = ", ".join([*lam, *others])
+    return points.assign(setting=setting, starts=table.starts.to_numpy(), all_seconds=seconds, **more)
 
 
 def _excess(estimator: object, value: float) -> float:
@@ -260,17 +263,3 @@ def _excess(estimator: object, value: float) -> float:
     if not cost or not bound or not abs(value - cost) <= 1e-3 * cost:
         return math.nan
     return max(0.0, cost / bound - 1)
-
-
-def _words(points: pd.DataFrame) -> pd.Series:
-    text = pd.Series("", index=points.index)
-    for _, of in points.groupby(["dataset", "n_clusters", "method"], sort=False):
-        varied = varied_params(of.params)
-        text.loc[of.index] = [_setting_text(json.loads(params), varied[params]) for params in of.params]
-    return text
-
-
-def _setting_text(params: Mapping[str, Any], varied: Mapping[str, Any]) -> str:
-    lam = [f"λ = {plain(params['lam'])}"] if "lam" in params else []
-    others = [f"{name} = {plain(redact_config(varied[name]))}" for name in sorted(set(varied) - {"lam"})]
-    return ", ".join([*lam, *others])

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -56,10 +54,10 @@ class Case:
     n_clusters: int | None
     material: Material
 
-    @cached_property
+    @property
     def metrics(self) -> list[str]:
-        """The metrics of the claim."""
-        return metrics_of(self.claim)
+        """The metrics of the claim, or else the sum of squares."""
+        return list(self.claim.metrics) or ["sse"]
 
     def name(self, method: str) -> str:
         """The label of a method."""
@@ -67,7 +65,7 @@ class Case:
 
     def number(self, option: str, default: float) -> float:
         """An option of the claim."""
-        return number_of(self.claim, option, default)
+        return float(self.claim.options.get(option, default))
 
     def cells(self, method: str, lam_option: str = "lam") -> pd.DataFrame:
         """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
@@ -146,33 +144,3 @@ def _seconds(values: pd.Series) -> str:
     ends = (values.min(), values.max())
     low, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in ends)
     return low if low == high else f"{low} to {high}"
-
-
-def number_of(claim: ClaimSpec, option: str, default: float = math.nan) -> float:
-    """An option of a claim; ClaimError if it is no number."""
-    value: Any = claim.options.get(option, default)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ClaimError(f"{option!r} is {value!r}, expected a number")
-    return float(value)
-
-
-def metrics_of(claim: ClaimSpec) -> list[str]:
-    """The metrics of a claim, or else the sum of squares."""
-    return list(claim.metrics) or ["sse"]
-
-
-def table_of(table: Any, tables: Mapping[str, TableSpec]) -> TableSpec:
-    """A table by its name."""
-    if str(table) not in tables:
-        raise ClaimError(f"there is no table {str(table)!r} (known: {', '.join(tables)})")
-    return tables[str(table)]
-
-
-def sizes_of(claim: ClaimSpec) -> dict[str, float]:
-    """The option `sizes` of a claim, a list, as a dictionary from method to size."""
-    given = claim.options.get("sizes")
-    if not isinstance(given, list) or not len(given) == len(claim.methods) >= 3:
-        raise ClaimError("sizes: give a size for each of three or more methods of the claim")
-    if not all(isinstance(size, int | float) and size > 0 for size in given):
-        raise ClaimError("sizes: expected positive numbers")
-    return dict(zip(claim.methods, map(float, given), strict=True))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
-
-import pandas as pd
+from typing import Any
 
 from fairclust.messages import misspelt
 from fairclust.pipeline.columns import COLUMNS
@@ -32,9 +32,13 @@ def paper_problems(config: Config) -> list[str]:
         lines = [
             *(line for key, table in spec.tables.items() for line in _of_table(key, table, spec, config)),
             *(line for key, figure in spec.figures.items() for line in _of_figure(key, figure, spec)),
-            *_of_claims(spec),
-            *unknown("cells_of", [other for other in spec.cells_of if other != Any_], config.papers),
         ]
+        for key, claim in spec.claims.items():
+            try:
+                validate_claim(key, claim, spec.tables)
+            except ClaimError as error:
+                lines.append(str(error))
+        lines += unknown("cells_of", [other for other in spec.cells_of if other != Any_], config.papers)
         found += [f"papers.{name}.{line}" for line in lines]
     return list(dict.fromkeys(found))
 
@@ -49,16 +53,15 @@ def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:
     except ReportedError as error:
         yield from str(error).splitlines()
         return
-    for file, frame in zip(files, frames, strict=True):
-        yield from _misspelt(file, frame, "dataset", config.datasets)
-        yield from _misspelt(file, frame, "method", {**config.methods, "data": None})
-
-
-def _misspelt(file: str, frame: pd.DataFrame, column: str, known: Collection[str]) -> Iterator[str]:
-    """Names that are nearly those of the catalogue. A paper may report others, too, whose rows are not run."""
-    for name, lines in frame.groupby(column, sort=False).groups.items():
-        if name not in known and (meant := misspelt(str(name), known, 0.8)):
-            yield f"{file}, line {lines[0] + 2}: there is no {column} {str(name)!r}; {meant}"
+    # Names that are nearly those of the catalogue. A paper may report others, too, whose rows are not run.
+    catalogue: dict[str, dict[str, Any]] = {
+        "dataset": config.datasets,
+        "method": {**config.methods, "data": None},
+    }
+    for (file, frame), (column, known) in product(zip(files, frames, strict=True), catalogue.items()):
+        for name, lines in frame.groupby(column, sort=False).groups.items():
+            if name not in known and (meant := misspelt(str(name), known, 0.8)):
+                yield f"{file}, line {lines[0] + 2}: there is no {column} {str(name)!r}; {meant}"
 
 
 def _of_table(name: str, table: TableSpec, spec: PaperSpec, config: Config) -> Iterator[str]:
@@ -97,14 +100,6 @@ def _of_figure(name: str, figure: FigureSpec, spec: PaperSpec) -> Iterator[str]:
     if figure.plot not in _OF_STEPS:
         yield from unknown(f"{key}.x", filter(None, [figure.x]), (*COLUMNS, *_AXES))
         yield from unknown(f"{key}.y", figure.y, (*COLUMNS, *_AXES))
-
-
-def _of_claims(spec: PaperSpec) -> Iterator[str]:
-    for name, claim in spec.claims.items():
-        try:
-            validate_claim(name, claim, spec.tables)
-        except ClaimError as error:
-            yield str(error)
 
 
 def _numbers(spec: PaperSpec) -> list[str]:

@@ -254,22 +254,14 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     return Choice(choice.cells, note, choice.n_all, setting, choice.reached)
 
 
-@dataclass(frozen=True)
-class Level:
-    """The fairness at which a method is compared with a reported row.
+def allowed(fairness: str, value: float, decimals: int) -> float:
+    """The worst value of a fairness metric that is as fair as a value with so many printed decimals.
 
-    The worst value that is as fair, `allowed`, is looser than `value` by 2 %, or by half a unit of the last printed
-    digit if that is more: 0.00 can be the rounded value of an error up to 0.005, and 0.50 that of a balance of 0.495.
+    It is looser by 2 %, or by half a unit of the last printed digit if that is more: 0.00 can be the rounded value of
+    an error up to 0.005, and 0.50 that of a balance of 0.495.
     """
-
-    value: float
-    allowed: float
-
-
-def level_of(fairness: str, value: float, decimals: int) -> Level:
-    """The level of a fairness metric with this value and so many printed decimals."""
     slack = max(half_unit(decimals), LEVEL_SHARE * abs(value))
-    return Level(value, value + slack if COLUMNS[fairness].direction == "lower" else value - slack)
+    return value + slack if COLUMNS[fairness].direction == "lower" else value - slack
 
 
 def reported_level(
@@ -278,12 +270,11 @@ def reported_level(
     reported: pd.DataFrame,
     dataset: str,
     method: str,
-    *,
     own: str = "",
     n_clusters: float | None = None,
     lam: float = math.nan,
-) -> Level | None:
-    """The best fairness that a paper reports for a method, or else for the method `own`, as the level of a comparison.
+) -> tuple[float, float] | None:
+    """The best fairness that a paper reports for a method, or else for the method `own`, and what it allows.
 
     Values of the table that `match` names count, or else those of `table`, with this K, and with this lambda if the
     paper reports several for the method. None if the paper reports no value.
@@ -299,7 +290,8 @@ def reported_level(
             mine = mine[mine.lam == lam]
         if len(mine):
             first = mine.sort_values("value", ascending=lower).iloc[0]
-            return level_of(match.fairness, float(first.value), int(first.decimals))
+            value = float(first.value)
+            return value, allowed(match.fairness, value, int(first.decimals))
     return None
 
 

@@ -17,8 +17,7 @@ import pandas as pd
 from fairclust.pipeline.columns import TIMES, column_of
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
-from fairclust.report.causes import explain, runs_beside, stand_beside_program
-from fairclust.report.render import joined, metric_label
+from fairclust.report.render import joined, metric_label, read_data
 from fairclust.report.rows import (
     AS_PRINTED,
     MATCHED,
@@ -27,11 +26,14 @@ from fairclust.report.rows import (
     Value,
     compare_cost,
     compare_value,
+    explain,
     fitting,
     is_cost,
     is_fairness,
     is_near,
     is_worse,
+    runs_beside,
+    stand_beside_program,
 )
 from fairclust.report.selection import (
     NOT_RUN,
@@ -44,7 +46,6 @@ from fairclust.report.selection import (
     reported_level,
     spread,
 )
-from fairclust.report.table import read_data
 
 _OF_DATA_ITSELF = "data"
 _PASSES = {
@@ -87,13 +88,14 @@ def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFr
                 {
                     **{**vars(row), **vars(value), **vars(value.ours)},
                     **{f"program_{name}": of for name, of in vars(value.program).items()},
+                    "program_kind": program.kind if program and value.program.n else "",
                     **{"row": number, "paper": paper, "table": spec.number},
                     **{"setting": choice.setting, "lam_used": choice.lam},
-                    **{"starts": choice.n_ok, "starts_asked": choice.n_all, "seeds": value.ours.n},
+                    **{"starts": choice.n_ok, "starts_asked": choice.n_all},
                     "decimals": None if lacks else value.decimals,
-                    "program": program.program if program and value.program_kind else "",
+                    "program": program.program if program and value.program.n else "",
                     "program_words": f"{program.program}: {program.words}" if program else "",
-                    "program_runs": value.program.n,
+                    **{"program_runs": value.program.n, "seeds": value.ours.n},
                     **{"row_note": row.note, "note": joined(*dict.fromkeys([value.note, row.note]))},
                     "counts": row.role == "paper" and not further,
                 }
@@ -217,7 +219,9 @@ class _Part:
             return AS_PRINTED, Choice(self.cells[:0], "" if ok else why_not)
         at = cells_of(self.cells, self.dataset, method, self.n_clusters)
         if at.empty:
-            return kind, Choice(at, self._why_not(method))
+            why_not = f"the {'data set' if self.cells.empty else 'method'} is {NOT_RUN}"
+            ran = (self.cells.method == method).any()
+            return kind, Choice(at, f"not run with K = {self.n_clusters}" if ran else why_not)
         if self.n_clusters is None and at.n_clusters.nunique() > 1:
             return kind, Choice(at[:0], "the paper does not state K")
         if printed and not (self.original and spec.match and not math.isnan(lam)):
@@ -241,29 +245,19 @@ class _Part:
         make us better than reported, only as good.
         """
         number, k = self.spec.number, self.n_clusters
-        level = reported_level(
-            match, number, self.reported, self.dataset, method, own=self.spec.own, n_clusters=k, lam=lam
-        )
-        if level is None:
+        row = (self.dataset, method, self.spec.own, k, lam)
+        if (level := reported_level(match, number, self.reported, *row)) is None:
             return None
         at = self.reported[(self.reported.table == number) & (self.reported.dataset == self.dataset)]
         at = at[(at.method == method) & (at.metric == match.order)]
         at = at if k is None else at[(at.n_clusters == k).fillna(False)]
         cost = float(at.value.iloc[0]) if len(at) else math.nan
-        choice = at_level(cells, level.value, match, cost)
+        choice = at_level(cells, level[0], match, cost)
         found = choice.spread(match.order).mean
         higher = column_of(match.order).direction == "higher"
         if choice.reached and (found >= cost if higher else found <= cost):
             return choice
-        return replace(at_level(cells, level.allowed, match, cost), loosened=True)
-
-    def _why_not(self, method: str) -> str:
-        """Why a row has no cell: the data set, the method, or the K was not run."""
-        if self.cells.empty:
-            return f"the data set is {NOT_RUN}"
-        if not (self.cells.method == method).any():
-            return f"the method is {NOT_RUN}"
-        return f"not run with K = {self.n_clusters}"
+        return replace(at_level(cells, level[1], match, cost), loosened=True)
 
     def _measure(self, rows: Iterable[Row]) -> None:
         """Give our values to the rows, also those of the further metrics that the table shows (`spec.beside`)."""
@@ -279,8 +273,15 @@ class _Part:
                     value.ours = spread(self.cells.get(column, pd.Series(dtype=float)).dropna()[:1])
                 continue
             row.values += [Value(metric) for metric in self.spec.beside if metric not in shown]
+            seconds = row.choice.spread("seconds")
             for value in row.values:
-                value.ours = _measured(row.choice, value.metric, unit)
+                value.ours = row.choice.spread(value.metric)
+                if value.metric == "seconds_std":
+                    value.ours = Spread(seconds.sd, n=0 if math.isnan(seconds.sd) else seconds.n)
+                elif value.metric == "relative_seconds":
+                    # In units of the mean of the paper's own method.
+                    known = "seconds" in row.choice.cells and unit > 0
+                    value.ours = spread(row.choice.cells.seconds / unit) if known else NO_VALUE
 
     def _judge(self, row: Row) -> None:
         """Compare the values of a row with those that the paper reports, and give it a verdict."""
@@ -330,18 +331,6 @@ class _Part:
 def decimals_of(value: object) -> int:
     """Printed decimals as an integer; 0 if there are none."""
     return 0 if pd.isna(value) else int(value)  # type: ignore[call-overload]
-
-
-def _measured(choice: Choice, metric: str, unit: float) -> Spread:
-    """A metric over the starts of a setting. Relative times are in units of the mean of the paper's own method."""
-    if metric == "seconds_std":
-        of_seconds = choice.spread("seconds")
-        return Spread(of_seconds.sd, n=0 if math.isnan(of_seconds.sd) else of_seconds.n)
-    if metric == "relative_seconds":
-        if "seconds" not in choice.cells or math.isnan(unit) or unit <= 0:
-            return NO_VALUE
-        return spread(choice.cells.seconds / unit)
-    return choice.spread(metric)
 
 
 def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> str:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fairclust.looks import in_matplotlib
 from fairclust.outputs import atomic_write
-from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.plot import in_figure
 from fairclust.report.material import Material
-from fairclust.report.render import metric_label
-from fairclust.report.selection import SETTING, first_line
 
 SOFT = "0.35"
 
@@ -47,19 +42,8 @@ _LETTER, _LINE = 0.068, 0.17
 _MOST_IN_ROW = 4
 
 
-def axis_label(name: str) -> str:
-    """A column's name for an axis, and which values are better, escaped for matplotlib."""
-    direction = column_of(name).direction
-    return in_figure(metric_label(name) + (f" ({direction} is better)" if direction != "none" else ""))
-
-
-def say_starts(what: str, numbers: set[int]) -> str:
-    """The numbers of starts (seeds) of several settings, in words."""
-    least, most = min(numbers), max(numbers)
-    if most == 1:
-        return f"{what}: one start"
-    number = f"{most} starts" if least == most else f"{least} to {most} starts"
-    return f"{what}: means over {number}, with a standard deviation to each side"
+class NothingToShow(Exception):
+    """A panel has no data; the message says why."""
 
 
 @dataclass
@@ -117,7 +101,12 @@ class Sheet:
         # The title and the notes need some width even if there is a single panel.
         width = max(cell[0] * n_columns, 5.2)
         title = wrap(self.title, int(width / 0.1))
-        starts = [say_starts(what, numbers) for what, numbers in self.starts.items()]
+        starts = []
+        for what, numbers in self.starts.items():
+            least, most = min(numbers), max(numbers)
+            words = f"{most} starts" if least == most else f"{least} to {most} starts"
+            means = f"means over {words}, with a standard deviation to each side"
+            starts.append(f"{what}: {'one start' if most == 1 else means}")
         notes = [line for note in [*starts, *self.notes] for line in wrap(note, int(width / 0.062))]
         longest = max(map(len, self.legend), default=0)
         per_line = max(1, min(len(self.legend), int((width - 0.3) / (0.5 + _LETTER * longest))))
@@ -210,7 +199,11 @@ class FigureData(Material):
             n_columns = min(_MOST_IN_ROW, most)
         sheet = Sheet(self.spec.title, n_columns, plot.size)
         for panel in panels:
-            plot.draw(self, sheet, sheet.add(panel.title), panel)
+            axes = sheet.add(panel.title)
+            try:
+                plot.draw(self, sheet, axes, panel)
+            except NothingToShow as reason:
+                sheet.say(axes, str(reason))
         return sheet
 
     def _panels(self, plot: Plot, ys: Sequence[str]) -> Iterator[Panel]:
@@ -237,79 +230,3 @@ class FigureData(Material):
     def methods(self, cells: pd.DataFrame) -> list[str]:
         """The methods of the cells, in the order of the run."""
         return list(self.names.in_order(cells.method.unique()))
-
-    def reported_points(self, dataset: str, k: int | None, x: str, y: str) -> pd.DataFrame:
-        """The values that the paper reports for two metrics: columns method, x and y."""
-        of = self.reported if self.spec.table else self.reported[:0]
-        of = of[(of.dataset == dataset) & (of.n_clusters == k)].dropna(subset=["value"])
-
-        def values(metric: str, name: str) -> pd.DataFrame:
-            found = of[of.metric == metric]
-            mine = found[found.table == self.spec.table]
-            # Some papers report the cost and the fairness in different tables.
-            return (mine if len(mine) else found)[["method", "lam", "value"]].rename(columns={"value": name})
-
-        return values(x, "x").merge(values(y, "y"), on=["method", "lam"])
-
-
-def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
-    """Why cells have nothing to show of the columns `names`."""
-    if cells.empty:
-        return "no cell was run"
-    ok, first = cells[cells.status == "ok"], cells.iloc[0]
-    if ok.empty:
-        return f"{first.status}: {first_line(first.reason)}"
-    absent = [name for name in names if name not in ok or ok[name].isna().all()]
-    if absent:
-        return f"no cell has a value of {', '.join(metric_label(name) for name in absent)}"
-    return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
-
-
-def usable(
-    sheet: Sheet, axes: Axes, cells: pd.DataFrame, *names: str, with_lam: bool = False
-) -> pd.DataFrame | None:
-    """The `finite` cells, with `with_lam` only those with a lambda; None if the panel must say that there is none."""
-    ok = finite(cells, *names)
-    ok = ok[ok.lam.notna()] if with_lam else ok
-    if ok.empty:
-        sheet.say(axes, why_empty(cells, names))
-        return None
-    return ok
-
-
-def finite(cells: pd.DataFrame, *names: str) -> pd.DataFrame:
-    """Cells with status 'ok' and with finite values in all columns of `names`."""
-    ok = cells[cells.status == "ok"]
-    return ok[np.isfinite(ok.reindex(columns=list(names)).astype(float)).all(axis=1)]
-
-
-def at_lam(cells: pd.DataFrame, limit: float | None) -> pd.DataFrame:
-    """Cells of one method at its largest lambda up to the limit; all cells if the method has no lambda."""
-    lams = cells.lam.dropna()
-    if lams.empty:
-        return cells
-    below = lams if limit is None else lams[lams <= limit * (1 + 1e-9)]
-    return cells[cells.lam == below.max()]
-
-
-def draw_band(axes: Axes, cells: pd.DataFrame, by: str, name: str, colour: str, mark: str) -> Any:
-    """A line of the means over the starts, with a band of one standard deviation, over `by`; returns the line."""
-    grouped = cells.groupby(by)[name]
-    mean, sd = grouped.mean(), grouped.std(ddof=1).fillna(0.0)
-    x = mean.index.to_numpy(float)
-    axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.18, linewidth=0)
-    return axes.plot(x, mean, color=colour, marker=mark, markersize=4, linewidth=1.2)[0]
-
-
-def few_ticks(axes: Axes, *, whole_x: bool = False) -> None:
-    """At most six ticks on the horizontal axis; with `whole_x`, only at whole numbers."""
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole_x))
-
-
-def note_starts(sheet: Sheet, cells: pd.DataFrame, ok: pd.DataFrame, what: str = "lines") -> None:
-    """Note the number of starts behind the means, and missing cells."""
-    if ok.empty:
-        return
-    sheet.starts.setdefault(what, set()).update(ok.groupby(SETTING).seed.nunique())
-    bad = int((cells.status != "ok").sum())
-    sheet.note(f"{bad:,} of {len(cells):,} cells are missing" if bad else "")

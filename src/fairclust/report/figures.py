@@ -1,0 +1,436 @@
+"""The figures of papers and of a run, drawn from cells, their steps and their labels. No method is fitted here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from fairclust.datasets.errors import DatasetSkipped
+from fairclust.datasets.store import load_prepared
+from fairclust.fronts import front_of
+from fairclust.looks import COLOURS, MARKS, in_matplotlib, numbered_look
+from fairclust.pipeline.columns import COLUMNS, column_of
+from fairclust.pipeline.papers import FigureSpec, MatchSpec
+from fairclust.pipeline.scores import labels_of
+from fairclust.plot import in_figure
+from fairclust.report.drawing import SOFT, FigureData, NothingToShow, Panel, Plot, Sheet
+from fairclust.report.material import Material
+from fairclust.report.redaction import redact_text
+from fairclust.report.render import metric_label
+from fairclust.report.selection import (
+    SETTING,
+    Choice,
+    choose,
+    first_line,
+    reported_level,
+    settings_table,
+    varied_params,
+)
+
+_COST_OF_GRAPHS = "ncut"
+_LOGARITHMIC = ("seconds", "cpu_seconds")
+_WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
+"""Columns whose axis need not begin at zero."""
+# More points than this are drawn as a bitmap in a PDF, because single shapes would take megabytes.
+_MAX_SHAPES = 5_000
+
+
+def _means_front(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    """The points of the front of one data set and K: each setting at the mean over its starts, the cheapest first.
+
+    The cells have finite values. The points have the further columns params, x_sd and y_sd.
+    """
+    points = settings_table(cells, [x, y], with_sd=True).reset_index()
+    points = points.assign(x_sd=points[f"{x} sd"].fillna(0.0), y_sd=points[f"{y} sd"].fillna(0.0))
+    lower = column_of(y).direction == "lower"
+    points = points.sort_values([x, y], ascending=[True, lower], ignore_index=True)
+    return front_of(points, x, y, higher=not lower).points
+
+
+def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """`x` (a cost) against each of `y` (fairness metrics), with a panel for every data set and K.
+
+    A mark is the mean of a setting over its starts. A line joins the settings of a method that no other
+    setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported
+    values.
+    """
+    cells, x, y = panel.cells, material.spec.x, panel.y
+    if _finite(cells, x).empty and len(_finite(cells, _COST_OF_GRAPHS)):
+        x = _COST_OF_GRAPHS
+    ok = _usable(cells, x, y)
+    is_cost = column_of(x).is_cost
+    settings = _means_front(ok, x, y)
+    reported = _reported(material, panel, x).merge(_reported(material, panel, y), on=["method", "lam"])
+    # A little above the highest cost on the fronts of the methods with several settings. Without this limit, one
+    # distant reference method, or a setting that another one of its method beats, would squeeze all others.
+    highest = settings.x[settings.several & settings.own].max()
+    limit = np.inf if not is_cost or pd.isna(highest) else highest + 0.1 * abs(highest)
+    methods = material.methods(ok)
+    for number, method in enumerate(methods):
+        points = settings[settings.method == method]
+        name = material.names.method(method)
+        colour, mark = material.look(method)
+        # Later marks are smaller, so that marks at the same place are all visible.
+        style: dict[str, Any] = {
+            "color": colour, "marker": mark, "markersize": 8 - 4 * number / max(1, len(methods) - 1),
+            "markeredgecolor": "0.25", "markeredgewidth": 0.5,
+        }  # fmt: skip
+        beyond = points[points.x > limit]
+        if len(beyond):
+            sheet.note(
+                f"{panel.title}: settings of {name} that cost more than the panel shows: "
+                f"{len(beyond)}, up to {beyond.x.max():,.5g}"
+            )
+            points = points[points.x <= limit]
+        # If both axes show fairness, there is no trade-off with a cost, so no setting is drawn as beaten.
+        front = points[points.own] if is_cost else points
+        others = points.drop(front.index)
+        if len(others):
+            sheet.note("faint: settings that another setting of the same method beats in both metrics")
+        axes.plot(others.x, others.y, linestyle="", alpha=0.2, **style)
+        bars: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.8, "alpha": 0.45}
+        axes.errorbar(front.x, front.y, front.y_sd, front.x_sd, **bars)
+        joined = ":" if is_cost and len(front) > 1 else ""
+        line = axes.plot(front.x, front.y, linestyle=joined, linewidth=1, **style)[0]
+        sheet.legend.setdefault(name, line)
+        of = reported[reported.method == method]
+        if len(of):
+            axes.plot(
+                of.value_x, of.value_y, linestyle="", marker=mark, markersize=11, markerfacecolor="none",
+                markeredgecolor=colour, markeredgewidth=1.5,
+            )  # fmt: skip
+            sheet.note("hollow: reported by the paper")
+    axes.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    _note_starts(sheet, cells, ok, "marks")
+
+
+def _reported(material: FigureData, panel: Panel, metric: str) -> pd.DataFrame:
+    """The values that the paper reports for a metric: columns method, lam and value."""
+    of, table = material.reported, material.spec.table
+    of = of[(of.dataset == panel.dataset) & (of.n_clusters == panel.k) & (of.metric == metric) & bool(table)]
+    # Some papers report the cost and the fairness in different tables.
+    mine = of[of.table == table].dropna(subset=["value"])
+    return (mine if len(mine) else of.dropna(subset=["value"]))[["method", "lam", "value"]]
+
+
+def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """`x` against each of `y`, with a panel for each method. The panels of a data set have the same axes.
+
+    A point is the mean of a setting over its starts, with one standard deviation to each side and its lambda. A line
+    with a band joins the means that no other mean of the method beats in both metrics.
+    """
+    x, y = material.spec.x, panel.y
+    ok = _usable(panel.cells, x, y, with_lam=True)
+    first = sheet.shared.setdefault((panel.dataset, y), axes)
+    if first is not axes:
+        axes.sharex(first)
+        axes.sharey(first)
+    points, found = _means_front(ok, x, y), varied_params(ok.params.unique())
+    # Only parameters that every setting has can tell the settings apart. Others, such as `record_labels`, change only
+    # what a fit records.
+    shared = sorted(set.intersection(*map(set, found.values())) - {"lam"})
+    lams = ok.groupby("params").lam.first()
+    colour, mark = material.look(panel.method)
+    axes.errorbar(
+        points.x, points.y, points.y_sd, points.x_sd,
+        linestyle="", marker=mark, markersize=5, color=colour, alpha=0.35, linewidth=1,
+    )  # fmt: skip
+    front = points[points.own]
+    axes.plot(front.x, front.y, color=colour, marker=mark, markersize=5)
+    low, high = front.y - front.y_sd, front.y + front.y_sd
+    axes.fill_between(front.x, low, high, color=colour, alpha=0.18, linewidth=0)
+    for point in points.itertuples():
+        text = str(point.params)
+        name = ", ".join([f"{lams[text]:g}", *(str(found[text][of]) for of in shared)])
+        axes.annotate(
+            in_figure(name), (point.x, point.y), textcoords="offset points", xytext=(4, 3),
+            fontsize=6, color=SOFT,
+        )  # fmt: skip
+    axes.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    sheet.note("numbers at the points: lambda")
+    _note_starts(sheet, panel.cells, ok, "points")
+
+
+def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """The first of `y` (left axis) and the second (right axis) against lambda.
+
+    Each data set, K and method has a panel.
+    """
+    left, *others = material.spec.y
+    ok = _usable(panel.cells, left, with_lam=True)
+    axes.set_xlabel("λ")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    positive = ok.lam[ok.lam > 0]
+    if len(positive) and positive.max() > 100 * positive.min():
+        axes.set_xscale("symlog", linthresh=positive.min())
+    _draw_on(axes, ok, left, 0)
+    for right in others[:1]:
+        twin = axes.twinx()
+        twin.grid(False)
+        _draw_on(twin, _finite(ok, right), right, 1)
+        twin.set_ylim(bottom=0)
+        if len(_finite(ok, right)) < len(ok):
+            sheet.note(f"{metric_label(right)} is infinite where a group is missing from a cluster")
+    _note_starts(sheet, panel.cells, ok)
+
+
+def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
+    """Draw a line against lambda. The axis gets the colour of the line."""
+    _draw_band(axes, cells, "lam", metric, COLOURS[number], MARKS[number])
+    axes.set_ylabel(in_figure(metric_label(metric)), color=COLOURS[number])
+    axes.tick_params(axis="y", colors=COLOURS[number])
+
+
+def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """Each of `y` against K, with a panel for each data set and method.
+
+    A panel has a line for every lambda that ran with the largest number of values of K.
+    """
+    ok = _usable(panel.cells, panel.y, with_lam=True)
+    ks = ok.groupby("lam").n_clusters.transform("nunique")
+    ok = ok[ks == ks.max()]
+    for number, (lam, at) in enumerate(ok.groupby("lam")):
+        line = _draw_band(axes, at, "n_clusters", panel.y, *in_matplotlib(numbered_look(number)))
+        sheet.legend.setdefault(f"λ = {lam:g}", line)
+    axes.set(xlabel="K", ylabel=_axis_label(panel.y))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    _note_starts(sheet, panel.cells, ok)
+
+
+def draw_lines(x: str, material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """Each of `y` against `x`, K or the number of rows, with a line for each method.
+
+    A line has one setting on every data set and K, with the lambda that the figure names, or else the largest. If
+    several settings have this lambda, the one with the lowest mean objective is used.
+    """
+    cells, y, drawn = panel.cells, panel.y, []
+    ok = _usable(cells, x, y)
+    for method in material.methods(ok):
+        places = ok[ok.method == method].groupby(["dataset", "n_clusters"])
+        at_places = [_at_lam(of, material.spec.lam) for _, of in places]
+        if any(of.params.nunique() > 1 for of in at_places):
+            sheet.note("if a method has several settings, the one with the lowest objective is shown")
+        drawn.append(pd.concat([choose(of).cells for of in at_places]))
+        line = _draw_band(axes, drawn[-1], x, y, *material.look(method))
+        lams = drawn[-1].lam.dropna().unique()
+        name = material.names.method(method) + (f", λ = {lams[0]:g}" if len(lams) == 1 else "")
+        sheet.legend.setdefault(name, line)
+    axes.set_ylabel(_axis_label(y))
+    if y not in _WITHOUT_ZERO:
+        axes.set_ylim(bottom=0)
+    _note_starts(sheet, cells, pd.concat(drawn))
+    if x == "n_rows":
+        axes.set(xlabel="Rows", xscale="log")
+        if y in _LOGARITHMIC:
+            axes.set_yscale("log")
+    else:
+        axes.set_xlabel("K")
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+
+def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """What the estimator records, against its outer steps, with a line for each start.
+
+    All lines have the lambda that the figure names, or else the largest lambda.
+    """
+    cells, y = panel.cells, panel.y
+    # If several settings have this lambda, the one with the lowest mean objective is drawn.
+    ok = choose(_at_lam(cells[cells.status == "ok"], material.spec.lam)).cells
+    steps = material.steps[material.steps.key.isin(ok.key)]
+    if ok.empty or y not in steps or steps[y].isna().all():
+        no_steps = f"the method records no {metric_label(y)} at its steps"
+        raise NothingToShow(no_steps if len(ok) else _why_empty(cells))
+    colour, mark = material.look(str(ok.method.iloc[0]))
+    for key in ok.key:
+        line = steps[steps.key == key].sort_values("step").dropna(subset=[y])
+        style: dict[str, Any] = {"marker": mark, "markersize": 3} if len(line) <= 40 else {}
+        axes.plot(line.step, line[y].astype(float), color=colour, alpha=0.55, linewidth=1, **style)
+    lam = ok.lam.iloc[0]
+    step = "step" + (f", λ = {lam:g}" if pd.notna(lam) else "")
+    axes.set(xlabel=step, ylabel=in_figure(metric_label(y)))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    sheet.note("each line is one start")
+
+
+def _choice(material: FigureData, panel: Panel) -> Choice:
+    """The setting of a method on a data set.
+
+    If the figure names a table, settings are chosen as in this table. Otherwise, the setting has the lambda that the
+    figure names, or else the largest lambda.
+    """
+    spec, of, level = material.spec, panel.cells, None
+    if not panel.method:
+        return Choice(of, "no cell was run")
+    if not spec.table or spec.lam is not None:
+        of = _at_lam(of, spec.lam)
+    if material.match is not None and len(material.reported) and spec.table:
+        reported, at = material.reported, (panel.dataset, panel.method)
+        level = reported_level(material.match, spec.table, reported, *at, n_clusters=panel.k)
+    return choose(of, level[1] if level else None, material.match)
+
+
+def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """The points of data sets with two features: the colour is the cluster and the shape is the group.
+
+    There is a panel for each data set and method, with the best start of the setting. The points are drawn unscaled,
+    although the methods see them scaled. `y` names the metrics that are printed below each panel.
+    """
+    sheet.note(
+        "colour is the cluster, shape is the group; each panel shows the start with the lowest objective"
+    )
+    choice, folder = _choice(material, panel), material.planes.get(panel.dataset)
+    if folder is None:
+        raise NothingToShow("the points were not prepared")
+    try:
+        data = load_prepared(Path(folder))
+    except DatasetSkipped as skipped:
+        raise NothingToShow(redact_text(str(skipped))) from None
+    if data.X.shape[1] != 2:
+        raise NothingToShow(f"the points have {data.X.shape[1]} features, not two")
+    if choice.cell is None:
+        raise NothingToShow(choice.note)
+    labels = labels_of(Path(choice.cell.pack), str(choice.cell.key))
+    if labels is None or len(labels) != len(data.X):
+        raise NothingToShow("the cell has no labels")
+    style: dict[str, Any] = {"s": 10, "alpha": 0.7, "linewidths": 0, "rasterized": len(labels) > _MAX_SHAPES}
+    for number, group in enumerate(data.group_names):
+        of, mark = data.groups == number, MARKS[number % len(MARKS)]
+        colours = [COLOURS[label % len(COLOURS)] for label in labels[of]]
+        axes.scatter(data.X[of, 0], data.X[of, 1], c=colours, marker=mark, **style)
+        sheet.legend.setdefault(group, Line2D([], [], color=SOFT, linestyle="", marker=mark))
+    axes.set(xticks=[], yticks=[])
+    axes.set_aspect("equal", adjustable="datalim")
+    values = [
+        f"{metric_label(name)} {choice.cell[name]:,.{COLUMNS[name].decimals}f}"
+        for name in material.spec.y or ("fairness_ratio", "sse")
+        if name in choice.cell and pd.notna(choice.cell[name])
+    ]
+    below = "\n".join([", ".join(values), *wrap(choice.setting, 44)[:2]])
+    axes.set_xlabel(in_figure(below), fontsize=8)
+
+
+def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """The groups' shares in every cluster and in the data, with a panel for each data set, K and method."""
+    sheet.note("below the bars: rows of the cluster; each panel shows the start with the lowest objective")
+    choice = _choice(material, panel)
+    cell = choice.cell
+    if cell is None or not isinstance(cell.counts, str):
+        raise NothingToShow(choice.note or "the cell has no counts")
+    lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
+    sheet.set_title(axes, panel.title + lam)
+    table = json.loads(cell.counts)
+    counts = np.array(list(table.values()), dtype=float)
+    counts = counts[:, counts.sum(axis=0) > 0]
+    columns = np.column_stack([counts.sum(axis=1), counts])
+    shares = columns / columns.sum(axis=0)
+    # Bars are placed by number and not by their text, because two clusters may have the same size.
+    places, bottom = np.arange(columns.shape[1]), np.zeros(columns.shape[1])
+    for number, (group, row) in enumerate(zip(table, shares, strict=True)):
+        bars = axes.bar(places, row, bottom=bottom, color=COLOURS[number % len(COLOURS)], width=0.8)
+        sheet.legend.setdefault(group, bars)
+        bottom += row
+    names = ["all", *(f"{size:,.0f}" for size in columns.sum(axis=0)[1:])]
+    axes.set_xticks(places, names, fontsize=7, rotation=90 if len(names) > 6 else 0)
+    axes.set_ylabel("Share of the groups")
+    axes.grid(False)
+
+
+def _why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
+    """Why cells have nothing to show of the columns `names`."""
+    if cells.empty:
+        return "no cell was run"
+    ok, first = cells[cells.status == "ok"], cells.iloc[0]
+    if ok.empty:
+        return f"{first.status}: {first_line(first.reason)}"
+    absent = [name for name in names if name not in ok or ok[name].isna().all()]
+    if absent:
+        return f"no cell has a value of {', '.join(metric_label(name) for name in absent)}"
+    return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
+
+
+def _usable(cells: pd.DataFrame, *names: str, with_lam: bool = False) -> pd.DataFrame:
+    """The `_finite` cells, with `with_lam` only those with a lambda; NothingToShow if there is none."""
+    ok = _finite(cells, *names)
+    ok = ok[ok.lam.notna()] if with_lam else ok
+    if ok.empty:
+        raise NothingToShow(_why_empty(cells, names))
+    return ok
+
+
+def _finite(cells: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Cells with status 'ok' and with finite values in all columns of `names`."""
+    ok = cells[cells.status == "ok"]
+    return ok[np.isfinite(ok.reindex(columns=list(names)).astype(float)).all(axis=1)]
+
+
+def _at_lam(cells: pd.DataFrame, limit: float | None) -> pd.DataFrame:
+    """Cells of one method at its largest lambda up to the limit; all cells if the method has no lambda."""
+    lams = cells.lam.dropna()
+    if lams.empty:
+        return cells
+    below = lams if limit is None else lams[lams <= limit * (1 + 1e-9)]
+    return cells[cells.lam == below.max()]
+
+
+def _draw_band(axes: Axes, cells: pd.DataFrame, by: str, name: str, colour: str, mark: str) -> Any:
+    """A line of the means over the starts, with a band of one standard deviation, over `by`; returns the line."""
+    grouped = cells.groupby(by)[name]
+    mean, sd = grouped.mean(), grouped.std(ddof=1).fillna(0.0)
+    x = mean.index.to_numpy(float)
+    axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.18, linewidth=0)
+    return axes.plot(x, mean, color=colour, marker=mark, markersize=4, linewidth=1.2)[0]
+
+
+def _note_starts(sheet: Sheet, cells: pd.DataFrame, ok: pd.DataFrame, what: str = "lines") -> None:
+    """Note the number of starts behind the means, and missing cells."""
+    sheet.starts.setdefault(what, set()).update(ok.groupby(SETTING).seed.nunique())
+    bad = int((cells.status != "ok").sum())
+    sheet.note(f"{bad:,} of {len(cells):,} cells are missing" if bad else "")
+
+
+def _axis_label(name: str) -> str:
+    """A column's name for an axis, and which values are better, escaped for matplotlib."""
+    direction = column_of(name).direction
+    return in_figure(metric_label(name) + (f" ({direction} is better)" if direction != "none" else ""))
+
+
+PLOTS = {
+    # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
+    "front": Plot(draw_front, (3.7, 2.9), ("x", "y"), metrics=(), least_methods=3),
+    "bands": Plot(
+        draw_bands, (3.0, 2.5), ("x", "y"), ks="first", methods=True, metrics=(), row_per_dataset=True
+    ),
+    "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True),
+    "cost_by_k": Plot(draw_cost_by_k, (3.5, 2.7), ("y",), ks="joined", methods=True, metrics=()),
+    "metric_by_k": Plot(partial(draw_lines, "n_clusters"), (3.5, 2.7), ("y",), ks="joined", metrics=()),
+    "by_size": Plot(partial(draw_lines, "n_rows"), (3.5, 2.7), ("y",), metrics=(), joined=True),
+    "convergence": Plot(draw_steps, (3.0, 2.4), methods=True, metrics=("objective",)),
+    "terms": Plot(
+        draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("clustering", "fairness"), per_row=4
+    ),
+    "clusters": Plot(draw_clusters, (2.6, 2.4), ks="first", methods=True, row_per_dataset=True),
+    "group_shares": Plot(draw_group_shares, (3.0, 2.4), ks="first", methods=True, per_row=4),
+}
+"""The plots that a figure of a paper can name."""
+
+
+def make_figure(
+    material: Material, spec: FigureSpec, match: MatchSpec | None, stem: Path, formats: Sequence[str]
+) -> None:
+    """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg).
+
+    `match` says how the table that `spec.table` names chooses settings. The cells are those that the figure needs.
+    """
+    FigureData(**vars(material), spec=spec, match=match).draw(PLOTS[spec.plot]).save(stem, formats)
