@@ -107,7 +107,8 @@ def _files(
     name: str, spec: DatasetSpec, paths: Mapping[str, str | Path], sources: Mapping[str, SourceSpec]
 ) -> tuple[list[Path], list[dict[str, Any]]]:
     """The files of the table and of the groups, and their description for the card."""
-    files, cards = [], []
+    files: list[Path] = []
+    cards: list[dict[str, Any]] = []
     for source, stated in spec.stated_sources(name):
         if source not in paths:
             raise DatasetError(f"no path is given for its source '{source}'; found {sorted(paths) or 'none'}")
@@ -115,31 +116,19 @@ def _files(
         if not path.is_file():
             raise DatasetError(f"file '{path}': no such file. Fix: fetch the source '{source}'")
         files.append(path)
-        cards.append(_source_card(source, sources.get(source) if stated is None else stated, path))
+        found, own = content_digest(path), sources.get(source) if stated is None else stated
+        expected = None if own is None else own.content_sha256
+        if expected not in (None, found):
+            raise SourceCorrupt(
+                f"source '{source}': sha256 of '{path.name}' is {found}, expected {expected}. "
+                "Fix: fetch the source again"
+            )
+        check = "not verified" if expected is None else "verified"
+        cards.append({"name": source, "sha256": found, "check": check})
+        if own is not None:
+            cards[-1] |= {"file": own.file or own.path, "member": own.member, "urls": list(own.urls)}
+            cards[-1] |= {"homepage": own.homepage, "licence": own.licence or "not stated", "note": own.note}
     return files, cards
-
-
-def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, Any]:
-    found = content_digest(path)
-    card: dict[str, Any] = {"name": source, "sha256": found}
-    if spec is None:
-        return {**card, "check": "not verified"}
-    expected = spec.content_sha256
-    if expected not in (None, found):
-        raise SourceCorrupt(
-            f"source '{source}': sha256 of '{path.name}' is {found}, expected {expected}. "
-            "Fix: fetch the source again"
-        )
-    return {
-        **card,
-        "check": "not verified" if expected is None else "verified",
-        "file": spec.file or spec.path,
-        "member": spec.member,
-        "urls": list(spec.urls),
-        "homepage": spec.homepage,
-        "licence": spec.licence or "not stated",
-        "note": spec.note,
-    }
 
 
 def _scale(raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -48,7 +48,9 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     DatasetError or TableError if a column is missing, a cell of a listed feature is no number, cells are missing
     without a rule for them, no feature is left, or a group is unknown.
     """
-    found = (_found if _finds_roles(spec) else _listed)(spec, files[0])
+    listed = {"features", "categorical", "ordered", "edges"} & spec.model_fields_set
+    plain = spec.reader.header and spec.reader.format == "csv" and spec.reader.model_fields_set <= _READER
+    found = (_found if plain and not listed else _listed)(spec, files[0])
     columns, numbers = {}, {}
     for column in spec.sensitive_columns:
         if column.source is None:
@@ -59,7 +61,15 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
         if column.bins is None:
             columns[own] = code_groups(column, values, found.kept, place)
             continue
-        numbers[own] = _read_numbers(values, found.kept, place)
+        cells = to_numbers(values)
+        wrong = np.flatnonzero(found.kept & ~np.isfinite(cells))
+        if len(wrong):
+            raise DatasetError(
+                f"{place}: a sensitive column with 'bins' holds a value that is no number; found "
+                f"{values.at(wrong[0])!r} in data row {wrong[0] + 1}. Fix: list the value under 'drop_rows', or use "
+                "'groups' instead of 'bins'"
+            )
+        numbers[own] = cells[found.kept]
         ranges = cut_column(own, numbers[own], column.bins)
         columns[own] = ranges.encode(numbers[own], len(numbers[own])), tuple(map(str, ranges.values))
     codes, values_of = zip(*columns.values(), strict=True)
@@ -78,13 +88,6 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
         numbers=numbers,
         card={"rows_read": len(found.kept), **found.card},
     )
-
-
-def _finds_roles(spec: DatasetSpec) -> bool:
-    """Whether the role of each column is found, because the table has a header and its features are not listed."""
-    listed = {"features", "categorical", "ordered", "edges"} & spec.model_fields_set
-    plain = spec.reader.header and spec.reader.format == "csv" and spec.reader.model_fields_set <= _READER
-    return not listed and plain
 
 
 def _asked(spec: DatasetSpec) -> list[ColumnRef]:
@@ -265,16 +268,3 @@ def code_groups(
             "'sensitive.groups', or list it under 'drop_rows'"
         )
     return group_of[codes], tuple(listed)
-
-
-def _read_numbers(values: Values, kept: np.ndarray, place: str) -> np.ndarray:
-    """The kept rows of a sensitive column of numbers. A value that is not a finite number is a DatasetError."""
-    numbers = to_numbers(values)
-    wrong = np.flatnonzero(kept & ~np.isfinite(numbers))
-    if len(wrong):
-        raise DatasetError(
-            f"{place}: a sensitive column with 'bins' holds a value that is no number; found "
-            f"{values.at(wrong[0])!r} in data row {wrong[0] + 1}. Fix: list the value under 'drop_rows', or use "
-            "'groups' instead of 'bins'"
-        )
-    return numbers[kept]

@@ -274,10 +274,6 @@ SCALES: dict[str, tuple[ScaleStep, ...]] = {
 }
 
 
-def _scale_steps(value: object) -> object:
-    return SCALES.get(value, value) if isinstance(value, str) else value
-
-
 class DatasetSpec(Spec):
     """A data set: a table, a graph or a generator, its features, its groups, its scaling."""
 
@@ -321,7 +317,9 @@ class DatasetSpec(Spec):
     """If given, the rows of the table are the edges of a graph."""
     components: Literal["error", "largest", "keep"] = "error"
     """Treatment of a graph in several pieces: an error, use of the largest piece, or use of all pieces."""
-    scale: Annotated[tuple[ScaleStep, ...], BeforeValidator(_scale_steps)] = ("standardize", "l2")
+    scale: Annotated[
+        tuple[ScaleStep, ...], BeforeValidator(lambda of: SCALES.get(of, of) if isinstance(of, str) else of)
+    ] = ("standardize", "l2")
     """Steps in order, or 'none', 'standardize', 'minmax', 'l2' (standardised, then rows of unit length)."""
     n_clusters: Annotated[int, Field(ge=2)]
     """The K that is used unless a run says otherwise."""

@@ -143,11 +143,8 @@ def _defined(statement: ast.stmt) -> list[str]:
     else:
         return []
     parts = [part for target in targets for part in getattr(target, "elts", [target])]
-    return (
-        [part.id for part in parts if isinstance(part, ast.Name)]
-        if all(isinstance(part, ast.Name) for part in parts)
-        else []
-    )
+    names = [getattr(part, "id", "") for part in parts]  # nothing but an `ast.Name` has an `id`
+    return names if all(names) else []
 
 
 @cache

@@ -45,9 +45,8 @@ def check_downloads(job: Job) -> None:
     records = [read_record(Path(folder)) for folder in job.input.get("", [])]
     missing = [record["reason"] for record in records if record["status"] != "ok"]
     if missing:
-        n_all = len(records)
-        counted = f"{len(missing)} of {n_all} sources could not be downloaded; the same command tries again"
-        raise DatasetError("\n".join([counted, *missing]))
+        counted = f"{len(missing)} of {len(records)} sources could not be downloaded"
+        raise DatasetError("\n".join([f"{counted}; the same command tries again", *missing]))
 
 
 def prepare(job: Job) -> None:

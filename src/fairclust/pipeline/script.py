@@ -18,8 +18,8 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
+from fairclust.outputs import is_alive
 from fairclust.pipeline.job import Job, Watch, die_with, work
-from fairclust.temporary import is_alive
 
 ADDRESS = "FAIRCLUST_IMPORT_SERVER"
 """The environment variable with the name of the server. A run that finds it set starts no server of its own."""
@@ -48,7 +48,9 @@ def main(snakemake: Any) -> None:
     traceback went to the log.
     """
     die_with(os.getppid())
-    if not _main_process_lives():
+    # Snakemake's main process may have been killed before this.
+    main_process = os.environ.get("FAIRCLUST_MAIN_PROCESS")
+    if main_process is not None and not is_alive(int(main_process)):
         raise JobFailed(1)
     job = Job.of(snakemake)
     message = supervise(job, job.params["function"])
@@ -207,9 +209,3 @@ def is_same_user(connection: socket.socket) -> bool:
     size = struct.calcsize("3i")
     _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return user == os.getuid()
-
-
-def _main_process_lives() -> bool:
-    """Whether Snakemake's main process still runs. It may have been killed before `die_with` was called."""
-    main_process = os.environ.get("FAIRCLUST_MAIN_PROCESS")
-    return main_process is None or is_alive(int(main_process))
