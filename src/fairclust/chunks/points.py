@@ -96,6 +96,7 @@ class ChunkedPoints:
         kind = ListedPoints if self._listed else TiledPoints
         self.sample = kind.pack(known.X, known.codes, *shape, shift=known.center, dtype=dtype)
         self.rounding, self.shift = self.sample.rounding, self.sample.shift
+        self.mean_gap, self.mean_excess = self.sample.mean_gap, self.sample.mean_excess
         self.row_min_sum = 0.0
         self.n_passes = 1
         self._at: np.ndarray | None = None
@@ -124,12 +125,6 @@ class ChunkedPoints:
         self._priced, self.fit_centers = None, False
         # This is an estimate from the sample. The next pass replaces it by the sum.
         self.row_min_sum = self.sample.row_min_sum * self.n_samples / self.sample.n_samples
-
-    def mean_gap(self) -> float:
-        return self.sample.mean_gap()
-
-    def mean_excess(self) -> float:
-        return self.sample.mean_excess()
 
     def _map(
         self, scale: float, offset: np.ndarray, *, precise: bool = False, lists_anew: bool = False

@@ -44,19 +44,15 @@ class Chunk(Protocol):
 
     def read(self) -> tuple[np.ndarray, Values]:
         """Features, shape (n_rows, n_features), float32 or float64, and the sensitive column."""
-        ...
 
     def check(self) -> None:
         """Raise a ChunkError if the chunk is in a file that has changed since it was opened."""
-        ...
 
     def place(self, row: int) -> str:
         """The name of a row of the chunk in messages."""
-        ...
 
     def feature(self, column: int) -> str:
         """The name of a feature in messages."""
-        ...
 
 
 class FileState(NamedTuple):
