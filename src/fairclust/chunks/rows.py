@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fairclust.chunks.passes import label_type
-from fairclust.chunks.points import ChunkedPoints, LazyLabels
+from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.sources import ChunkError, on_one_line, slices_of
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable
@@ -119,7 +119,7 @@ class ChunkedRows(Rows):
         shape = whole.n_groups, whole.n_clusters
         return type(whole).pack(X, codes, *shape, shift=whole.shift, dtype=self._dtype)
 
-    def labels(self, found: LazyLabels) -> Any:
+    def labels(self, found: Any) -> Any:
         """The labels of all rows as an array, a memory-mapped file or a Dask array. The fit ends with them."""
         points, table = self.points, self._table
         dtype = label_type(points.n_clusters)
