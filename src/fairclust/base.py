@@ -307,8 +307,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         check_same_order(X, sample_weight, "sample_weight")
         X, codes = self._check_input(X, sensitive_features)
-        weights = None if sample_weight is None else positive_weights(sample_weight, X.shape[0])
-        self._fit_in_frame(X, codes, weights)
+        self._fit_in_frame(X, codes, self._check_weights(sample_weight, X.shape[0]))
 
     def _fit_in_frame(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Call `_fit` with the rows in their frame, in the order of `_row_order`, and put the results back."""
@@ -358,15 +357,19 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         check_same_order(X, sensitive_features)
         self._validate_params()
         X = self._valid_rows(X)
-        self._sensitive = None
-        if self.takes_columns and len(split_columns(sensitive_features)) > 1:
-            # The groups of several columns are the combinations that occur.
-            self._sensitive = read_sensitive(sensitive_features, X.shape[0])
-            codes, self.groups_ = self._sensitive.codes, self._sensitive.names
-        else:
-            codes, self.groups_ = encode_groups(self._one_column(sensitive_features), X.shape[0])
+        codes = self._group_codes(sensitive_features, X.shape[0])
         self._check_sizes(X.shape[0])
         return X, codes
+
+    def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
+        """The group of every row. The groups of several columns are the combinations that occur."""
+        self._sensitive = None
+        if self.takes_columns and len(split_columns(sensitive_features)) > 1:
+            self._sensitive = read_sensitive(sensitive_features, n_samples)
+            self.groups_ = self._sensitive.names
+            return self._sensitive.codes
+        codes, self.groups_ = encode_groups(self._one_column(sensitive_features), n_samples)
+        return codes
 
     def _members(self) -> list[np.ndarray]:
         """For each of several columns, which groups have which value, shape (n_values, n_groups); else empty."""
@@ -379,6 +382,10 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         A single column has the groups themselves as values, and its counts are returned unchanged.
         """
         return [members @ counts for members in self._members()] or [counts]
+
+    def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
+        """Validated weights of the rows, as `_fit` gets them."""
+        return None if sample_weight is None else positive_weights(sample_weight, n_samples)
 
     def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
         kinds = [np.float64, np.float32]
