@@ -15,7 +15,7 @@ import numpy as np
 
 from fairclust.chunks import ChunkError
 from fairclust.chunks.engines import Engine, Threads
-from fairclust.chunks.scores import score_chunks
+from fairclust.chunks.passes import score_chunks
 from fairclust.chunks.sources import opened
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import plain_kmeans
