@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fairclust.chunks.passes import label_type
-from fairclust.chunks.points import ChunkedPoints
+from fairclust.chunks.points import ChunkedPoints, LazyLabels
 from fairclust.chunks.sources import ChunkError, on_one_line, slices_of
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable
@@ -209,8 +209,8 @@ class Checkpoint:
                 "another file"
             )
         points.measure(content["centers"])
-        map_of = (content[name] for name in ("scale", "offset", "precise", "sizes", "sums"))
-        content["labels"] = points.labels_of_map(*map_of)
+        by = points.map_of(content["scale"], content["offset"], precise=content["precise"])
+        content["labels"] = LazyLabels(by, points.n_samples, content["sizes"], content["sums"])
         for name, kind in ("last", Step), ("prototypes", Prototypes):
             content[name] = kind(**{field: content[field] for field in kind._fields})
         return Run(**{field: content[field] for field in Run._fields})

@@ -414,13 +414,11 @@ class RuleInputs:
 
     def targets(self) -> list[str]:
         """Everything that `rule all` wants."""
-        return [*self.products(), *self.data_folders(), f"{self.results}/.complete"]
-
-    def data_folders(self) -> list[str]:
-        """Prepared data sets and graphs. They are targets, so that those that the user deletes are made again."""
+        # Prepared data sets and graphs are targets, so that those that the user deletes are made again.
         inputs = [folders for name in self.jobs for folders in self.data_of(*name.split("/")).values()]
         planes = [self.planes(paper) for paper in self.shown]
-        return list(dict.fromkeys(chain(*inputs, *planes)))
+        data = dict.fromkeys(chain(*inputs, *planes))
+        return [*self.products(), *data, f"{self.results}/.complete"]
 
     def products(self) -> list[str]:
         """Everything that is made from the cells."""
