@@ -1,7 +1,8 @@
-"""Files that are written completely or not at all, and never over a file that the same command reads."""
+"""Files that are written completely or not at all, and never over a file that the same command reads; their digests."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -21,6 +22,10 @@ _NAME = re.compile(r"\..+\.(?P<pid>\d+)@(?P<machine>.*)\.[0-9a-f]{32}\.(tmp|new|
 # Whether a process on another machine is alive cannot be checked. Its files are leftovers after this many seconds,
 # because no file takes that long to write.
 _DAY = 86_400
+# A file that changes twice within the resolution of its time stamps would look unchanged.
+SETTLED_NS = 2 * 10**9
+
+_known: dict[tuple[int, ...], str] = {}
 
 
 class OutputError(UserError):
@@ -178,3 +183,25 @@ def is_alive(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     return True
+
+
+def content_digest(path: str | Path) -> str:
+    """The SHA-256 of a file, as 64 hex digits. A file that has not changed is read only once per process.
+
+    It has not changed if its inode, size, `mtime_ns` and `ctime_ns` are the same. No program can set the `ctime`, so
+    `cp -p` or `touch` do not hide a replaced file.
+    """
+    with Path(path).open("rb") as file:
+        stat = os.fstat(file.fileno())
+        key = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        if key in _known:
+            return _known[key]
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > SETTLED_NS:
+        _known[key] = digest
+    return digest
+
+
+def is_damaged(path: Path, digest: str) -> bool:
+    """Whether a file is missing or its content does not match the digest."""
+    return not path.is_file() or content_digest(path) != digest

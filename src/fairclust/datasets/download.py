@@ -26,10 +26,9 @@ from urllib.parse import urlsplit
 import requests
 from tqdm import tqdm
 
-from fairclust.datasets.digest import content_digest, is_damaged
 from fairclust.datasets.errors import SourceCorrupt, SourceUnavailable
 from fairclust.datasets.spec import SourceSpec, is_secure_url
-from fairclust.outputs import temporary_beside
+from fairclust.outputs import content_digest, is_damaged, temporary_beside
 
 CHUNK = 1 << 18
 # Further tries for each URL after a server error, a timeout, a broken connection or a body that ends early. Servers of

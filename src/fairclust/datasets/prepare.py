@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.datasets.digest import content_digest
 from fairclust.datasets.edges import join_pieces, read_graph
 from fairclust.datasets.errors import DatasetError, SourceCorrupt
 from fairclust.datasets.generate import Generated, run_generator
@@ -17,6 +16,7 @@ from fairclust.datasets.scaling import MEANING, minmax, standardize, unit_rows
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import UserError
+from fairclust.outputs import content_digest
 
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.

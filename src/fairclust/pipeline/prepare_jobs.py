@@ -11,13 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fairclust.datasets.digest import content_digest, is_damaged
 from fairclust.datasets.download import fetch_source, local_paths
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_graph, save_prepared, write_skipped
-from fairclust.outputs import write_text
+from fairclust.outputs import content_digest, is_damaged, write_text
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.rule_inputs import RECORD, inputs_of

@@ -20,8 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-from fairclust.datasets.digest import content_digest, is_damaged
-from fairclust.outputs import remove_leftovers, temporary_beside, write_text
+from fairclust.outputs import content_digest, is_damaged, remove_leftovers, temporary_beside, write_text
 
 _DIGESTS = ".sha256"
 _REMADE = "# made again: "

@@ -19,10 +19,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairclust.datasets.digest import content_digest
 from fairclust.datasets.spec import SourceSpec
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS
+from fairclust.outputs import content_digest
 from fairclust.pipeline.blocks import At, Block, block_params, blocks_of, minutes_of, plan_blocks, plan_jobs
 from fairclust.pipeline.cell_store import count_errors
 from fairclust.pipeline.config import Config, ConfigError, MethodJobSpec, as_list
