@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ from fairclust.datasets.edges import join_pieces, read_graph
 from fairclust.datasets.errors import DatasetError, SourceCorrupt
 from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.read import read_rows
-from fairclust.datasets.scaling import MEANING, minmax, standardize, unit_rows
-from fairclust.datasets.spec import DatasetSpec, SourceSpec
+from fairclust.datasets.spec import MEANING, DatasetSpec, ScaleStep, SourceSpec
 from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import UserError
 from fairclust.outputs import content_digest
@@ -21,6 +20,8 @@ from fairclust.outputs import content_digest
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
 HIDING = 1e15
+# Features are scaled in place and in blocks of so many rows, so that a large matrix is not copied.
+BLOCK_ROWS = 1 << 16
 
 
 def prepare_dataset(
@@ -131,7 +132,7 @@ def _files(
     return files, cards
 
 
-def _scale(raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:
+def _scale(raw: Generated, steps: tuple[ScaleStep, ...]) -> list[dict[str, Any]]:
     """Scale the features in place, without the codes of categories, and describe each step for the card."""
     X = raw.X[:, : raw.X.shape[1] - len(raw.categories)]
     if not X.shape[1]:
@@ -164,3 +165,50 @@ def _scale(raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:
             card["zero_rows"] = unit_rows(X)
         cards.append(card)
     return cards
+
+
+def _blocks(X: np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, len(X), BLOCK_ROWS):
+        yield X[start : start + BLOCK_ROWS]
+
+
+def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centre the columns in place and divide them by their population standard deviations; returns means, deviations (0
+    if constant) and which columns are constant, by comparing values, because rounding would give them tiny deviations.
+
+    Plain sums along the rows, block after block, give the same bits on every machine, unlike einsum and BLAS.
+    """
+    constant = X.min(axis=0) == X.max(axis=0)
+    mean = sum(block.sum(axis=0) for block in _blocks(X)) / len(X)
+    mean[constant] = X[0, constant]
+    for block in _blocks(X):
+        block -= mean
+    std = np.sqrt(sum(np.square(block).sum(axis=0) for block in _blocks(X)) / len(X))
+    # A spread so small that its square underflows counts as zero.
+    constant |= std == 0.0
+    divisor = np.where(constant, 1.0, std)
+    for block in _blocks(X):
+        block /= divisor
+    return mean, std, constant
+
+
+def minmax(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scale each column in place to reach from 0 to 1 (0 if constant); returns minima and widths."""
+    low = X.min(axis=0)
+    width = X.max(axis=0) - low
+    for block in _blocks(X):
+        block -= low
+        block /= np.where(width > 0, width, 1.0)
+    return low, width
+
+
+def unit_rows(X: np.ndarray) -> int:
+    """Divide each row by its Euclidean norm, in place; returns the number of rows of zeros, which stay as they are."""
+    zero_rows = 0
+    for block in _blocks(X):
+        norm = np.sqrt(np.square(block).sum(axis=1, keepdims=True))
+        zero = norm == 0.0
+        zero_rows += int(zero.sum())
+        norm[zero] = 1.0
+        block /= norm
+    return zero_rows

@@ -16,8 +16,7 @@ import pandas as pd
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
-from fairclust.datasets.scaling import MEANING
-from fairclust.datasets.spec import ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
+from fairclust.datasets.spec import MEANING, ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
 from fairclust.messages import nearest, shortened
 from fairclust.tables.preparation import decide

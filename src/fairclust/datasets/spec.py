@@ -272,6 +272,11 @@ SCALES: dict[str, tuple[ScaleStep, ...]] = {
     "minmax": ("minmax",),
     "l2": ("standardize", "l2"),
 }
+MEANING: dict[ScaleStep, str] = {
+    "standardize": "each feature has mean 0 and population standard deviation 1 (divided by N, not N - 1)",
+    "minmax": "each feature reaches from 0 to 1",
+    "l2": "each row is divided by its Euclidean norm; a row of zeros stays as it is",
+}
 
 
 class DatasetSpec(Spec):
