@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust import PriceFairKMeans
-from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.datasets.prepare import standardize, unit_rows
 from fairclust.metrics import contingency, fairness_ratio, sse
 from measuring import SEED, apart, drawn, tell, write_measurements
 

@@ -19,8 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.datasets.census_like import make_census_like
 from fairclust.datasets.download import fetch_source
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.datasets.prepare import prepare_dataset, standardize, unit_rows
 from fairclust.datasets.store import PreparedDataset
 from fairclust.pipeline.config import shipped_config
 

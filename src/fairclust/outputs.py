@@ -1,17 +1,31 @@
-"""Files that are written completely or not at all, and never over a file that the same command reads."""
+"""Files that are written completely or not at all, and never over a file that the same command reads; their digests."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
+import re
 import shutil
 import stat
+import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from fairclust.messages import UserError
-from fairclust.temporary import temporary_beside
+
+# The names of temporary files contain the process that writes them, so leftovers can be recognised.
+_NAME = re.compile(r"\..+\.(?P<pid>\d+)@(?P<machine>.*)\.[0-9a-f]{32}\.(tmp|new|old|npz|part)")
+# Whether a process on another machine is alive cannot be checked. Its files are leftovers after this many seconds,
+# because no file takes that long to write.
+_DAY = 86_400
+# A file that changes twice within the resolution of its time stamps would look unchanged.
+SETTLED_NS = 2 * 10**9
+
+_known: dict[tuple[int, ...], str] = {}
 
 
 class OutputError(UserError):
@@ -135,3 +149,59 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     finally:
         shutil.rmtree(temp, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def temporary_beside(path: Path, ending: str = "tmp") -> Path:
+    """A name beside `path`, with one of the endings tmp, new, old, npz and part, that no other process uses."""
+    return path.with_name(f".{path.name}.{os.getpid()}@{platform.node()}.{uuid.uuid4().hex}.{ending}")
+
+
+def remove_leftovers(folder: Path) -> list[Path]:
+    """Remove the temporary files and folders below `folder` that belong to processes that have ended, and list them."""
+    gone = []
+    for path in folder.rglob(".*"):
+        found = _NAME.fullmatch(path.name)
+        if found is None:
+            continue
+        with suppress(OSError):
+            here = found["machine"] == platform.node()
+            if is_alive(int(found["pid"])) if here else time.time() - path.stat().st_mtime < _DAY:
+                continue
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            gone.append(path)
+    return gone
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is running. On Linux, a zombie, whose parent has not yet noticed its end, does not count."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return True
+
+
+def content_digest(path: str | Path) -> str:
+    """The SHA-256 of a file, as 64 hex digits. A file that has not changed is read only once per process.
+
+    It has not changed if its inode, size, `mtime_ns` and `ctime_ns` are the same. No program can set the `ctime`, so
+    `cp -p` or `touch` do not hide a replaced file.
+    """
+    with Path(path).open("rb") as file:
+        stat = os.fstat(file.fileno())
+        key = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        if key in _known:
+            return _known[key]
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > SETTLED_NS:
+        _known[key] = digest
+    return digest
+
+
+def is_damaged(path: Path, digest: str) -> bool:
+    """Whether a file is missing or its content does not match the digest."""
+    return not path.is_file() or content_digest(path) != digest

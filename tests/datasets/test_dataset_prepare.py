@@ -12,9 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, normalize
 from small_files import prepare_files
 
-from fairclust.datasets import DatasetError, SourceCorrupt, scaling
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.scaling import minmax, standardize, unit_rows
+from fairclust.datasets import DatasetError, SourceCorrupt
+from fairclust.datasets.prepare import minmax, prepare_dataset, standardize, unit_rows
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared
 
@@ -242,7 +241,7 @@ def test_sources_on_the_card(tmp_path):
 finite = st.floats(-1e6, 1e6).map(lambda v: round(v, 3))
 
 
-@mock.patch.object(scaling, "BLOCK_ROWS", 7)
+@mock.patch("fairclust.datasets.prepare.BLOCK_ROWS", 7)
 @settings(deadline=None)
 @given(arrays(np.float64, st.tuples(st.integers(2, 40), st.integers(1, 5)), elements=finite))
 def test_scaling_agrees_with_scikit_learn(raw):

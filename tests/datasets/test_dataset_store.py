@@ -11,8 +11,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from fairclust.datasets import digest
-from fairclust.datasets.digest import content_digest
+from fairclust import outputs
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec
@@ -24,6 +23,7 @@ from fairclust.datasets.store import (
     write_card,
     write_skipped,
 )
+from fairclust.outputs import content_digest
 
 
 def make(seed=0):
@@ -148,7 +148,7 @@ def test_damaged(tmp_path, file, damage):
 
 def test_replaced_file_with_the_same_time_stamp(tmp_path, monkeypatch):
     """`cp -p` and `unzip` can replace a file by one with the same size and the same or an older time stamp."""
-    monkeypatch.setattr(digest, "SETTLED_NS", -1)
+    monkeypatch.setattr(outputs, "SETTLED_NS", -1)
     path, other = tmp_path / "file", tmp_path / "other"
     path.write_bytes(b"content")
     first, before = content_digest(path), path.stat()

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fairclust.datasets import DatasetError
+from fairclust.datasets.read import TableFile
 from fairclust.datasets.spec import ReaderSpec
-from fairclust.datasets.table import TableFile
 from fairclust.tables.text import TableError
 
 

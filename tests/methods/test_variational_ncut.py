@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.datasets.prepare import standardize, unit_rows
 from fairclust.datasets.synthetic import make_synthetic
 from fairclust.kernels.graph import build_knn_graph
 from fairclust.methods import VariationalFairNCut

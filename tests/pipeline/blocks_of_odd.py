@@ -7,8 +7,7 @@ from pathlib import Path
 from fairclust.pipeline.blocks import Block, Grid
 from fairclust.pipeline.cell_store import read_record
 from fairclust.pipeline.fit_block import BlockFits
-from fairclust.pipeline.job import Job
-from fairclust.pipeline.script import supervise
+from fairclust.pipeline.job import Job, supervise
 
 LIMITS = {"cell_seconds": 30.0, "cell_memory_mb": 4000.0}
 

@@ -6,8 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from fairclust.pipeline.job import Job
-from fairclust.pipeline.script import ADDRESS, supervise
+from fairclust.pipeline.job import ADDRESS, Job, supervise
 
 
 def job_in(folder, **params):

@@ -13,9 +13,8 @@ import psutil
 import pytest
 from server_jobs import ask, job_in
 
-from fairclust.pipeline import import_server, script
-from fairclust.pipeline.job import run
-from fairclust.pipeline.script import ServerGone
+from fairclust.pipeline import import_server, job
+from fairclust.pipeline.job import ServerGone, run
 
 HERE = Path(__file__).parent
 BESIDE_THE_TESTS = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
@@ -138,30 +137,30 @@ def snakemake_of(folder, function="server_jobs:write"):
 
 def test_a_script_works_without_a_server(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(script, "die_with", lambda parent: None)
-    for variable in script.THREAD_VARIABLES:
+    monkeypatch.setattr(job, "die_with", lambda parent: None)
+    for variable in job.THREAD_VARIABLES:
         monkeypatch.setenv(variable, "7")
     for address in (None, str(tmp_path / "nobody")):
         if address is None:
             monkeypatch.delenv("FAIRCLUST_IMPORT_SERVER", raising=False)
         else:
             monkeypatch.setenv("FAIRCLUST_IMPORT_SERVER", address)
-        script.main(snakemake_of(tmp_path))
+        job.main(snakemake_of(tmp_path))
         assert ast.literal_eval((tmp_path / "written").read_text())["parent"] == os.getpid()
         (tmp_path / "written").unlink()
     with pytest.raises(ServerGone):
-        script.ask("nobody", job_in(tmp_path), "server_jobs:write")
-    with pytest.raises(script.JobFailed, match=r"ValueError: no idea\n\(full trace: "):
-        script.main(snakemake_of(tmp_path, "server_jobs:fail"))
+        job.ask("nobody", job_in(tmp_path), "server_jobs:write")
+    with pytest.raises(job.JobFailed, match=r"ValueError: no idea\n\(full trace: "):
+        job.main(snakemake_of(tmp_path, "server_jobs:fail"))
 
 
 def test_a_script_of_a_run_that_was_killed_does_nothing(tmp_path, monkeypatch):
     gone = subprocess.Popen(["true"])
     gone.wait()
-    monkeypatch.setattr(script, "die_with", lambda parent: None)
+    monkeypatch.setattr(job, "die_with", lambda parent: None)
     monkeypatch.setenv("FAIRCLUST_MAIN_PROCESS", str(gone.pid))
-    with pytest.raises(script.JobFailed):
-        script.main(snakemake_of(tmp_path))
+    with pytest.raises(job.JobFailed):
+        job.main(snakemake_of(tmp_path))
     assert not (tmp_path / "written").exists()
 
 

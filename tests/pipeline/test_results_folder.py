@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from fairclust.outputs import atomic_write
+from fairclust.outputs import atomic_write, is_alive, remove_leftovers, temporary_beside
 from fairclust.pipeline.results_folder import (
     damaged_jobs,
     foreign_folder,
@@ -17,7 +17,6 @@ from fairclust.pipeline.results_folder import (
     tidy,
     write_digests,
 )
-from fairclust.temporary import is_alive, remove_leftovers, temporary_beside
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice, repeat
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -18,7 +18,6 @@ from fairclust.chunks.engines import in_order
 from fairclust.chunks.passes import labels_of
 from fairclust.chunks.points import LazyLabels
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
-from fairclust.group_encoding import Values
 
 # Number of tasks that are submitted in advance for each thread of the workers.
 _AHEAD = 4
@@ -160,24 +159,11 @@ def _writable(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value
 
 
-@dataclass(frozen=True)
-class HeldChunk:
-    """A partition of a Dask collection, as an `ArrayChunk` in the memory of a worker: its future and its rows."""
+class HeldChunk(NamedTuple):
+    """A partition of a Dask collection: the future of an `ArrayChunk` in the memory of a worker, and its rows."""
 
     future: Future
     n_rows: int
-
-    def read(self) -> tuple[np.ndarray, Values]:
-        return self.future.result().read()
-
-    def check(self) -> None:
-        """Do nothing, because the rows are in memory."""
-
-    def place(self, row: int) -> str:
-        return self.future.result().place(row)
-
-    def feature(self, column: int) -> str:
-        return f"feature {column}"
 
 
 def running_client() -> Client | None:
@@ -190,7 +176,7 @@ def running_client() -> Client | None:
 
 def collection_chunks(
     X: Any, sensitive: Any, features: Sequence[str] | None, cluster: Cluster
-) -> tuple[list[Chunk], tuple[str, ...]]:
+) -> tuple[list[Any], tuple[str, ...]]:
     """Compute the partitions of a Dask array or data frame once and keep them in the memory of the workers.
 
     Returns the chunks and the names of the features. ChunkError if X is not a matrix, a feature is not a number, a
@@ -218,7 +204,7 @@ def collection_chunks(
             for i, part in enumerate(X.to_delayed())
         ]
     futures = cluster.client.compute(tasks)
-    sizes = cluster.client.gather(cluster.client.map(_n_rows, futures, pure=False))
+    sizes = cluster.client.gather(cluster.client.map(attrgetter("n_rows"), futures, pure=False))
     return [HeldChunk(future, size) for future, size in zip(futures, sizes, strict=True)], names
 
 
@@ -241,10 +227,6 @@ def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
         )
     parts = zip(X.to_delayed().ravel(), column.to_delayed().ravel(), strict=True)
     return [delayed(_block)(part, values, f"block {i}") for i, (part, values) in enumerate(parts)]
-
-
-def _n_rows(block: ArrayChunk) -> int:
-    return block.n_rows
 
 
 def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:

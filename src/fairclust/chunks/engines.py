@@ -30,11 +30,9 @@ class Engine(Protocol):
 
         `args` are the same for all chunks. `each` holds for every chunk a tuple of arguments of its own, ``own``.
         """
-        ...
 
     def close(self) -> None:
         """End workers that were started for this engine."""
-        ...
 
 
 def in_order(jobs: Iterable[Any], ahead: int) -> Iterator[Any]:

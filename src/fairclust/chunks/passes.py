@@ -1,6 +1,7 @@
 """The functions that a pass calls for each chunk.
 
-Each depends only on its arguments, a chunk and small tables, so it can run in any thread or process.
+Each depends only on its arguments, a chunk and small tables, so it can run in any thread or process. Labels are scored
+in two passes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.chunks.sources import Chunk, ChunkError
+from fairclust.chunks.sources import Chunk, ChunkError, slices_of
+from fairclust.chunks.table import ChunkTable
 from fairclust.group_encoding import Values, factored, positions
-from fairclust.kernels.assignment import cluster_sums
+from fairclust.kernels.assignment import cluster_moments, cluster_sums
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints, TileRoom
 from fairclust.kernels.tiles import blocks
+from fairclust.metrics.centers import squared_distances_to_own
+from fairclust.metrics.counts import contingency
 
 AnyPoints = TiledPoints | ListedPoints
 # Number of rows packed at a time. Their distances to ten centres fit in the processor's cache.
@@ -176,3 +180,35 @@ def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
             "do not change the rows during a fit"
         )
     return codes.astype(np.uint16)
+
+
+def score_chunks(
+    table: ChunkTable, labels: Any, names: np.ndarray, n_clusters: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The group-by-cluster table, and for each group the sum of squared distances to the cluster means, in two passes.
+
+    `names` are the groups, sorted; the table has the shape (n_groups, n_clusters).
+    """
+
+    def own() -> Iterator[tuple[np.ndarray]]:
+        return ((np.asarray(labels[rows]),) for rows in slices_of(table.chunks))
+
+    counts, sums = total_of(table.engine.run(_counts_and_sums, table.chunks, names, n_clusters, each=own()))
+    means = sums / np.maximum(counts.sum(axis=0), 1)[:, None]
+    (costs,) = total_of(table.engine.run(_costs, table.chunks, names, means, each=own()))
+    return counts, costs
+
+
+def _counts_and_sums(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clusters: int) -> tuple[Any, ...]:
+    X, values = chunk.read()
+    if not len(X):
+        return ()
+    labels = labels.astype(np.int32)
+    counts = contingency(labels, group_codes(values, names, chunk).astype(np.int32), n_clusters, len(names))
+    return counts, cluster_moments(np.array(X), labels, n_clusters)[1]
+
+
+def _costs(chunk: Chunk, labels: np.ndarray, names: np.ndarray, means: np.ndarray) -> tuple[np.ndarray]:
+    X, values = chunk.read()
+    costs = squared_distances_to_own(X, labels, means)
+    return (np.bincount(group_codes(values, names, chunk), costs, len(names)),)

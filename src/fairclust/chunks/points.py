@@ -96,6 +96,7 @@ class ChunkedPoints:
         kind = ListedPoints if self._listed else TiledPoints
         self.sample = kind.pack(known.X, known.codes, *shape, shift=known.center, dtype=dtype)
         self.rounding, self.shift = self.sample.rounding, self.sample.shift
+        self.mean_gap, self.mean_excess = self.sample.mean_gap, self.sample.mean_excess
         self.row_min_sum = 0.0
         self.n_passes = 1
         self._at: np.ndarray | None = None
@@ -125,13 +126,7 @@ class ChunkedPoints:
         # This is an estimate from the sample. The next pass replaces it by the sum.
         self.row_min_sum = self.sample.row_min_sum * self.n_samples / self.sample.n_samples
 
-    def mean_gap(self) -> float:
-        return self.sample.mean_gap()
-
-    def mean_excess(self) -> float:
-        return self.sample.mean_excess()
-
-    def _map(
+    def map_of(
         self, scale: float, offset: np.ndarray, *, precise: bool = False, lists_anew: bool = False
     ) -> Map:
         assert self._at is not None
@@ -156,22 +151,22 @@ class ChunkedPoints:
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """As `Potentials.soft`."""
-        return self._sum(soft_sums, self._map(scale, offset), "soft")
+        return self._sum(soft_sums, self.map_of(scale, offset), "soft")
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
         """As `Potentials.soft_moments`."""
-        return self._sum(soft_sums, self._map(scale, offset), "soft_moments")
+        return self._sum(soft_sums, self.map_of(scale, offset), "soft_moments")
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[LazyLabels, np.ndarray, float]:
         """As `Potentials.hard`, but the labels are `LazyLabels`."""
-        return self._hard(self._map(scale, offset, lists_anew=True))
+        return self._hard(self.map_of(scale, offset, lists_anew=True))
 
     def priced(self, prices: np.ndarray) -> tuple[LazyLabels, np.ndarray, float, float]:
         """As `Potentials.priced`, but the labels are `LazyLabels`."""
         # Solvers compute a bound and then labels at the same prices. The second call reuses the results of the first.
         key = prices.tobytes()
         if self._priced is None or self._priced[0] != key:
-            labels, counts, cost = self._hard(self._map(1.0, prices, precise=True, lists_anew=True))
+            labels, counts, cost = self._hard(self.map_of(1.0, prices, precise=True, lists_anew=True))
             self._priced = key, (labels, counts, cost, cost + float((counts * prices).sum()))
         return self._priced[1]
 
@@ -184,12 +179,6 @@ class ChunkedPoints:
             by = by._replace(lists=by.lists._replace(prices=None))
         return LazyLabels(by, self.n_samples, sizes, sums), counts, cost
 
-    def labels_of_map(
-        self, scale: float, offset: np.ndarray, precise: bool, sizes: np.ndarray, sums: np.ndarray
-    ) -> LazyLabels:
-        """Labels at the current centres, from a map whose cluster sizes and sums of points are known."""
-        return LazyLabels(self._map(scale, offset, precise=precise), self.n_samples, sizes, sums)
-
     def sums(self, labels: LazyLabels) -> tuple[np.ndarray, np.ndarray]:
         """Cluster sizes and sums of the points, from the pass that made the labels. Moved rows do not change them."""
         return labels.sizes, labels.sums
@@ -200,7 +189,7 @@ class ChunkedPoints:
         """As `Potentials.movable`, but with a few more rows than are needed."""
         if not units.any():
             return
-        by, sample = self._map(1.0, prices, precise=True), self.sample
+        by, sample = self.map_of(1.0, prices, precise=True), self.sample
         most = np.ceil(_MORE * units * sample.group_sizes / self.group_sizes).astype(int) + _SPARE_ROWS
         reach = sample.reach_of(prices, sample.priced(prices)[0], np.where(units > 0, most, 0))
         if self._listed:

@@ -13,12 +13,10 @@ import json
 import logging
 import os
 import shutil
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -79,7 +77,14 @@ class ChunkedRows(Rows):
         takes_lists: bool,
         fit: Mapping[str, Any],
     ) -> None:
-        check_space(table, n_clusters)
+        if table.labels is not None:
+            needed = table.n_rows * label_type(n_clusters).itemsize
+            free = shutil.disk_usage(table.labels.absolute().parent).free
+            if free < needed:
+                raise ChunkError(
+                    f"{table.labels} would take {needed:,} bytes, and its disk has {free:,} bytes left: "
+                    "free some space or name a file on another disk"
+                )
         known = survey(table.chunks, table.engine, sample_rows=table.sample_rows, seed=seed)
         n_sampled = len(known.X)
         _LOG.info(
@@ -115,8 +120,19 @@ class ChunkedRows(Rows):
         return type(whole).pack(X, codes, *shape, shift=whole.shift, dtype=self._dtype)
 
     def labels(self, found: Any) -> Any:
-        """The labels of all rows in the form that `open_chunks` was asked for. The fit ends with them."""
-        labels = computed(found, self.points, self._table)
+        """The labels of all rows as an array, a memory-mapped file or a Dask array. The fit ends with them."""
+        points, table = self.points, self._table
+        dtype = label_type(points.n_clusters)
+        if table.labels is not None:
+            labels: Any = write_labels(points.written(found), points.n_samples, dtype, table.labels)
+        elif table.is_collection:
+            from fairclust.chunks.cluster import held_labels
+
+            labels = held_labels(found, points.chunks, points.engine, dtype)  # type: ignore[arg-type]
+        else:
+            labels = np.empty(points.n_samples, dtype)
+            for rows, part in zip(slices_of(points.chunks), points.written(found), strict=True):
+                labels[rows] = part
         self._checkpoint.remove()
         return labels
 
@@ -182,17 +198,7 @@ class Checkpoint:
                 content = {name: file[name] for name in file.files}
             content |= json.loads(str(content["text"]))
             digest = content["digest"]
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            EOFError,
-            BadZipFile,
-            RuntimeError,
-            zlib.error,
-        ) as error:
+        except Exception as error:  # a damaged archive can raise almost any error
             raise ChunkError(
                 f"{self.path} is no checkpoint, or is damaged ({on_one_line(error)}): remove it to start the fit "
                 "again, or name another file"
@@ -203,8 +209,8 @@ class Checkpoint:
                 "another file"
             )
         points.measure(content["centers"])
-        map_of = (content[name] for name in ("scale", "offset", "precise", "sizes", "sums"))
-        content["labels"] = points.labels_of_map(*map_of)
+        by = points.map_of(content["scale"], content["offset"], precise=content["precise"])
+        content["labels"] = LazyLabels(by, points.n_samples, content["sizes"], content["sums"])
         for name, kind in ("last", Step), ("prototypes", Prototypes):
             content[name] = kind(**{field: content[field] for field in kind._fields})
         return Run(**{field: content[field] for field in Run._fields})
@@ -213,33 +219,6 @@ class Checkpoint:
         """Delete the file. A fit calls this when it has ended."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
-
-
-def check_space(table: ChunkTable, n_clusters: int) -> None:
-    """Raise ChunkError before the fit if the disk has too little free space for the labels."""
-    if table.labels is not None:
-        needed = table.n_rows * label_type(n_clusters).itemsize
-        free = shutil.disk_usage(table.labels.absolute().parent).free
-        if free < needed:
-            raise ChunkError(
-                f"{table.labels} would take {needed:,} bytes, and its disk has {free:,} bytes left: "
-                "free some space or name a file on another disk"
-            )
-
-
-def computed(labels: LazyLabels, points: ChunkedPoints, table: ChunkTable) -> Any:
-    """The labels of all rows in the form that `open_chunks` was asked for: array, memory-mapped file or Dask array."""
-    dtype = label_type(points.n_clusters)
-    if table.labels is not None:
-        return write_labels(points.written(labels), points.n_samples, dtype, table.labels)
-    if table.is_collection:
-        from fairclust.chunks.cluster import held_labels
-
-        return held_labels(labels, points.chunks, points.engine, dtype)  # type: ignore[arg-type]
-    out = np.empty(points.n_samples, dtype)
-    for rows, part in zip(slices_of(points.chunks), points.written(labels), strict=True):
-        out[rows] = part
-    return out
 
 
 def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path: Path) -> np.ndarray:

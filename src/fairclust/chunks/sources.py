@@ -44,19 +44,15 @@ class Chunk(Protocol):
 
     def read(self) -> tuple[np.ndarray, Values]:
         """Features, shape (n_rows, n_features), float32 or float64, and the sensitive column."""
-        ...
 
     def check(self) -> None:
         """Raise a ChunkError if the chunk is in a file that has changed since it was opened."""
-        ...
 
     def place(self, row: int) -> str:
         """The name of a row of the chunk in messages."""
-        ...
 
     def feature(self, column: int) -> str:
         """The name of a feature in messages."""
-        ...
 
 
 class FileState(NamedTuple):
@@ -266,7 +262,10 @@ class ParquetChunk:
 
         table = self.table(list(dict.fromkeys([*self.features, self.sensitive])))
         kinds = [table.schema.field(name).type for name in self.features]
-        X = np.empty((len(table), len(kinds)), np.float32 if all(map(_is_small, kinds)) else np.float64)
+        # These types hold no number that float32 would round.
+        small = (pa.float16(), pa.float32(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.bool_())
+        is_small = all(kind in small for kind in kinds)
+        X = np.empty((len(table), len(kinds)), np.float32 if is_small else np.float64)
         for f, (name, kind) in enumerate(zip(self.features, kinds, strict=True)):
             column = table.column(name)
             # A missing number becomes NaN, which the survey reports with its row.
@@ -360,9 +359,15 @@ def parquet_chunks(
                 raise ChunkError(f"{path} has {how} {name!r}; it has {', '.join(schema.names)}")
         types = {name: schema.field(name).type for name in (*names, sensitive)}
         if first_file is None:
-            first_file, first_types = path, types
-            _check_numbers(path, {name: types[name] for name in names})
-            if pa.types.is_nested(types[sensitive]):
+            first_file, first_types, are = path, types, pa.types
+            for name in names:
+                kind = types[name]
+                if not (are.is_floating(kind) or are.is_integer(kind) or are.is_boolean(kind)):
+                    raise ChunkError(
+                        f"{path}: column {name!r} is of type {kind}, which is not a type of numbers: "
+                        "pass the columns to cluster by as features"
+                    )
+            if are.is_nested(types[sensitive]):
                 raise ChunkError(
                     f"{path}: column {sensitive!r} is of type {types[sensitive]}, and a group must be one value: name "
                     "another column, or write one value for each row"
@@ -393,24 +398,6 @@ def opened(path: Path) -> tuple[FileState, Any]:
         raise ChunkError(
             f"{path} cannot be read as Parquet: {on_one_line(error)}. Write the file again, or name another one"
         ) from None
-
-
-def _check_numbers(path: Path, types: dict[str, Any]) -> None:
-    import pyarrow as pa
-
-    for name, kind in types.items():
-        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-            raise ChunkError(
-                f"{path}: column {name!r} is of type {kind}, which is not a type of numbers: "
-                "pass the columns to cluster by as features"
-            )
-
-
-def _is_small(kind: Any) -> bool:
-    """Whether float32 holds every number of this Arrow type exactly."""
-    import pyarrow as pa
-
-    return kind in (pa.float16(), pa.float32(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.bool_())
 
 
 def row_groups(

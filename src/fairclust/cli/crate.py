@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from fairclust.cli import CommandError
-from fairclust.datasets.digest import content_digest
 from fairclust.datasets.store import read_card
+from fairclust.outputs import content_digest
 from fairclust.pipeline.config import as_list
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.scores import read_table

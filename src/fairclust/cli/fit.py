@@ -23,7 +23,7 @@ from sklearn.cluster import KMeans
 
 from fairclust.chunks import ChunkError, ChunkTable
 from fairclust.chunks.engines import Engine, Threads
-from fairclust.chunks.scores import score_chunks
+from fairclust.chunks.passes import score_chunks
 from fairclust.chunks.sources import opened
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import decided, fit, is_cosine, parameters, plain_kmeans, possible, read_raw

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fairclust.cli import CommandError
-from fairclust.datasets.digest import content_digest, is_damaged
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import load_graph, load_prepared
 from fairclust.metrics.table import score_labels
+from fairclust.outputs import content_digest, is_damaged
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output
 from fairclust.pipeline.cell_store import read_record as read_cell_record
 from fairclust.pipeline.prepare_jobs import read_record

@@ -19,17 +19,16 @@ import time
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlsplit
 
 import requests
 from tqdm import tqdm
 
-from fairclust.datasets.digest import content_digest, is_damaged
 from fairclust.datasets.errors import SourceCorrupt, SourceUnavailable
 from fairclust.datasets.spec import SourceSpec, is_secure_url
-from fairclust.temporary import temporary_beside
+from fairclust.outputs import content_digest, is_damaged, temporary_beside
 
 CHUNK = 1 << 18
 # Further tries for each URL after a server error, a timeout, a broken connection or a body that ends early. Servers of
@@ -84,25 +83,33 @@ def fetch_source(
     private authority. SourceUnavailable lists every place with its reason; a wrong hash is a SourceCorrupt.
     """
     stored, target = local_paths(name, spec, raw_dir)
-    if _is_current(target, spec):
+    if spec.content_sha256 is not None:
+        is_current = not is_damaged(target, spec.content_sha256)
+    else:
+        # The user may have replaced an archive since its member was unpacked.
+        is_current = target.is_file() and (spec.path is None or spec.member is None)
+    if is_current:
         return target
-    failures: list[tuple[str, _PlaceFailed]] = []
+    tried, wanted, is_mismatch = "", spec.file or spec.path, False
     for place in _places(spec, stored, mirrors):
         try:
             _obtain(place, spec, stored, target)
         except _PlaceFailed as failure:
             log.warning("source '%s': %s: %s", name, place, failure)
-            failures.append((str(place), failure))
+            tried += f"\n  - '{place}': {str(failure)[:LONGEST_REASON]}"
+            is_mismatch |= isinstance(failure, _Mismatch)
         else:
             return target
-    raise _no_place_left(name, spec, failures)
-
-
-def _is_current(target: Path, spec: SourceSpec) -> bool:
-    if spec.content_sha256 is None:
-        # The user may have replaced an archive since its member was unpacked.
-        return target.is_file() and (spec.path is None or spec.member is None)
-    return not is_damaged(target, spec.content_sha256)
+    if is_mismatch:
+        raise SourceCorrupt(
+            f"source '{name}': '{wanted}' was found, but it is not the file that the catalogue describes. "
+            f"Tried:{tried}\nFix: delete or replace the wrong copy; if upstream has published a new version, "
+            "check it and put its sha256 into the catalogue."
+        )
+    fix = "check the network, or put the file into a mirror folder and name that folder in the settings."
+    if spec.path is not None:
+        fix = "check the path, which is relative to the working folder, and the file."
+    raise SourceUnavailable(f"source '{name}': '{wanted}' could not be fetched. Tried:{tried}\nFix: {fix}")
 
 
 def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:
@@ -124,7 +131,17 @@ def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path) -> 
         _accept(stored, spec, target)
         return
     with _temporary(stored) as temp:
-        _receive(place, temp, spec.max_bytes)
+        for attempt in range(RETRIES + 1):
+            if attempt:
+                time.sleep(BACKOFF * 2 ** (attempt - 1))
+            try:
+                blocks = _local(place) if isinstance(place, Path) else _download(place, spec.max_bytes)
+                _write(blocks, temp, spec.max_bytes)
+                break
+            except _Transient as error:
+                reason = error
+        else:
+            raise _PlaceFailed(f"{reason} ({RETRIES + 1} tries)")
         if _accept(temp, spec, target):
             temp.replace(stored)
 
@@ -161,18 +178,6 @@ def _temporary(target: Path) -> Iterator[Path]:
         temp.unlink(missing_ok=True)
 
 
-def _receive(place: str | Path, temp: Path, max_bytes: int) -> None:
-    for attempt in range(RETRIES + 1):
-        if attempt:
-            time.sleep(BACKOFF * 2 ** (attempt - 1))
-        try:
-            blocks = _local(place) if isinstance(place, Path) else _download(place, max_bytes)
-            return _write(blocks, temp, max_bytes)
-        except _Transient as error:
-            reason = error
-    raise _PlaceFailed(f"{reason} ({RETRIES + 1} tries)")
-
-
 def _write(blocks: Iterable[bytes], temp: Path, max_bytes: int) -> None:
     size = 0
     with temp.open("wb") as out:
@@ -187,15 +192,10 @@ def _write(blocks: Iterable[bytes], temp: Path, max_bytes: int) -> None:
 # other errors, such as a full disk, come from this machine and are raised unchanged.
 
 
-def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    while block := stream.read(CHUNK):
-        yield block
-
-
 def _local(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as stream:
-            yield from _blocks(stream)
+            yield from iter(partial(stream.read, CHUNK), b"")
     except OSError as error:
         raise _PlaceFailed(error.strerror or str(error)) from error
 
@@ -210,7 +210,7 @@ def _member(archive: Path, member: str, max_bytes: int) -> Iterator[bytes]:
                 # Checked before anything is unpacked, because bzip2 and LZMA do not limit their use of memory.
                 raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}: {size:,} bytes")
             with opened.open(member) as stream:
-                yield from _blocks(stream)
+                yield from iter(partial(stream.read, CHUNK), b"")
     except _PlaceFailed:
         raise
     except Exception as error:
@@ -269,20 +269,3 @@ def _download(url: str, max_bytes: int) -> Iterator[bytes]:
     except Exception as error:
         # Redirects to malformed hosts raise ValueError, UnicodeError or an exception of urllib3.
         raise _PlaceFailed(f"{type(error).__name__}: {error}") from error
-
-
-def _no_place_left(
-    name: str, spec: SourceSpec, failures: list[tuple[str, _PlaceFailed]]
-) -> SourceCorrupt | SourceUnavailable:
-    tried = "".join(f"\n  - '{place}': {str(failure)[:LONGEST_REASON]}" for place, failure in failures)
-    wanted = spec.file or spec.path
-    if any(isinstance(failure, _Mismatch) for _, failure in failures):
-        return SourceCorrupt(
-            f"source '{name}': '{wanted}' was found, but it is not the file that the catalogue describes. "
-            f"Tried:{tried}\nFix: delete or replace the wrong copy; if upstream has published a new version, "
-            "check it and put its sha256 into the catalogue."
-        )
-    fix = "check the network, or put the file into a mirror folder and name that folder in the settings."
-    if spec.path is not None:
-        fix = "check the path, which is relative to the working folder, and the file."
-    return SourceUnavailable(f"source '{name}': '{wanted}' could not be fetched. Tried:{tried}\nFix: {fix}")

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
-from fairclust.datasets.read import code_groups, groups_reader
+from fairclust.datasets.read import TableFile, code_groups, groups_reader
 from fairclust.datasets.spec import DatasetSpec
-from fairclust.datasets.table import TableFile
 
 
 def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:

@@ -44,7 +44,10 @@ def make_msbm(
             same_cluster, same_group = a // n_groups == b // n_groups, a % n_groups == b % n_groups
             p = probabilities[2 * (not same_group) + (not same_cluster)]
             sizes = starts[a + 1] - starts[a], starts[b + 1] - starts[b]
-            rows, columns = _pairs_within(sizes[0], p, rng) if a == b else _pairs_between(*sizes, p, rng)
+            if a == b:
+                rows, columns = _pairs_within(sizes[0], p, rng)
+            else:
+                rows, columns = np.divmod(_hits(sizes[0] * sizes[1], p, rng), sizes[1])
             ends.append((rows + starts[a], columns + starts[b]))
     rows, columns = (np.concatenate(part).astype(np.int32) for part in zip(*ends, strict=True))
     half = sp.coo_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n_rows, n_rows)).tocsr()
@@ -67,11 +70,6 @@ def _hits(n_trials: int, p: float, rng: np.random.Generator) -> np.ndarray:
         found.append(found[-1][-1] + np.cumsum(gaps))
     hits = np.concatenate(found[1:])
     return hits[hits < n_trials]
-
-
-def _pairs_between(n: int, m: int, p: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    hits = _hits(n * m, p, rng)
-    return hits // m, hits % m
 
 
 def _pairs_within(n: int, p: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

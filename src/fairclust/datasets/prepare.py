@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairclust.datasets.digest import content_digest
 from fairclust.datasets.edges import join_pieces, read_graph
 from fairclust.datasets.errors import DatasetError, SourceCorrupt
 from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.read import read_rows
-from fairclust.datasets.scaling import MEANING, minmax, standardize, unit_rows
-from fairclust.datasets.spec import DatasetSpec, SourceSpec
+from fairclust.datasets.spec import MEANING, DatasetSpec, ScaleStep, SourceSpec
 from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import UserError
+from fairclust.outputs import content_digest
 
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
 HIDING = 1e15
+# Features are scaled in place and in blocks of so many rows, so that a large matrix is not copied.
+BLOCK_ROWS = 1 << 16
 
 
 def prepare_dataset(
@@ -107,7 +108,8 @@ def _files(
     name: str, spec: DatasetSpec, paths: Mapping[str, str | Path], sources: Mapping[str, SourceSpec]
 ) -> tuple[list[Path], list[dict[str, Any]]]:
     """The files of the table and of the groups, and their description for the card."""
-    files, cards = [], []
+    files: list[Path] = []
+    cards: list[dict[str, Any]] = []
     for source, stated in spec.stated_sources(name):
         if source not in paths:
             raise DatasetError(f"no path is given for its source '{source}'; found {sorted(paths) or 'none'}")
@@ -115,34 +117,22 @@ def _files(
         if not path.is_file():
             raise DatasetError(f"file '{path}': no such file. Fix: fetch the source '{source}'")
         files.append(path)
-        cards.append(_source_card(source, sources.get(source) if stated is None else stated, path))
+        found, own = content_digest(path), sources.get(source) if stated is None else stated
+        expected = None if own is None else own.content_sha256
+        if expected not in (None, found):
+            raise SourceCorrupt(
+                f"source '{source}': sha256 of '{path.name}' is {found}, expected {expected}. "
+                "Fix: fetch the source again"
+            )
+        check = "not verified" if expected is None else "verified"
+        cards.append({"name": source, "sha256": found, "check": check})
+        if own is not None:
+            cards[-1] |= {"file": own.file or own.path, "member": own.member, "urls": list(own.urls)}
+            cards[-1] |= {"homepage": own.homepage, "licence": own.licence or "not stated", "note": own.note}
     return files, cards
 
 
-def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, Any]:
-    found = content_digest(path)
-    card: dict[str, Any] = {"name": source, "sha256": found}
-    if spec is None:
-        return {**card, "check": "not verified"}
-    expected = spec.content_sha256
-    if expected not in (None, found):
-        raise SourceCorrupt(
-            f"source '{source}': sha256 of '{path.name}' is {found}, expected {expected}. "
-            "Fix: fetch the source again"
-        )
-    return {
-        **card,
-        "check": "not verified" if expected is None else "verified",
-        "file": spec.file or spec.path,
-        "member": spec.member,
-        "urls": list(spec.urls),
-        "homepage": spec.homepage,
-        "licence": spec.licence or "not stated",
-        "note": spec.note,
-    }
-
-
-def _scale(raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:
+def _scale(raw: Generated, steps: tuple[ScaleStep, ...]) -> list[dict[str, Any]]:
     """Scale the features in place, without the codes of categories, and describe each step for the card."""
     X = raw.X[:, : raw.X.shape[1] - len(raw.categories)]
     if not X.shape[1]:
@@ -175,3 +165,50 @@ def _scale(raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:
             card["zero_rows"] = unit_rows(X)
         cards.append(card)
     return cards
+
+
+def _blocks(X: np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, len(X), BLOCK_ROWS):
+        yield X[start : start + BLOCK_ROWS]
+
+
+def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centre the columns in place and divide them by their population standard deviations; returns means, deviations (0
+    if constant) and which columns are constant, by comparing values, because rounding would give them tiny deviations.
+
+    Plain sums along the rows, block after block, give the same bits on every machine, unlike einsum and BLAS.
+    """
+    constant = X.min(axis=0) == X.max(axis=0)
+    mean = sum(block.sum(axis=0) for block in _blocks(X)) / len(X)
+    mean[constant] = X[0, constant]
+    for block in _blocks(X):
+        block -= mean
+    std = np.sqrt(sum(np.square(block).sum(axis=0) for block in _blocks(X)) / len(X))
+    # A spread so small that its square underflows counts as zero.
+    constant |= std == 0.0
+    divisor = np.where(constant, 1.0, std)
+    for block in _blocks(X):
+        block /= divisor
+    return mean, std, constant
+
+
+def minmax(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scale each column in place to reach from 0 to 1 (0 if constant); returns minima and widths."""
+    low = X.min(axis=0)
+    width = X.max(axis=0) - low
+    for block in _blocks(X):
+        block -= low
+        block /= np.where(width > 0, width, 1.0)
+    return low, width
+
+
+def unit_rows(X: np.ndarray) -> int:
+    """Divide each row by its Euclidean norm, in place; returns the number of rows of zeros, which stay as they are."""
+    zero_rows = 0
+    for block in _blocks(X):
+        norm = np.sqrt(np.square(block).sum(axis=1, keepdims=True))
+        zero = norm == 0.0
+        zero_rows += int(zero.sum())
+        norm[zero] = 1.0
+        block /= norm
+    return zero_rows

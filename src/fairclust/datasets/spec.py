@@ -272,10 +272,11 @@ SCALES: dict[str, tuple[ScaleStep, ...]] = {
     "minmax": ("minmax",),
     "l2": ("standardize", "l2"),
 }
-
-
-def _scale_steps(value: object) -> object:
-    return SCALES.get(value, value) if isinstance(value, str) else value
+MEANING: dict[ScaleStep, str] = {
+    "standardize": "each feature has mean 0 and population standard deviation 1 (divided by N, not N - 1)",
+    "minmax": "each feature reaches from 0 to 1",
+    "l2": "each row is divided by its Euclidean norm; a row of zeros stays as it is",
+}
 
 
 class DatasetSpec(Spec):
@@ -321,7 +322,9 @@ class DatasetSpec(Spec):
     """If given, the rows of the table are the edges of a graph."""
     components: Literal["error", "largest", "keep"] = "error"
     """Treatment of a graph in several pieces: an error, use of the largest piece, or use of all pieces."""
-    scale: Annotated[tuple[ScaleStep, ...], BeforeValidator(_scale_steps)] = ("standardize", "l2")
+    scale: Annotated[
+        tuple[ScaleStep, ...], BeforeValidator(lambda of: SCALES.get(of, of) if isinstance(of, str) else of)
+    ] = ("standardize", "l2")
     """Steps in order, or 'none', 'standardize', 'minmax', 'l2' (standardised, then rows of unit length)."""
     n_clusters: Annotated[int, Field(ge=2)]
     """The K that is used unless a run says otherwise."""

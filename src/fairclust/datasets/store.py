@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.metrics.table import Scored
-from fairclust.outputs import replace_folder
+from fairclust.outputs import content_digest, replace_folder
 
 CARD, GRAPH = "card.json", "graph.npz"
 ARRAYS = frozenset({"X.npy", "groups.npy", "truth.npy", "columns.npy", "numbers.npy"})

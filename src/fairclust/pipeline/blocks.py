@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairclust.pipeline.config import Config
-from fairclust.pipeline.papers import ExperimentSpec, canonical_json, seed_list
+from fairclust.pipeline.papers import ExperimentSpec, canonical_json
 
 DEFAULT_SEEDS = 5
 At = tuple[str, str, int]
@@ -108,8 +108,9 @@ def minutes_of(config: Config, blocks: Iterable[Block]) -> float:
     return sum(estimated_minutes(config, *block.at, count_cells(block)) for block in blocks)
 
 
-def _requests(config: Config, papers: Collection[str]) -> Iterator[tuple[str, str, int, Grid]]:
-    """(data set, method, K, grid) for every experiment of the papers and, if there is a '*', of the run."""
+def blocks_of(config: Config, papers: Collection[str]) -> list[Block]:
+    """What some papers ask for, or with '*' the whole run, in the order in which they name it; not cut into seeds."""
+    grids: dict[At, list[Grid]] = {}
     run = config.run
     asked: list[tuple[ExperimentSpec, Mapping[Any, list[str]]]] = [
         (experiment, run.only)
@@ -123,24 +124,16 @@ def _requests(config: Config, papers: Collection[str]) -> Iterator[tuple[str, st
         for dataset, method in itertools.product(experiment.datasets, experiment.methods):
             if dataset not in only.get("datasets", [dataset]) or method not in only.get("methods", [method]):
                 continue
-            stated = DEFAULT_SEEDS if experiment.seeds is None else experiment.seeds
-            seeds = seed_list(stated if run.seeds is None else run.seeds)
+            stated = next((s for s in (run.seeds, experiment.seeds) if s is not None), DEFAULT_SEEDS)
+            seeds = tuple(range(stated) if isinstance(stated, int) else stated)
             spec = config.settings(method, dataset, experiment.settings.get(method))
-            chosen = seeds[:1] if config.methods[method].deterministic else seeds
-            grid = Grid(spec.params, spec.grid, tuple(chosen))
+            grid = Grid(spec.params, spec.grid, seeds[:1] if config.methods[method].deterministic else seeds)
             own = [config.datasets[dataset].n_clusters]
             for k in run.n_clusters.get(dataset) or experiment.n_clusters or own:
-                yield dataset, method, k, grid
-
-
-def blocks_of(config: Config, papers: Collection[str]) -> list[Block]:
-    """What some papers ask for, or with '*' the whole run, in the order in which they name it; not cut into seeds."""
-    grids: dict[At, list[Grid]] = {}
-    for dataset, method, k, grid in _requests(config, papers):
-        known = grids.setdefault((dataset, method, k), [])
-        if grid not in known:
-            known.append(grid)
-    return [Block(*at, tuple(asked)) for at, asked in grids.items()]
+                known = grids.setdefault((dataset, method, k), [])
+                if grid not in known:
+                    known.append(grid)
+    return [Block(*at, tuple(of_block)) for at, of_block in grids.items()]
 
 
 def plan_blocks(config: Config) -> list[Block]:

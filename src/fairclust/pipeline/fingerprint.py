@@ -45,8 +45,13 @@ def _module_file(module: str) -> Path | None:
     return Path(spec.origin) if not rest and spec.origin and spec.origin.endswith(".py") else None
 
 
-def _stripped(tree: ast.Module) -> ast.Module:
-    """The tree without docstrings and without the annotations of functions."""
+@cache
+def _tree(file: Path) -> ast.Module:
+    """The tree of a file without docstrings and without the annotations of functions."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except SyntaxError as error:
+        raise ClassNotFound(f"{file}, line {error.lineno}: {error.msg}") from None
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
@@ -58,14 +63,6 @@ def _stripped(tree: ast.Module) -> ast.Module:
         elif isinstance(node, ast.arg):
             node.annotation = None
     return tree
-
-
-@cache
-def _tree(file: Path) -> ast.Module:
-    try:
-        return _stripped(ast.parse(file.read_bytes()))
-    except SyntaxError as error:
-        raise ClassNotFound(f"{file}, line {error.lineno}: {error.msg}") from None
 
 
 @cache
@@ -147,11 +144,8 @@ def _defined(statement: ast.stmt) -> list[str]:
     else:
         return []
     parts = [part for target in targets for part in getattr(target, "elts", [target])]
-    return (
-        [part.id for part in parts if isinstance(part, ast.Name)]
-        if all(isinstance(part, ast.Name) for part in parts)
-        else []
-    )
+    names = [getattr(part, "id", "") for part in parts]  # nothing but an `ast.Name` has an `id`
+    return names if all(names) else []
 
 
 @cache

@@ -23,8 +23,7 @@ import sys
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from fairclust.pipeline.job import die_with, work
-from fairclust.pipeline.script import ADDRESS, THREAD_VARIABLES, is_same_user, kill_family
+from fairclust.pipeline.job import ADDRESS, THREAD_VARIABLES, die_with, is_same_user, kill_family, work
 
 # Modules that nearly every job needs.
 _PRELOADED = (
@@ -106,14 +105,10 @@ def _begin(listener: socket.socket, jobs: dict[Connection, Any]) -> None:
     jobs[connection] = process
 
 
-def _main(listener: int, parent: int) -> None:
-    die_with(parent)
+if __name__ == "__main__":
+    die_with(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with socket.socket(fileno=listener) as found:
+    with socket.socket(fileno=int(sys.argv[1])) as found:
         for module in _PRELOADED:
             importlib.import_module(module)
         _serve(found)
-
-
-if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]))

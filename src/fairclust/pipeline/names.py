@@ -20,9 +20,8 @@ class Names:
     families: Mapping[str, str] = field(default_factory=dict)  # name to family
     ours: Collection[str] = ()  # methods of this project
     order: Sequence[str] = ()  # the methods of the run in the order of the catalogue
-    looks: Mapping[str, tuple[str, str]] = field(
-        default_factory=dict
-    )  # the colour and the mark that it states
+    # The colours and the marks that methods state.
+    looks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def dataset(self, name: str) -> str:
         return self.datasets.get(name, name)

@@ -35,15 +35,6 @@ def canonical_json(value: Any) -> str:
     return json.dumps(plain(value), sort_keys=True)
 
 
-def _check_seeds(value: int | list[int]) -> int | list[int]:
-    many = value if isinstance(value, int) else len(value)
-    if (value < 1) if isinstance(value, int) else (not value or min(value) < 0):
-        raise ValueError("give a number of seeds of at least 1, or a list of seeds from 0 on")
-    if many > MAX_SEEDS:
-        raise ValueError(f"{many} seeds are more than the {MAX_SEEDS:,} that are allowed")
-    return value
-
-
 def _check_unique(values: list[Any]) -> list[Any]:
     seen = set()
     for value in values:
@@ -87,21 +78,14 @@ def _check_unquoted(value: Any) -> Any:
     return value
 
 
-Seeds = (
-    Annotated[StrictInt, AfterValidator(_check_seeds)]
-    | Annotated[list[StrictInt], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
-)
+_SeedList = Annotated[list[Annotated[StrictInt, Field(ge=0)]], Field(min_length=1, max_length=MAX_SEEDS)]
+Seeds = Annotated[StrictInt, Field(ge=1, le=MAX_SEEDS)] | Annotated[_SeedList, AfterValidator(_check_unique)]
 Names = Annotated[list[str], AfterValidator(_check_unique)]
 Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]
 Plain = Annotated[Any, AfterValidator(_check_unquoted), AfterValidator(_check_plain)]
 # An option may be a number in quotes, because the number of a paper's table is text.
 Option = Annotated[Any, AfterValidator(_check_plain)]
 Axis = Annotated[list[Plain], Field(min_length=1), AfterValidator(_check_unique)]
-
-
-def seed_list(seeds: int | list[int]) -> list[int]:
-    """The seeds themselves: 3 stands for 0, 1, 2."""
-    return list(range(seeds)) if isinstance(seeds, int) else list(seeds)
 
 
 class GridSpec(Spec):

@@ -11,13 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fairclust.datasets.digest import content_digest, is_damaged
 from fairclust.datasets.download import fetch_source, local_paths
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_graph, save_prepared, write_skipped
-from fairclust.outputs import write_text
+from fairclust.outputs import content_digest, is_damaged, write_text
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.rule_inputs import RECORD, inputs_of
@@ -45,9 +44,8 @@ def check_downloads(job: Job) -> None:
     records = [read_record(Path(folder)) for folder in job.input.get("", [])]
     missing = [record["reason"] for record in records if record["status"] != "ok"]
     if missing:
-        n_all = len(records)
-        counted = f"{len(missing)} of {n_all} sources could not be downloaded; the same command tries again"
-        raise DatasetError("\n".join([counted, *missing]))
+        counted = f"{len(missing)} of {len(records)} sources could not be downloaded"
+        raise DatasetError("\n".join([f"{counted}; the same command tries again", *missing]))
 
 
 def prepare(job: Job) -> None:

@@ -48,18 +48,12 @@ _METRICS = [*COLUMNS, *OF_DATA]
 _UNKNOWN_METRIC = f"an unknown metric (known: {', '.join(_METRICS)})"
 
 _OPTIONAL = ("n_rows", "n_groups", "lam", "decimals", "note")
+
 _KINDS = {
-    "table": "string",
-    "dataset": "string",
-    "n_rows": "Int64",
-    "n_groups": "Int64",
-    "n_clusters": "Int64",
-    "lam": "float64",
-    "method": "string",
-    "metric": "string",
-    "value": "float64",
-    "decimals": "Int64",
-    "note": "string",
+    **dict.fromkeys(("table", "dataset"), "string"),
+    **dict.fromkeys(("n_rows", "n_groups", "n_clusters"), "Int64"),
+    **{"lam": "float64", "method": "string", "metric": "string"},
+    **{"value": "float64", "decimals": "Int64", "note": "string"},
 }
 _PROGRAM_TEXT = ("table", "dataset", "method", "metric", "program", "variant", "setting", "note")
 _PROGRAM_NUMBERS = ("n_clusters", "lam", "runs", "mean", "sd", "low", "high", "seconds")

@@ -20,9 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-from fairclust.datasets.digest import content_digest, is_damaged
-from fairclust.outputs import write_text
-from fairclust.temporary import remove_leftovers, temporary_beside
+from fairclust.outputs import content_digest, is_damaged, remove_leftovers, temporary_beside, write_text
 
 _DIGESTS = ".sha256"
 _REMADE = "# made again: "
@@ -97,11 +95,18 @@ def tidy(results: Path) -> list[str]:
     remove_leftovers(results)
     lines = []
     for path in (path for _, damaged in damaged_jobs(results).values() for path in damaged):
-        if path.is_file():
-            kept = _copy(path)
-            lines.append(f"{path} is damaged or was changed; a copy lies in {kept}, and it is made again.")
-        else:
+        if not path.is_file():
             lines.append(f"{path} is missing; it is made again.")
+            continue
+        names = (f"{path.name}.damaged" + (f"-{number}" if number > 1 else "") for number in count(1))
+        # Under a name that no copy of other content has.
+        copy = next(
+            copy
+            for copy in map(path.with_name, names)
+            if not copy.exists() or filecmp.cmp(path, copy, shallow=False)
+        )
+        shutil.copy2(path, copy)
+        lines.append(f"{path} is damaged or was changed; a copy lies in {copy}, and it is made again.")
     return lines
 
 
@@ -119,16 +124,6 @@ def remove_damaged_metadata(folder: Path) -> list[str]:
                 path.unlink()
                 lines.append(f"{path}, a record of Snakemake, was damaged and has been removed.")
     return lines
-
-
-def _copy(path: Path) -> Path:
-    """Copy a file beside itself, under a name that no copy of other content has."""
-    for number in count(1):
-        copy = path.with_name(f"{path.name}.damaged" + (f"-{number}" if number > 1 else ""))
-        if not copy.exists() or filecmp.cmp(path, copy, shallow=False):
-            break
-    shutil.copy2(path, copy)
-    return copy
 
 
 def mend_time_stamps(results: Path) -> Iterator[str]:

@@ -19,10 +19,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairclust.datasets.digest import content_digest
 from fairclust.datasets.spec import SourceSpec
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS
+from fairclust.outputs import content_digest
 from fairclust.pipeline.blocks import At, Block, block_params, blocks_of, minutes_of, plan_blocks, plan_jobs
 from fairclust.pipeline.cell_store import count_errors
 from fairclust.pipeline.config import Config, ConfigError, MethodJobSpec, as_list
@@ -414,13 +414,11 @@ class RuleInputs:
 
     def targets(self) -> list[str]:
         """Everything that `rule all` wants."""
-        return [*self.products(), *self.data_folders(), f"{self.results}/.complete"]
-
-    def data_folders(self) -> list[str]:
-        """Prepared data sets and graphs. They are targets, so that those that the user deletes are made again."""
+        # Prepared data sets and graphs are targets, so that those that the user deletes are made again.
         inputs = [folders for name in self.jobs for folders in self.data_of(*name.split("/")).values()]
         planes = [self.planes(paper) for paper in self.shown]
-        return list(dict.fromkeys(chain(*inputs, *planes)))
+        data = dict.fromkeys(chain(*inputs, *planes))
+        return [*self.products(), *data, f"{self.results}/.complete"]
 
     def products(self) -> list[str]:
         """Everything that is made from the cells."""

@@ -128,7 +128,18 @@ class RunEvents:
     def on_success(self) -> None:
         """Say what was done and where the results are."""
         self._tidy_up()
-        print("\n".join(closing_words(self._inputs, self._began)), flush=True)
+        inputs, results = self._inputs, self._inputs.place
+        if not (results / "summary.json").is_file():
+            return
+        lines = [*describe(results / "summary.json"), *describe_times(results, self._began)]
+        lines.append(f"scores:  {results}/scores/scores.csv (and .parquet; costs of the cells in runs.csv)")
+        if inputs.table_files():
+            lines.append(f"tables:  {results}/tables/ (Markdown, CSV and LaTeX)")
+        if n_figures := sum(len(of["figures"]) for of in inputs.shown.values()):
+            lines.append(f"figures: {results}/figures/ ({count(n_figures, 'figure')})")
+        if inputs.config.report.html:
+            lines.append(f"report:  {results}/report/index.html (to share: {results}/report.zip)")
+        print("\n".join(lines), flush=True)
 
     def on_error(self) -> None:
         """Say where the messages of failed jobs are, and how to resume."""
@@ -195,23 +206,6 @@ def describe_times(results: Path, began: float) -> list[str]:
         f"fitting {fit:.1f} s; starting, compiling, reading, scoring and drawing {added:.1f} s{share}; "
         f"from start to end {time.time() - began:.1f} s",
     ]
-
-
-def closing_words(inputs: RuleInputs, began: float) -> list[str]:
-    """Lines to print when a run has ended."""
-    results = inputs.place
-    if not (results / "summary.json").is_file():
-        return []
-    lines = describe(results / "summary.json")
-    lines += describe_times(results, began)
-    lines.append(f"scores:  {results}/scores/scores.csv (and .parquet; costs of the cells in runs.csv)")
-    if inputs.table_files():
-        lines.append(f"tables:  {results}/tables/ (Markdown, CSV and LaTeX)")
-    if n_figures := sum(len(of["figures"]) for of in inputs.shown.values()):
-        lines.append(f"figures: {results}/figures/ ({count(n_figures, 'figure')})")
-    if inputs.config.report.html:
-        lines.append(f"report:  {results}/report/index.html (to share: {results}/report.zip)")
-    return lines
 
 
 def check(job: Job) -> None:

@@ -116,7 +116,9 @@ def _read_file(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str
     try:
         if reader is None:
             return _read_text(path, form)
+        # An index with a name becomes a column. Rows are counted from 0 afterwards.
         frame = reader(path)
+        frame = frame.reset_index(drop=frame.index.names == [None])
         frame.columns = column_names(map(str, frame.columns), path)
         return frame, form, []
     except TableError:
@@ -167,16 +169,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
-        return _with_index(file.read().to_pandas())
-
-
-def _read_feather(path: Path) -> pd.DataFrame:
-    return _with_index(pd.read_feather(path))
-
-
-def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
-    """Make the index a column if it has a name. Rows are counted from 0 afterwards."""
-    return frame.reset_index(drop=frame.index.names == [None])
+        return file.read().to_pandas()
 
 
 def _read_excel(path: Path) -> pd.DataFrame:
@@ -193,8 +186,8 @@ def _read_excel(path: Path) -> pd.DataFrame:
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".parquet": _read_parquet,
-    ".feather": _read_feather,
-    ".arrow": _read_feather,
+    ".feather": pd.read_feather,
+    ".arrow": pd.read_feather,
     ".xlsx": _read_excel,
     ".xls": _read_excel,
 }
