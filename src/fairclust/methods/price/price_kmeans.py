@@ -47,6 +47,7 @@ from fairclust.methods.price.tables import WORST
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
+from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import (
     PATIENT,
     THOROUGH,
@@ -643,13 +644,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         points.measure(run.prototypes.centers)
         labels, cost, counts = round_prices(points, criterion, found)
         made = strict = Labels(labels, cost, counts, run.prototypes, found)
-        # Whether the bounds cost so much that a few points far from all others may be the reason. They also cost too
-        # much where they have emptied a cluster, which the gap at these centres does not show.
-        gap = certified_gap(criterion, found, cost, lower_bound(points, criterion, found), counts)
-        per_cell, emptied = points.n_samples / counts.size, not counts.sum(axis=0).all()
-        dear = (gap > 1 and per_cell >= _FEW_PER_CELL) or (
-            (gap > _LARGE_GAP or emptied) and per_cell >= _PER_CELL
-        )
+        dear = self._is_dear(points, criterion, made, lower_bound(points, criterion, found))
         # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
         if dear and codes is not None and points.weights is None and not points.is_sparse:
             made = loose_labels(
@@ -698,28 +693,47 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             # Every row has one value of the first column, so the price of the cluster itself is added there.
             first, *others, cluster = criterion.column_prices(made.found.multipliers)
             self._column_prices = [(first + cluster)[back], *others]
+        for holds, complaint in self._complaints(criterion, counts, saved, dear):
+            if holds:
+                self._complain(complaint)
+
+    def _complaints(
+        self, criterion: Criterion, counts: np.ndarray, saved: float, dear: bool
+    ) -> list[tuple[bool, str]]:
+        """What a fit may complain about, and whether it does."""
         n_empty, loose = int((counts.sum(axis=0) == 0).sum()), saved > 0 and self.violation_ > 0
-        if n_empty or not self.converged_:
-            state, advice = "still moving", "raise max_iter or tol"
-            if self.converged_:
-                state, advice = "at rest", "take fewer clusters"
-            self._complain(
+        state, advice = "still moving", "raise max_iter or tol"
+        if self.converged_:
+            state, advice = "at rest", "take fewer clusters"
+        more = f"{saved:.0%} more" if saved < 10 else f"{1 + saved:.2g} times as much"
+        return [
+            (
+                n_empty > 0 or not self.converged_,
                 f"stopped after {self.n_iter_} outer steps with {self.n_clusters - n_empty} of "
-                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}"
-            )
-        if criterion.work.is_cut:
-            self._complain(criterion.work.advice)
-        if loose:
-            more = f"{saved:.0%} more" if saved < 10 else f"{1 + saved:.2g} times as much"
-            self._complain(
+                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}",
+            ),
+            (criterion.work.is_cut, criterion.work.advice),
+            (
+                loose,
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because the "
-                f"labels found within them cost {more}: a few points lie far from all others. {_LONG_TAIL}"
-            )
-        elif dear and self.gap_ > _LARGE_GAP:
-            self._complain(
+                f"labels found within them cost {more}: a few points lie far from all others. {_LONG_TAIL}",
+            ),
+            (
+                dear and not loose and self.gap_ > _LARGE_GAP,
                 f"the labels may cost up to {self.gap_:.0%} more than the cheapest labels within the bounds, because a "
-                f"few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may help"
-            )
+                f"few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may help",
+            ),
+        ]
+
+    def _is_dear(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
+        """Whether the bounds cost so much that a few points far from all others may be the reason."""
+        gap = certified_gap(criterion, made.found, made.cost, bound, made.counts)
+        per_cell = points.n_samples / made.counts.size
+        # The bounds also cost too much where they have emptied a cluster, which the gap at these centres does not show.
+        emptied = not made.counts.sum(axis=0).all()
+        return ((gap > _LARGE_GAP or emptied) and per_cell >= _PER_CELL) or (
+            gap > 1 and per_cell >= _FEW_PER_CELL
+        )
 
     def _least(self, points: Any, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""
