@@ -14,7 +14,7 @@ metric : {"euclidean", "cosine"}, default="euclidean"
     With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
     A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
 precision : "single" or "double", default="single"
-    Arithmetic of the distances and softmax rows. Sums are always double.
+    Arithmetic of the distances or potentials and of softmax rows. Sums are always double.
 verbose : int, default=0
     1 prints the objective and the fairness term of every outer step.
 random_state : int, RandomState or None
@@ -228,7 +228,7 @@ def _warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class _Clusters:
     """The parameter that all methods have; the others of a method are its own fields, by keyword only."""
 
@@ -253,14 +253,19 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     """
 
     def __init_subclass__(cls, *, described: str | None = None, **more: Any) -> None:
-        """Complete the docstring by what those of the bases, this module and, for parameters, `described` have."""
+        """Complete the docstring by what those of the bases, this module and, for parameters, `described` have.
+
+        Docstrings of users' classes, and those that Python was told to leave out, stay as they are.
+        """
         super().__init_subclass__(**more)
-        if cls.__doc__ is None:
+        if cls.__doc__ is None or not cls.__module__.startswith("fairclust.methods."):
             return
+        cls._own_doc = cls.__doc__
         above = [part for part in cls.__mro__[::-1] if issubclass(part, _Clusters)]
         owners = [part for part in above if part is cls or "__dataclass_fields__" in vars(part)]
         fields = dict.fromkeys(name for part in owners for name in vars(part).get("__annotations__", {}))
-        docs = [doc_sections(doc) for doc in (__doc__, described, *(part.__doc__ for part in above[1:]))]
+        own = (vars(part).get("_own_doc", part.__doc__) for part in above[1:])
+        docs = [doc_sections(doc) for doc in (__doc__, described, *own)]
         sections = {name: of for doc in docs for name, of in doc.items() if name != "Notes"} | docs[-1]
         for heading in "Parameters", "Attributes":
             entries = {name: of for doc in docs for name, of in doc_entries(doc.get(heading)).items()}

@@ -128,6 +128,25 @@ def test_skipped(tmp_path):
     assert names(tmp_path / "census") == ["card.json"]
 
 
+@pytest.mark.parametrize("skipped", [False, True])
+def test_flipped_bytes_of_the_card(tmp_path, skipped):
+    folder = tmp_path / "toy"
+    save_prepared(complete(), folder)
+    if skipped:
+        write_skipped(folder, "toy", "größer")
+    whole = (folder / "card.json").read_bytes()
+    for place in range(0, len(whole), 1 if skipped else 5):
+        content = bytearray(whole)
+        content[place] ^= 1 << place % 8
+        (folder / "card.json").write_bytes(content)
+        with pytest.raises(DatasetError, match="holds no data card, or a damaged one"):
+            read_card(folder)
+    for content in (b"", b"[]", b"{}", b"null", whole[:-1], whole + b" ", whole.replace(b"\n", b"\r\n")):
+        (folder / "card.json").write_bytes(content)
+        with pytest.raises(DatasetError, match="holds no data card"):
+            read_card(folder)
+
+
 @pytest.mark.parametrize("file", ["X.npy", "groups.npy", "truth.npy", "graph.npz", "columns.npy"])
 @pytest.mark.parametrize("damage", ["first", "last", "middle", "truncate", "empty", "longer", "gone"])
 def test_damaged(tmp_path, file, damage):

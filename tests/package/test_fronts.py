@@ -53,6 +53,19 @@ def test_a_front_says_what_no_other_point_beats():
     assert found[["x", "y"]].equals(POINTS[["sse", "balance"]].set_axis(["x", "y"], axis=1))
 
 
+def test_the_window_shows_the_front_of_methods_with_several_points():
+    points = pd.concat([POINTS, pd.DataFrame([("far", 900.0, 0.95)], columns=POINTS.columns)])
+    points = points[points.balance.notna()]
+    x0, x1, _, _ = front_of(points, "sse", "balance", higher=True).window(bounded=True)
+    # 150 is the dearest point of such a front: 100 + 1.6 * 50, and a margin.
+    assert (x0, x1) == (96.0, 184.0)
+    errors = points.assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 0.05])
+    *_, highest = front_of(errors, "sse", "error", higher=False).window(bounded=False)
+    assert highest > 9.0
+    *_, highest = front_of(errors[1:], "sse", "error", higher=False).window(bounded=False)
+    assert 0.5 < highest < 0.65
+
+
 def test_the_display_has_the_same_front():
     front = FrontDisplay(POINTS).front()
     assert front.higher and front.points.best.tolist() == [True, True, False, False, True, False]

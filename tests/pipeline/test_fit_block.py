@@ -14,6 +14,7 @@ import pytest
 from blocks_of_odd import LIMITS, block, run, stored
 
 from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.store import write_skipped
 from fairclust.pipeline.cell_store import cell_path, read_output, write_cell
 from fairclust.pipeline.fit_block import TryAgain, fit
 from fairclust.pipeline.job import Job
@@ -86,6 +87,13 @@ def test_cells_of_other_versions_are_kept_unless_asked_otherwise(tmp_path, data)
     assert run(tmp_path, data, block("ok")) == first
     other = version_text({**first[0]["versions"], "numpy": "1.0"})
     assert finished(run(tmp_path, data, block("ok"), versions=other)) > finished(first)
+
+
+def test_cells_are_kept_when_a_block_is_cut_into_seeds_or_joined_again(tmp_path, data):
+    first = run(tmp_path, data, block("ok", seeds=[0, 1]))
+    parts = [run(tmp_path, data, block("ok", seeds=[0, 1], seed=seed))[0] for seed in (0, 1)]
+    assert parts == first
+    assert run(tmp_path, data, block("ok", seeds=[0, 1])) == first
 
 
 def test_finished_fits_of_other_results_folders_are_used(tmp_path, data):
@@ -284,7 +292,7 @@ def test_a_job_with_threads_can_fit(tmp_path, data):
     """Its script imports nothing that has threads before it forks."""
     code = (
         "import sys; from snakemake import script; from pathlib import Path\n"
-        "from fairclust.pipeline.job import Job, supervise\n"
+        "from fairclust.pipeline.job import Job; from fairclust.pipeline.script import supervise\n"
         "job = Job('fit', {}, [], {}, {}, {}, 2, sys.argv[1] + '/job.log', sys.argv[1], {})\n"
         "print(supervise(job, 'odd_methods:fit_with_threads'))\n"
         "assert 'numpy' not in sys.modules"
@@ -299,6 +307,16 @@ def test_a_job_with_threads_can_fit(tmp_path, data):
     )
     assert done.stdout == "\n"
     assert (tmp_path / "job.log").read_text() == "2\n"
+
+
+def test_a_skipped_data_set_gives_skipped_rows_until_it_is_there(tmp_path, data):
+    write_skipped(tmp_path / "none", "toy", "no network")
+    rows = run(tmp_path, tmp_path / "none", block("ok", seeds=[0, 1]))
+    assert [(row["status"], row["reason"], row["seed"]) for row in rows] == [
+        ("skipped", "no network", 0),
+        ("skipped", "no network", 1),
+    ]
+    assert [row["status"] for row in run(tmp_path, data, block("ok", seeds=[0, 1]))] == ["ok", "ok"]
 
 
 def test_results_do_not_depend_on_the_order_of_cells(tmp_path, data):

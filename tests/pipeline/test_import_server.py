@@ -77,6 +77,16 @@ def test_an_error_is_reported_with_the_log_and_the_server_goes_on(tmp_path, serv
     assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
 
 
+def test_noise_does_not_stop_the_server(tmp_path, server):
+    import socket
+
+    for noise in (b"", b"\x05\0\0\0\0\0\0\0ab", b"x"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(f"\0{server.address}")
+            connection.sendall(noise)
+    assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
+
+
 def test_a_killed_script_ends_its_job_and_all_processes_of_the_job(tmp_path, server):
     asking = start_script(server, tmp_path, "wait")
     pids = waiting_in(tmp_path)

@@ -13,6 +13,7 @@ from fairclust.pipeline.results_folder import (
     damaged_jobs,
     foreign_folder,
     lock,
+    mend_time_stamps,
     remove_damaged_metadata,
     tidy,
     write_digests,
@@ -70,6 +71,13 @@ def test_a_damaged_file_is_named_and_all_of_its_job_is_made_again(results, damag
     assert before.keys() <= outputs(results).keys()
 
 
+def test_a_missing_file_is_named_unless_all_of_its_job_is_missing(results):
+    (results / "scores/scores.csv").unlink()
+    (results / "tables/a.md").unlink()
+    assert tidy(results) == [f"{results}/scores/scores.csv is missing; it is made again."]
+    assert set(outputs(results)) == {"scores/scores.parquet"}
+
+
 def test_damaged_digests_remove_nothing(results, tmp_path):
     mine = tmp_path / "thesis.tex"
     mine.write_text("years of work")
@@ -85,6 +93,15 @@ def test_damaged_digests_remove_nothing(results, tmp_path):
         assert (results / "tables/a.md").is_file()
         for name in ("scores/scores.csv", "scores/scores.parquet"):
             assert (results / name).read_text() == f"the content of {name}"
+
+
+def test_time_stamps_of_the_future_are_set_to_now(results):
+    ahead = results / "tables/a.md"
+    os.utime(ahead, (time.time() + 7200,) * 2)
+    (line,) = mend_time_stamps(results)
+    assert "ahead of this machine's clock" in line
+    assert ahead.stat().st_mtime <= time.time()
+    assert list(mend_time_stamps(results)) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"a": "\xa0"}', bytes(20)])

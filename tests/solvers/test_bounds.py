@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from problems import check, criterion_of, from_blobs
 
-from fairclust import fair_assignment
+from fairclust import NotSupported, fair_assignment
 from fairclust.methods.price.bounds import size_bounds
 from fairclust.methods.price.criteria import Work
 from fairclust.methods.price.newton import RowSystem
@@ -63,6 +63,37 @@ def test_bounding_one_of_several_columns_equals_one_column():
     assert one.lower_bound <= each.lower_bound * (1 + 1e-9) <= crossed.lower_bound * (1 + 2e-9)
 
 
+def test_equal_weights_are_a_unit():
+    a, columns = people(300, 4)
+    equal = fair_assignment(a, columns, sample_weight=np.full(300, 2.5))
+    plain = fair_assignment(a, columns)
+    assert equal.lower_bound == pytest.approx(2.5 * plain.lower_bound, rel=1e-6)
+    assert plain.slack > 0
+    np.testing.assert_allclose(equal.violation, 2.5 * plain.violation, atol=1e-9)
+
+
+def test_budget():
+    a, columns = people()
+    nearest = a.min(axis=1).sum()
+    strict = fair_assignment(a, columns)
+    found = fair_assignment(a, columns, max_cost_increase=0.05)
+    assert found.cost <= 1.05 * nearest < strict.cost
+    assert 0 < found.tolerance_bound < found.tolerance < found.tolerance_bound + 0.02
+    assert fair_assignment(a, columns, tolerance=found.tolerance_bound).lower_bound > 1.05 * nearest
+    again = fair_assignment(a, columns, max_cost=1.05 * nearest)
+    np.testing.assert_array_equal(found.labels, again.labels)
+    enough = fair_assignment(a, columns, max_cost=2 * strict.cost)
+    assert enough.tolerance == 0
+    with pytest.raises(NotSupported, match="without any bounds it is"):
+        fair_assignment(a, columns, max_cost=0.9 * nearest)
+    with pytest.raises(ValueError, match="not both"):
+        fair_assignment(a, columns, max_cost=1e9, max_cost_increase=1.0)
+    with pytest.raises(ValueError, match="finds the tolerance"):
+        fair_assignment(a, columns, max_cost=1e9, tolerance=0.1)
+    with pytest.raises(NotSupported, match="without bounds on the shares it is"):
+        fair_assignment(a, columns, max_cost_increase=0.0, size_max=1.0)
+
+
 @pytest.mark.parametrize(
     "asked, message",
     [
@@ -79,10 +110,6 @@ def test_bounding_one_of_several_columns_equals_one_column():
         ({"target": [0.5, 0.5]}, "target must be a mapping of sensitive columns to shares"),
         ({"sample_weight": np.ones(3)}, r"sample_weight has shape \(3,\), expected \(600,\)"),
         ({"sample_weight": np.zeros(600)}, "sample_weight must be positive"),
-        ({"max_cost": 1.0}, "without any bounds it is"),
-        ({"max_cost": 1e9, "max_cost_increase": 1.0}, "not both"),
-        ({"max_cost": 1e9, "tolerance": 0.1}, "finds the tolerance"),
-        ({"max_cost_increase": 0.0, "size_max": 1.0}, "without bounds on the shares it is"),
     ],
 )
 def test_impossible_bounds_are_refused(asked, message):

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fairclust import PriceFairKMeans
+from fairclust import PriceFairKMeans, fair_assignment
 from fairclust.methods.price.criteria import make_criterion
 from fairclust.methods.price.rounding import move_dearest
 
@@ -61,3 +61,14 @@ def test_both_precisions_agree_on_a_long_tail(n_groups, tolerance):
         assert model.gap_ < 0.15
         found.append(model.cost_)
     assert found[0] == pytest.approx(found[1], rel=0.01)
+
+
+def test_the_certificate_is_that_of_the_best_assignment_to_the_centres():
+    rng = np.random.default_rng(4)
+    X, codes = rng.lognormal(sigma=2.5, size=(1000, 3)), rng.integers(4, size=1000)
+    model = PriceFairKMeans(4, tolerance=0.05, n_init=1, precision="double", random_state=0)
+    with pytest.warns(UserWarning, match="off the bounds by up to"):
+        model.fit(X, sensitive_features=codes)
+    distances = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
+    best = fair_assignment(distances, codes, tolerance=0.05)
+    assert model.lower_bound_ == pytest.approx(best.lower_bound, rel=1e-5)

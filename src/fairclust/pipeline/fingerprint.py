@@ -252,33 +252,50 @@ def class_parameters(path: str) -> set[str] | None:
 
     Those of a dataclass are its fields and those of its bases.
     """
+    found = _class_and_bases(path)
+    if found is None:
+        return None
+    node, bases = found
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
+            return None if item.args.kwarg is not None else taken
+    mark = _dataclass_mark(node)
+    if mark and "init=False" not in mark:
+        return _fields(path)
+    return next((names for names in map(class_parameters, bases) if names is not None), None)
+
+
+def _class_and_bases(path: str) -> tuple[ast.ClassDef, list[str]] | None:
+    """The definition of a class and the paths of its bases; None if there is no source of it."""
     module, _, name = path.rpartition(".")
     place = _resolved((module, name), module.partition(".")[0])
     found = _statements(place) if place is not None else []
     node = next((node for node in found if isinstance(node, ast.ClassDef)), None)
     if place is None or node is None:
         return None
-    for item in node.body:
-        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-            taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
-            return None if item.args.kwarg is not None else taken
-    own = _fields(node) if any("dataclass" in ast.unparse(mark) for mark in node.decorator_list) else None
-    inherited = [
-        class_parameters(f"{place[0]}.{base.id}") for base in node.bases if isinstance(base, ast.Name)
-    ]
-    known = [names for names in (own, *inherited) if names is not None]
-    return set().union(*known) if known else None
+    return node, [f"{place[0]}.{base.id}" for base in node.bases if isinstance(base, ast.Name)]
 
 
-def _fields(node: ast.ClassDef) -> set[str]:
-    """The fields that a dataclass defines itself."""
-    return {
+def _dataclass_mark(node: ast.ClassDef) -> str:
+    return next((text for mark in node.decorator_list if "dataclass" in (text := ast.unparse(mark))), "")
+
+
+def _fields(path: str) -> set[str]:
+    """The fields of a dataclass and of its bases."""
+    found = _class_and_bases(path)
+    if found is None:
+        return set()
+    node, bases = found
+    own = {
         item.target.id
         for item in node.body
-        if isinstance(item, ast.AnnAssign)
+        if _dataclass_mark(node)
+        and isinstance(item, ast.AnnAssign)
         and isinstance(item.target, ast.Name)
         and not any(word in ast.unparse(item.annotation) for word in ("ClassVar", "KW_ONLY"))
     }
+    return own.union(*map(_fields, bases))
 
 
 def _place_of_class(path: str) -> _Place:

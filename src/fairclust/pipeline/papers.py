@@ -45,6 +45,15 @@ def _check_unique(values: list[Any]) -> list[Any]:
     return values
 
 
+def _check_seeds(value: int | list[int]) -> int | list[int]:
+    many = value if isinstance(value, int) else len(value)
+    if (value < 1) if isinstance(value, int) else (not value or min(value) < 0):
+        raise ValueError("give a number of seeds of at least 1, or a list of seeds from 0 on")
+    if many > MAX_SEEDS:
+        raise ValueError(f"{many} seeds are more than the {MAX_SEEDS:,} that are allowed")
+    return value
+
+
 def _number_in(text: str) -> float | None:
     try:
         return float(text) if any(c.isdigit() for c in text) else None
@@ -78,8 +87,10 @@ def _check_unquoted(value: Any) -> Any:
     return value
 
 
-_SeedList = Annotated[list[Annotated[StrictInt, Field(ge=0)]], Field(min_length=1, max_length=MAX_SEEDS)]
-Seeds = Annotated[StrictInt, Field(ge=1, le=MAX_SEEDS)] | Annotated[_SeedList, AfterValidator(_check_unique)]
+Seeds = (
+    Annotated[StrictInt, AfterValidator(_check_seeds)]
+    | Annotated[list[StrictInt], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
+)
 Names = Annotated[list[str], AfterValidator(_check_unique)]
 Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]
 Plain = Annotated[Any, AfterValidator(_check_unquoted), AfterValidator(_check_plain)]

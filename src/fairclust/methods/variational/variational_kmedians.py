@@ -15,6 +15,14 @@ class VariationalFairKMedians(MedoidClusterer, VariationalFairKMeans):
     Minimises ``sum_pk s_pk ||x_p - c_k|| + lam * sum_k KL(U || P_k)`` (equation 2 with the Euclidean
     distance, Table 1), where every centre c_k is a row of X, the medoid of its cluster.
 
+    Parameters
+    ----------
+    lam : float or "auto", default="auto"
+        As for `VariationalFairKMeans`, but a suitable number grows with the unit of the data and not with its square.
+        0 alternates nearest medoids and new medoids.
+    match_reference : bool, default=False
+        As for `VariationalFairKMeans`, but all centres are medoids of the last assignment.
+
     References
     ----------
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1 and Table 1.
