@@ -292,7 +292,7 @@ def test_a_job_with_threads_can_fit(tmp_path, data):
     """Its script imports nothing that has threads before it forks."""
     code = (
         "import sys; from snakemake import script; from pathlib import Path\n"
-        "from fairclust.pipeline.job import Job; from fairclust.pipeline.script import supervise\n"
+        "from fairclust.pipeline.job import Job, supervise\n"
         "job = Job('fit', {}, [], {}, {}, {}, 2, sys.argv[1] + '/job.log', sys.argv[1], {})\n"
         "print(supervise(job, 'odd_methods:fit_with_threads'))\n"
         "assert 'numpy' not in sys.modules"

@@ -59,8 +59,8 @@ class SpectralClustering(GraphClusterer):
     n_products_ : int
         Number of products with the affinity.
     residual_, orthogonality_, constraint_ : float
-        Errors of the eigenvectors U: the largest residual, the largest entry of ``|U'U - I|``, and that of ``|C'U|`` for
-        the constraints C.
+        Errors of the eigenvectors U: the largest residual, the largest entry of ``|U'U - I|``, and that of ``|C'U|``
+        for the constraints C.
 
     References
     ----------
