@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ _FEW = 24
 _LEAST_GAIN = 1e-9
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def grid_cells(X, origin, side):  # type: ignore[no-untyped-def]
     """Cell of every point in the finest grid of a quadtree: ``floor(2**DEPTH (x - origin) / side)``, as uint16.
 
@@ -35,13 +34,13 @@ def grid_cells(X, origin, side):  # type: ignore[no-untyped-def]
     return cells
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _take(points, lo, hi, fairlet, number):  # type: ignore[no-untyped-def]
     for i in range(lo, hi):
         fairlet[points[i]] = number
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _split(reds, blues, p, q, fairlet, number):  # type: ignore[no-untyped-def]
     """Cut a balanced set into fairlets of at most p + q points, in the order of the lists.
 
@@ -68,7 +67,7 @@ def _split(reds, blues, p, q, fairlet, number):  # type: ignore[no-untyped-def]
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _complete(many, few, x_many, x_few, p, q):  # type: ignore[no-untyped-def]
     """Take more points from the children until the points taken are balanced. They have too few of the colour `few`."""
     n_many, n_few = x_many.sum(), x_few.sum()
@@ -95,7 +94,7 @@ def _complete(many, few, x_many, x_few, p, q):  # type: ignore[no-untyped-def]
             x_few[c] = few[c] - p * saturated
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def heavy_points(reds, blues, p, q):  # type: ignore[no-untyped-def]
     """Number of points of each colour to take from each child of a node whose points are (p, q)-balanced in total.
 
@@ -112,7 +111,7 @@ def heavy_points(reds, blues, p, q):  # type: ignore[no-untyped-def]
     return x_reds, x_blues
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _sort_by_cell(points, cells, is_blue, level, keys):  # type: ignore[no-untyped-def]
     """Sort points by their child cell at a level, then by colour. The sort is stable, and `keys` is sorted as well."""
     n_features = cells.shape[1]
@@ -138,7 +137,7 @@ def _sort_by_cell(points, cells, is_blue, level, keys):  # type: ignore[no-untyp
         points[:] = points[order]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
     """The number of every point's fairlet on a quadtree (Backurs et al. 2019, Algorithms 1 and 2), for coprime p <= q.
 
@@ -204,7 +203,7 @@ def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
     return fairlet
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def fairlet_medoids(X: NDArray[Any], members: NDArray[Any], ends: NDArray[Any]) -> NDArray[Any]:
     """The point of every fairlet with the least sum of distances to the fairlet's other points; ties go to the first.
 
