@@ -52,10 +52,8 @@ def odd_affinities(draw):
 
 def save_points(folder, name="toy", n_rows=2000):
     """Write a prepared data set of normal points in two groups of the same size."""
-    X, groups = (
-        np.random.default_rng(0).normal(size=(n_rows, 2)),
-        np.tile(np.array([0, 1], np.int32), n_rows // 2),
-    )
+    X = np.random.default_rng(0).normal(size=(n_rows, 2))
+    groups = np.tile(np.array([0, 1], np.int32), n_rows // 2)
     names = ("a", "b"), ("f", "m")
     card = {"status": "ok", "name": name, "rows": n_rows, "columns": ["a", "b"]}
     card["groups"] = [{"name": group, "size": n_rows // 2} for group in names[1]]

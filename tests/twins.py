@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import eigh, null_space, sqrtm
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
@@ -55,6 +56,18 @@ def ncut_potentials(W, labels, n_clusters, shift=0.0):
     d, S = W.sum(axis=1), np.eye(n_clusters)[labels]
     W, volume = W + shift * np.diag(d), d @ S
     return d[:, None] * np.diag(S.T @ W @ S) / volume**2 - 2 * W @ S / volume
+
+
+def fair_spectral_coordinates(W, groups, k, laplacian="normalized"):
+    """Run algorithm 2 of the s-FairSC poster (algorithms 2 and 3 of Kleindessner et al.) as written, for a dense W."""
+    D = np.diag(W.sum(axis=1))
+    F = (np.eye(groups.max() + 1)[groups] - np.bincount(groups) / len(groups))[:, :-1]
+    Z = null_space(F.T)
+    L = Z.T @ (D - W) @ Z
+    if laplacian == "unnormalized":
+        return Z @ eigh(L)[1][:, :k]
+    inverse = np.linalg.inv(sqrtm(Z.T @ D @ Z).real)
+    return Z @ inverse @ eigh(inverse @ L @ inverse)[1][:, :k]
 
 
 def means_of(X, labels, n_clusters):

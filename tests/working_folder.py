@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
@@ -209,6 +210,15 @@ def jobs_of(output):
     """Return the number of jobs of each rule, from Snakemake's table."""
     found = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE)}
     return {name: n for name, n in found.items() if name not in ("total", "all")}
+
+
+def wait_until(condition, seconds=60, what="it"):
+    """Wait until a condition is true, and return its value."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(0.05)
+    return found
 
 
 def workers_in(folder):

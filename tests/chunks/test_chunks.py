@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
 from fairclust.base import NotSupported
@@ -69,7 +70,7 @@ def parquet(blobs, tmp_path):
 
 
 def fitted(model, *rows, **options):
-    return model.__class__(**model.get_params()).fit(open_chunks(*rows, **(SMALL | options)))
+    return clone(model).fit(open_chunks(*rows, **(SMALL | options)))
 
 
 def exact_cost(X, model):
@@ -143,7 +144,7 @@ def test_rows_that_may_move_include_the_nearest(blobs, mapped):
 @pytest.mark.parametrize("model", [*METHODS, REFERENCE], ids=[*"pvk", "reference"])
 def test_fits_are_as_good_as_in_memory(model, blobs, mapped, tmp_path):
     X, codes = blobs
-    here = model.__class__(**model.get_params()).fit(X, sensitive_features=codes)
+    here = clone(model).fit(X, sensitive_features=codes)
     there = fitted(model, *mapped, labels=tmp_path / "labels.npy")
     assert isinstance(there.labels_, np.memmap) and there.labels_.dtype == np.uint8
     np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), there.labels_)
@@ -409,6 +410,16 @@ def test_a_column_of_measurements_is_not_a_column_of_groups(blobs):
         fitted(PriceFairKMeans(K, bins=4), X, codes)
 
 
+def file_of(save, *given, **named):
+    """Return the bytes that `np.save` or `np.savez` writes."""
+    file = io.BytesIO()
+    save(file, *given, **named)
+    return file.getvalue()
+
+
+CUT = r"X\.npy cannot be mapped as an array"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -419,28 +430,31 @@ def test_a_column_of_measurements_is_not_a_column_of_groups(blobs):
         (np.zeros((N, 3)) + 1j, r"X\.npy must be a matrix of numbers, found shape \(6000, 3\) of complex128"),
         (np.zeros((N, 0)), "must be a matrix of numbers"),
         (np.zeros((0, 3)), "groups.npy has shape"),
+        (lambda whole: whole[:-100], CUT),
+        (lambda whole: whole[:40], CUT),
+        # The dictionary of the header has no end.
+        (lambda whole: whole.replace(b"}", b"("), CUT),
+        (lambda whole: file_of(np.savez, X=whole), r"X\.npy is an archive of arrays"),
     ],
-    ids=["empty", "text", "objects", "shorter", "complex", "no features", "no rows"],
+    ids=[
+        "empty",
+        "text",
+        "objects",
+        "shorter",
+        "complex",
+        "no features",
+        "no rows",
+        "cut",
+        "header",
+        "brace",
+        "npz",
+    ],
 )
 def test_npy_files_that_cannot_be_used(content, message, mapped):
-    if isinstance(content, bytes):
-        mapped[0].write_bytes(content)
-    else:
-        np.save(mapped[0], content)
+    if callable(content):
+        content = content(mapped[0].read_bytes())
+    mapped[0].write_bytes(content if isinstance(content, bytes) else file_of(np.save, content))
     with pytest.raises(ChunkError, match=message):
-        fitted(PRICES, *mapped)
-
-
-def test_damaged_npy_files(mapped):
-    whole = mapped[0].read_bytes()
-    # In the third the dictionary of the header has no end.
-    for damaged in (whole[:-100], whole[:40], whole.replace(b"}", b"(")):
-        mapped[0].write_bytes(damaged)
-        with pytest.raises(ChunkError, match=r"X\.npy cannot be mapped as an array"):
-            fitted(PRICES, *mapped)
-    with mapped[0].open("wb") as file:
-        np.savez(file, X=np.zeros((N, 3)))
-    with pytest.raises(ChunkError, match=r"X\.npy is an archive of arrays"):
         fitted(PRICES, *mapped)
 
 
@@ -576,12 +590,9 @@ def test_the_checkpoint_of_another_fit_is_an_error(mapped, tmp_path, monkeypatch
     other = PriceFairKMeans(K, tolerance=0.2, random_state=0)
     with pytest.raises(ChunkError, match="checkpoint of another fit"):
         fitted(other, *mapped, checkpoint=path)
-    kept, foreign = path.read_bytes(), [io.BytesIO() for _ in range(4)]
-    np.save(foreign[0], np.zeros(3))
-    np.savez(foreign[1], a=np.zeros(3))
-    np.savez(foreign[2], text=np.array("[1]"))
-    np.savez(foreign[3], text=np.array("{}"))
-    for content in (b"", b"nothing", kept[:-9], kept[:99], *(file.getvalue() for file in foreign)):
+    kept, foreign = path.read_bytes(), [file_of(np.save, np.zeros(3)), file_of(np.savez, a=np.zeros(3))]
+    foreign += [file_of(np.savez, text=np.array(text)) for text in ("[1]", "{}")]
+    for content in (b"", b"nothing", kept[:-9], kept[:99], *foreign):
         path.write_bytes(content)
         with pytest.raises(ChunkError, match="is no checkpoint"):
             fitted(PRICES, *mapped, checkpoint=path)

@@ -12,7 +12,7 @@ from fairclust.methods.price import price_kmeans
 from fairclust.metrics import contingency, fairness_ratio
 from fairclust.solvers import alternation
 from fairclust.solvers.alternation import Prototypes, mean_centers
-from fairclust.solvers.search import USUAL, Effort, Moves, breathe, cross, plain_run
+from fairclust.solvers.search import PATIENT, THOROUGH, USUAL, Effort, Moves, breathe, cross, plain_run
 
 SIDE = 6
 
@@ -189,6 +189,22 @@ def test_a_run_that_stopped_early_goes_on_if_its_labels_may_be_the_cheapest(monk
         model = PriceFairKMeans(30, tolerance=0.1, n_init=10, search=False, random_state=seed)
         assert model.fit(X, sensitive_features=groups).converged_
     assert any(went_on)
+
+
+@pytest.mark.parametrize(
+    "n_rows, copies, effort",
+    [(1500, 1, PATIENT), (1501, 1, USUAL), (200, 9, PATIENT), (200, 10, THOROUGH)],
+)
+def test_few_rows_and_rows_that_occur_often_are_searched_longer(monkeypatch, n_rows, copies, effort):
+    efforts = []
+    monkeypatch.setattr(
+        price_kmeans, "breathe", lambda _, runs, moves, rng: efforts.append(moves.effort) or runs
+    )
+    monkeypatch.setattr(price_kmeans, "cross", lambda points, runs, *_: runs)
+    X = np.random.default_rng(0).normal(size=(n_rows, 2)).repeat(copies, axis=0)
+    groups = (np.arange(n_rows) % 2).repeat(copies)
+    PriceFairKMeans(2, tolerance=0.2, n_init=2, random_state=0).fit(X, sensitive_features=groups)
+    assert efforts == [effort]
 
 
 def test_equal_rows_change_neither_bounds_nor_cost(monkeypatch):
