@@ -60,6 +60,7 @@ CUTTER = (
 )
 
 
+BLOBS = {"title": "Blobs", "generator": "fairclust.datasets.blobs.make_group_blobs", "n_clusters": 3}
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
 """A small table of a user."""
 FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
@@ -118,13 +119,7 @@ class Project:
         folder.mkdir(parents=True, exist_ok=True)
         self.config = {
             "run": {"datasets": ["blobs"], "methods": ["random", "stripes"], "seeds": 2},
-            "datasets": {
-                "blobs": {
-                    "title": "Blobs",
-                    "generator": "fairclust.datasets.blobs.make_group_blobs",
-                    "n_clusters": 3,
-                }
-            },
+            "datasets": {"blobs": BLOBS},
             "methods": {
                 "random": {"class": "fairclust.methods.RandomLabels"},
                 "stripes": {"class": "my_methods.stripes.Stripes", "grid": {"lam": [0, 1]}},
@@ -150,14 +145,12 @@ class Project:
 
     def command(self, *arguments, profile="default"):
         """Return the command that runs Snakemake here."""
-        return [
-            *(
-                str(Path(sys.executable).with_name("snakemake")),
-                "--snakefile",
-                str(ROOT / "workflow/Snakefile"),
-            ),
-            *("--workflow-profile", str(ROOT / "profiles" / profile), *arguments),
+        command = [
+            str(Path(sys.executable).with_name("snakemake")),
+            "--snakefile",
+            str(ROOT / "workflow/Snakefile"),
         ]
+        return [*command, "--workflow-profile", str(ROOT / "profiles" / profile), *arguments]
 
     def start(self, *arguments, profile="default", env=None):
         """Start Snakemake and do not wait for it."""

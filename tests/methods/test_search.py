@@ -9,10 +9,11 @@ import pytest
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
 from fairclust.methods.price import price_kmeans
-from fairclust.metrics import contingency, fairness_ratio
+from fairclust.metrics import contingency, fairness_ratio, sse
 from fairclust.solvers import alternation
-from fairclust.solvers.alternation import Prototypes, mean_centers
+from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
 from fairclust.solvers.search import PATIENT, THOROUGH, USUAL, Effort, Moves, breathe, cross, plain_run
+from twins import means_of
 
 SIDE = 6
 
@@ -24,8 +25,7 @@ def grid():
     centers = 10.0 * np.stack(np.meshgrid(np.arange(SIDE), np.arange(SIDE)), axis=-1).reshape(-1, 2)
     labels = np.repeat(np.arange(SIDE**2), 60)
     X = centers[labels] + 2 * rng.normal(size=(len(labels), 2))
-    means = np.stack([X[labels == k].mean(axis=0) for k in range(SIDE**2)])
-    return X, np.arange(len(X)) % 2, float(((X - means[labels]) ** 2).sum())
+    return X, np.arange(len(X)) % 2, sse(X, labels)
 
 
 def fit(cls, grid, **params):
@@ -220,3 +220,21 @@ def test_equal_rows_change_neither_bounds_nor_cost(monkeypatch):
             assert model.violation_ < 1 and model.converged_
             costs.append(model.cost_)
         assert costs[1] <= 1.005 * costs[0]
+
+
+def test_centres_beyond_the_means_keep_three_quarters_of_the_fall():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(60, 2)), rng.integers(3, size=60)
+
+    def cost(centers):
+        return ((X - centers[labels]) ** 2).sum()
+
+    before = overshot(Prototypes(means_of(X, labels, 3)), Prototypes(X[:3]))
+    labels = np.where(labels == 0, rng.integers(2, size=60), labels)
+    means = means_of(X, labels, 3)
+    beyond = overshot(Prototypes(means), before)
+    fall = cost(before.centers) - cost(means)
+    assert cost(before.centers) - cost(beyond.centers) == pytest.approx(0.75 * fall)
+    np.testing.assert_allclose(beyond.centers - means, (means - before.centers) / 2)
+    # Centres whose clusters have not changed return to the means.
+    np.testing.assert_array_equal(overshot(Prototypes(means), beyond).centers, means)
