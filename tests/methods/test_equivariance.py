@@ -18,8 +18,6 @@ from fairclust.base import NotSupported
 from toys import make_grouped_blobs
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore:Number of distinct clusters"),
     pytest.mark.filterwarnings("ignore:.*groups in .* rows are too many"),
 ]
 
@@ -209,7 +207,7 @@ def test_threads(name, seed=1, n_rows=600, n_groups=2, n_clusters=3, kind="dupli
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", methods.__all__)
-@settings(max_examples=15, deadline=None, derandomize=True, database=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     n_rows=st.integers(30, 700),

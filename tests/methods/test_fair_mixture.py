@@ -15,11 +15,6 @@ from fairclust.methods.mixture import fit as mixture_fit
 from fairclust.methods.mixture import rows
 from toys import make_grouped_blobs
 
-# Many fair mixtures of these small data have components that coincide.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*components have points:sklearn.exceptions.ConvergenceWarning"
-)
-
 
 def make_mixed(n_samples=800, seed=0):
     """Draw two numeric and two categorical columns, each of which separates two clusters, and random groups."""

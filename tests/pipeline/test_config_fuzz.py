@@ -14,7 +14,7 @@ from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.rule_inputs import RuleInputs
 from small import CONFIG, shipped_sections
 
-SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @cache

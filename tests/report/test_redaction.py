@@ -5,7 +5,7 @@ import io
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairclust.cli.publish import copy_redacted
@@ -91,7 +91,6 @@ def test_fields_of_a_csv_are_texts_of_their_own():
 NAME = st.text("abcXYZ019_-", min_size=1, max_size=8)
 
 
-@settings(deadline=None)
 @given(st.lists(NAME, min_size=1, max_size=5), st.sampled_from(["/home", "~", "C:", r"\\host", "//host"]))
 def test_no_part_of_a_path_is_left(parts, root):
     sep = "\\" if root in ("C:", r"\\host") else "/"

@@ -54,7 +54,7 @@ def test_optimal(asked, n_samples, n_groups, n_clusters):
     st.sampled_from(["random", "few values", "equal", "duplicates", "one point"]),
     st.sampled_from(ASKED),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_odd_inputs(seed, n_samples, n_clusters, n_groups, kind, asked):
     rng = np.random.default_rng(seed)
     n_groups = min(n_groups, n_samples)

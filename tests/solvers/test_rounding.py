@@ -25,7 +25,7 @@ def cheapest_with_table(a, codes, table):
 
 
 @given(st.integers(0, 2**20), st.integers(2, 40), st.integers(1, 5), st.integers(1, 3), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_moves_are_the_cheapest(seed, n_samples, n_clusters, n_groups, ties):
     rng = np.random.default_rng(seed)
     n_groups = min(n_groups, n_samples)

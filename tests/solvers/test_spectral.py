@@ -105,7 +105,7 @@ def test_graphs_in_pieces(no_dense):
 
 
 @given(case=odd_affinities(), fair=st.booleans(), laplacian=st.sampled_from(LAPLACIANS))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_odd_graphs(case, fair, laplacian):
     W, groups, k = case
     graph = AffinityGraph.from_matrix(W)
