@@ -62,6 +62,14 @@ def save_points(folder, name="toy", n_rows=2000):
     save_prepared(data, folder)
 
 
+def places(content, most=None, at=()):
+    """Yield the keys that lead to every value of a JSON document, of lists only to the first `most` items."""
+    inside = content.items() if isinstance(content, dict) else ()
+    for key, value in enumerate(content[:most]) if isinstance(content, list) else inside:
+        yield (*at, key)
+        yield from places(value, most, (*at, key))
+
+
 def forget_code():
     """Forget where modules are, because tests have packages of one name in several folders."""
     for cached in vars(fingerprint).values():
