@@ -109,35 +109,24 @@ def share_rows(inside, lower, upper):
     return np.vstack([inside.T - np.reshape(upper, (-1, 1)), np.reshape(lower, (-1, 1)) - inside.T])
 
 
-def bfkm_objective(X, codes, centers, labels, rho, lam):
-    """Compute the squared distances to `centers` plus both penalties from the labels alone."""
+def bfkm_objective(X, codes, centers, labels, rho, lam, of=slice(None)):
+    """Compute the squared distances to `centers` plus both penalties from the labels, with the gaps of some groups."""
     Y, F = np.eye(len(centers))[labels], np.eye(codes.max() + 1)[codes]
-    gaps = (F / F.sum(axis=0)).T @ Y - Y.mean(axis=0)
+    gaps = ((F / F.sum(axis=0)).T @ Y - Y.mean(axis=0))[of]
     return ((X - centers[labels]) ** 2).sum() + rho * (gaps**2).sum() + lam * (1 / Y.sum(axis=0)).sum()
 
 
 def bfkm_sweep(X, codes, centers, labels, rho, lam, own_group=False):
     """Move every point in order to the cluster with the least objective, which is computed anew for each cluster.
 
-    With `own_group` only the terms of the point's own group count.
+    With `own_group` only the gaps of the point's own group count.
     """
-    n_clusters = len(centers)
-    F = np.eye(codes.max() + 1)[codes]
     labels = labels.copy()
-    for p, x in enumerate(X):
-        if (labels == labels[p]).sum() == 1:
-            continue
-        costs = []
-        for k in range(n_clusters):
-            tried = labels.copy()
-            tried[p] = k
-            Y = np.eye(n_clusters)[tried]
-            gaps = (F / F.sum(axis=0)).T @ Y - Y.mean(axis=0)
-            if own_group:
-                gaps = gaps[codes[p]]
-            penalty = rho * (gaps**2).sum() + lam * (1 / Y.sum(axis=0)).sum()
-            costs.append(((x - centers[k]) ** 2).sum() + penalty)
-        labels[p] = int(np.argmin(costs))
+    for p in range(len(X)):
+        if (labels == labels[p]).sum() > 1:
+            tried = [np.where(np.arange(len(X)) == p, k, labels) for k in range(len(centers))]
+            of = codes[p] if own_group else slice(None)
+            labels[p] = np.argmin([bfkm_objective(X, codes, centers, one, rho, lam, of) for one in tried])
     return labels
 
 

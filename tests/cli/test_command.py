@@ -1,5 +1,3 @@
-"""Commands as a user types them."""
-
 import re
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Medoid kernel against all pairwise distances."""
-
 import itertools
 
 import numpy as np

@@ -136,9 +136,6 @@ def test_extreme_weights_keep_all_clusters(grouped_blobs, cls, lam):
         assert np.abs(shares - model.target_[:, None]).max() < 0.05
 
 
-# Medians
-
-
 def test_bounded_search_states_its_error(grouped_blobs, monkeypatch):
     X, codes = grouped_blobs(n_samples=3000, n_features=15, seed=4)
     exact = VariationalFairKMedians(3, lam=300, init=X[:3]).fit(X, sensitive_features=codes)

@@ -1,5 +1,3 @@
-"""The group-by-cluster table."""
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal

@@ -1,5 +1,3 @@
-"""The table of metrics and the scorer."""
-
 import dataclasses
 import math
 from inspect import signature

@@ -1,5 +1,3 @@
-"""The model of a front."""
-
 import numpy as np
 import pandas as pd
 import pytest
