@@ -10,8 +10,9 @@ from fairclust.datasets.store import read_card
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.prepare_jobs import download, prepare
 from small import small_config
-from working_folder import FAR, TABLE, table_of
+from working_folder import FAR, table_of
 
+TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i * 7 % 31},{i * i % 17}\n" for i in range(40))
 CONFIG = small_config(
     sources={"far": {**FAR, "file": "deep/far.csv"}},
     datasets={"far": table_of("far")},
