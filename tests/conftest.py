@@ -23,8 +23,14 @@ from toys import make_grouped_blobs
 
 # Hypothesis draws the same examples in every run. There is no time limit, because the machine may be shared. Run
 # `pytest --hypothesis-profile=default` for other examples.
-settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("default", deadline=None)
+settings.register_profile("same", derandomize=True)
 settings.load_profile("same")
+
+
+def pytest_configure(config):
+    # Many fits of tests are short, so they stop before they have converged.
+    config.addinivalue_line("filterwarnings", "ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def pytest_collection_modifyitems(items):

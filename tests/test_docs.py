@@ -32,9 +32,6 @@ def clone(tmp_path, monkeypatch):
     write_examples(tmp_path)
 
 
-# Examples
-
-
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
 def test_python_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,7 @@
-"""The conda environment and the container have the versions of requirements.lock."""
+"""The lists of dependencies agree, and the conda environment and the container have the locked versions."""
 
 import re
+import tomllib
 
 import yaml
 from packaging.requirements import Requirement
@@ -8,9 +9,33 @@ from packaging.utils import canonicalize_name
 
 from fairclust.pipeline.config import shipped_config
 from fairclust.pipeline.rule_inputs import RuleInputs
-from test_structure import dependencies
 
 PYTHON_OF_DEBIAN = {"bookworm": "3.11", "trixie": "3.13"}
+
+
+def dependencies(root, extras=("pipeline",)):
+    """Return the dependencies of the package and of some of its extras. An extra can name other extras."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    found = set(project["dependencies"])
+    for extra in extras:
+        for line in project["optional-dependencies"][extra]:
+            own = re.fullmatch(r"fairclust\[(.*)\]", line)
+            found |= dependencies(root, own[1].split(",")) if own else {line}
+    return found
+
+
+def test_the_conda_environment_for_people_agrees_with_pyproject(root):
+    listed = yaml.safe_load((root / "environment.yml").read_text())["dependencies"]
+    plain = {line.replace(" ", "") for line in listed if isinstance(line, str)}
+    assert plain - {"python>=3.11", "pip"} == dependencies(root, ("dask", "pipeline"))
+
+
+def test_lock_pins_every_dependency_and_names_no_host(root):
+    text = (root / "requirements.lock").read_text()
+    assert "://" not in text
+    pinned = {line.partition("==")[0].lower() for line in text.splitlines() if "==" in line}
+    wanted = {re.split(r"[<>=\[ ]", line)[0].lower() for line in dependencies(root, ("dev",))}
+    assert wanted <= pinned
 
 
 def locked(root, python):

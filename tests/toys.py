@@ -52,16 +52,22 @@ def odd_affinities(draw):
 
 def save_points(folder, name="toy", n_rows=2000):
     """Write a prepared data set of normal points in two groups of the same size."""
-    X, groups = (
-        np.random.default_rng(0).normal(size=(n_rows, 2)),
-        np.tile(np.array([0, 1], np.int32), n_rows // 2),
-    )
+    X = np.random.default_rng(0).normal(size=(n_rows, 2))
+    groups = np.tile(np.array([0, 1], np.int32), n_rows // 2)
     names = ("a", "b"), ("f", "m")
     card = {"status": "ok", "name": name, "rows": n_rows, "columns": ["a", "b"]}
     card["groups"] = [{"name": group, "size": n_rows // 2} for group in names[1]]
     data = PreparedDataset(X, groups, *names, card)
     card["data_hash"] = data.content_hash()
     save_prepared(data, folder)
+
+
+def places(content, most=None, at=()):
+    """Yield the keys that lead to every value of a JSON document, of lists only to the first `most` items."""
+    inside = content.items() if isinstance(content, dict) else ()
+    for key, value in enumerate(content[:most]) if isinstance(content, list) else inside:
+        yield (*at, key)
+        yield from places(value, most, (*at, key))
 
 
 def forget_code():

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import eigh, null_space, sqrtm
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
@@ -57,6 +58,18 @@ def ncut_potentials(W, labels, n_clusters, shift=0.0):
     return d[:, None] * np.diag(S.T @ W @ S) / volume**2 - 2 * W @ S / volume
 
 
+def fair_spectral_coordinates(W, groups, k, laplacian="normalized"):
+    """Run algorithm 2 of the s-FairSC poster (algorithms 2 and 3 of Kleindessner et al.) as written, for a dense W."""
+    D = np.diag(W.sum(axis=1))
+    F = (np.eye(groups.max() + 1)[groups] - np.bincount(groups) / len(groups))[:, :-1]
+    Z = null_space(F.T)
+    L = Z.T @ (D - W) @ Z
+    if laplacian == "unnormalized":
+        return Z @ eigh(L)[1][:, :k]
+    inverse = np.linalg.inv(sqrtm(Z.T @ D @ Z).real)
+    return Z @ inverse @ eigh(inverse @ L @ inverse)[1][:, :k]
+
+
 def means_of(X, labels, n_clusters):
     return np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
 
@@ -96,35 +109,24 @@ def share_rows(inside, lower, upper):
     return np.vstack([inside.T - np.reshape(upper, (-1, 1)), np.reshape(lower, (-1, 1)) - inside.T])
 
 
-def bfkm_objective(X, codes, centers, labels, rho, lam):
-    """Compute the squared distances to `centers` plus both penalties from the labels alone."""
+def bfkm_objective(X, codes, centers, labels, rho, lam, of=slice(None)):
+    """Compute the squared distances to `centers` plus both penalties from the labels, with the gaps of some groups."""
     Y, F = np.eye(len(centers))[labels], np.eye(codes.max() + 1)[codes]
-    gaps = (F / F.sum(axis=0)).T @ Y - Y.mean(axis=0)
+    gaps = ((F / F.sum(axis=0)).T @ Y - Y.mean(axis=0))[of]
     return ((X - centers[labels]) ** 2).sum() + rho * (gaps**2).sum() + lam * (1 / Y.sum(axis=0)).sum()
 
 
 def bfkm_sweep(X, codes, centers, labels, rho, lam, own_group=False):
     """Move every point in order to the cluster with the least objective, which is computed anew for each cluster.
 
-    With `own_group` only the terms of the point's own group count.
+    With `own_group` only the gaps of the point's own group count.
     """
-    n_clusters = len(centers)
-    F = np.eye(codes.max() + 1)[codes]
     labels = labels.copy()
-    for p, x in enumerate(X):
-        if (labels == labels[p]).sum() == 1:
-            continue
-        costs = []
-        for k in range(n_clusters):
-            tried = labels.copy()
-            tried[p] = k
-            Y = np.eye(n_clusters)[tried]
-            gaps = (F / F.sum(axis=0)).T @ Y - Y.mean(axis=0)
-            if own_group:
-                gaps = gaps[codes[p]]
-            penalty = rho * (gaps**2).sum() + lam * (1 / Y.sum(axis=0)).sum()
-            costs.append(((x - centers[k]) ** 2).sum() + penalty)
-        labels[p] = int(np.argmin(costs))
+    for p in range(len(X)):
+        if (labels == labels[p]).sum() > 1:
+            tried = [np.where(np.arange(len(X)) == p, k, labels) for k in range(len(centers))]
+            of = codes[p] if own_group else slice(None)
+            labels[p] = np.argmin([bfkm_objective(X, codes, centers, one, rho, lam, of) for one in tried])
     return labels
 
 

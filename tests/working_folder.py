@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +60,7 @@ CUTTER = (
 )
 
 
+BLOBS = {"title": "Blobs", "generator": "fairclust.datasets.blobs.make_group_blobs", "n_clusters": 3}
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
 """A small table of a user."""
 FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
@@ -117,13 +119,7 @@ class Project:
         folder.mkdir(parents=True, exist_ok=True)
         self.config = {
             "run": {"datasets": ["blobs"], "methods": ["random", "stripes"], "seeds": 2},
-            "datasets": {
-                "blobs": {
-                    "title": "Blobs",
-                    "generator": "fairclust.datasets.blobs.make_group_blobs",
-                    "n_clusters": 3,
-                }
-            },
+            "datasets": {"blobs": BLOBS},
             "methods": {
                 "random": {"class": "fairclust.methods.RandomLabels"},
                 "stripes": {"class": "my_methods.stripes.Stripes", "grid": {"lam": [0, 1]}},
@@ -149,14 +145,12 @@ class Project:
 
     def command(self, *arguments, profile="default"):
         """Return the command that runs Snakemake here."""
-        return [
-            *(
-                str(Path(sys.executable).with_name("snakemake")),
-                "--snakefile",
-                str(ROOT / "workflow/Snakefile"),
-            ),
-            *("--workflow-profile", str(ROOT / "profiles" / profile), *arguments),
+        command = [
+            str(Path(sys.executable).with_name("snakemake")),
+            "--snakefile",
+            str(ROOT / "workflow/Snakefile"),
         ]
+        return [*command, "--workflow-profile", str(ROOT / "profiles" / profile), *arguments]
 
     def start(self, *arguments, profile="default", env=None):
         """Start Snakemake and do not wait for it."""
@@ -209,6 +203,15 @@ def jobs_of(output):
     """Return the number of jobs of each rule, from Snakemake's table."""
     found = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE)}
     return {name: n for name, n in found.items() if name not in ("total", "all")}
+
+
+def wait_until(condition, seconds=60, what="it"):
+    """Wait until a condition is true, and return its value."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(0.05)
+    return found
 
 
 def workers_in(folder):

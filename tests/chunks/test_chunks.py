@@ -5,6 +5,7 @@ import io
 import os
 import re
 import sys
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
 from fairclust.base import NotSupported
@@ -69,7 +71,7 @@ def parquet(blobs, tmp_path):
 
 
 def fitted(model, *rows, **options):
-    return model.__class__(**model.get_params()).fit(open_chunks(*rows, **(SMALL | options)))
+    return clone(model).fit(open_chunks(*rows, **(SMALL | options)))
 
 
 def exact_cost(X, model):
@@ -143,7 +145,7 @@ def test_rows_that_may_move_include_the_nearest(blobs, mapped):
 @pytest.mark.parametrize("model", [*METHODS, REFERENCE], ids=[*"pvk", "reference"])
 def test_fits_are_as_good_as_in_memory(model, blobs, mapped, tmp_path):
     X, codes = blobs
-    here = model.__class__(**model.get_params()).fit(X, sensitive_features=codes)
+    here = clone(model).fit(X, sensitive_features=codes)
     there = fitted(model, *mapped, labels=tmp_path / "labels.npy")
     assert isinstance(there.labels_, np.memmap) and there.labels_.dtype == np.uint8
     np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), there.labels_)
@@ -183,7 +185,9 @@ def test_numbers_do_not_depend_on_threads_nor_on_the_kind_of_file(blobs, mapped,
         monkeypatch.setattr(engines.numba, "get_num_threads", lambda n=threads: n)
         models.append(fitted(PRICES, *mapped))
     monkeypatch.undo()
-    models += [fitted(PRICES, *blobs), fitted(PRICES, parquet, "sex"), fitted(PRICES, f"{parquet}/*", "sex")]
+    np.save(mapped[0], np.asfortranarray(blobs[0]))
+    for rows in (mapped, blobs, (parquet, "sex"), (f"{parquet}/*", "sex")):
+        models.append(fitted(PRICES, *rows))
     for model in models[1:]:
         assert model.cost_ == models[0].cost_ and model.gap_ == models[0].gap_
         np.testing.assert_array_equal(model.labels_, models[0].labels_)
@@ -388,25 +392,30 @@ def test_texts_that_differ_in_their_spelling_are_one_group(blobs, tmp_path, kind
 
 def test_a_column_of_measurements_is_not_a_column_of_groups(blobs):
     X, codes = blobs
-    rng = np.random.default_rng(0)
-    for groups, refused in (
-        (rng.normal(size=80)[np.arange(N) % 80], True),
-        (np.arange(N) % 80 * 3, True),
-        (np.arange(N) % 30, False),
-        (np.char.add("g", (np.arange(N) % 30).astype(str)), False),
+    refused = pytest.raises(ValueError, match="holds 80 different numbers, and each would be a group")
+    for groups, expected in (
+        (np.random.default_rng(0).normal(size=80)[np.arange(N) % 80], refused),
+        (np.arange(N) % 80 * 3, refused),
+        (np.arange(N) % 30, nullcontext()),
+        (np.char.add("g", (np.arange(N) % 30).astype(str)), nullcontext()),
     ):
         model = PriceFairKMeans(K, tolerance=0.5, n_init=1, max_iter=1, random_state=0)
-        for fit in (
-            lambda g, model=model: model.fit(X, sensitive_features=g),
-            lambda g, model=model: model.fit(open_chunks(X, g, **SMALL)),
-        ):
-            if refused:
-                with pytest.raises(ValueError, match="holds 80 different numbers, and each would be a group"):
-                    fit(groups)
-            else:
-                fit(groups)
+        with expected:
+            model.fit(X, sensitive_features=groups)
+        with expected:
+            model.fit(open_chunks(X, groups, **SMALL))
     with pytest.raises(NotSupported, match="bins and mean_tolerance are for rows in memory"):
         fitted(PriceFairKMeans(K, bins=4), X, codes)
+
+
+def file_of(save, *given, **named):
+    """Return the bytes that `np.save` or `np.savez` writes."""
+    file = io.BytesIO()
+    save(file, *given, **named)
+    return file.getvalue()
+
+
+CUT = r"X\.npy cannot be mapped as an array"
 
 
 @pytest.mark.parametrize(
@@ -419,34 +428,32 @@ def test_a_column_of_measurements_is_not_a_column_of_groups(blobs):
         (np.zeros((N, 3)) + 1j, r"X\.npy must be a matrix of numbers, found shape \(6000, 3\) of complex128"),
         (np.zeros((N, 0)), "must be a matrix of numbers"),
         (np.zeros((0, 3)), "groups.npy has shape"),
+        (lambda whole: whole[:-100], CUT),
+        (lambda whole: whole[:40], CUT),
+        # The dictionary of the header has no end.
+        (lambda whole: whole.replace(b"}", b"("), CUT),
+        (lambda whole: file_of(np.savez, X=whole), r"X\.npy is an archive of arrays"),
     ],
-    ids=["empty", "text", "objects", "shorter", "complex", "no features", "no rows"],
+    ids=[
+        "empty",
+        "text",
+        "objects",
+        "shorter",
+        "complex",
+        "no features",
+        "no rows",
+        "cut",
+        "header",
+        "brace",
+        "npz",
+    ],
 )
 def test_npy_files_that_cannot_be_used(content, message, mapped):
-    if isinstance(content, bytes):
-        mapped[0].write_bytes(content)
-    else:
-        np.save(mapped[0], content)
+    if callable(content):
+        content = content(mapped[0].read_bytes())
+    mapped[0].write_bytes(content if isinstance(content, bytes) else file_of(np.save, content))
     with pytest.raises(ChunkError, match=message):
         fitted(PRICES, *mapped)
-
-
-def test_damaged_npy_files(mapped):
-    whole = mapped[0].read_bytes()
-    # In the third the dictionary of the header has no end.
-    for damaged in (whole[:-100], whole[:40], whole.replace(b"}", b"(")):
-        mapped[0].write_bytes(damaged)
-        with pytest.raises(ChunkError, match=r"X\.npy cannot be mapped as an array"):
-            fitted(PRICES, *mapped)
-    with mapped[0].open("wb") as file:
-        np.savez(file, X=np.zeros((N, 3)))
-    with pytest.raises(ChunkError, match=r"X\.npy is an archive of arrays"):
-        fitted(PRICES, *mapped)
-
-
-def test_rows_in_fortran_order(blobs, mapped):
-    np.save(mapped[0], np.asfortranarray(blobs[0]))
-    assert fitted(PRICES, *mapped).cost_ == fitted(PRICES, *blobs).cost_
 
 
 @pytest.mark.parametrize("number", [0, -1, 2.5])
@@ -576,12 +583,9 @@ def test_the_checkpoint_of_another_fit_is_an_error(mapped, tmp_path, monkeypatch
     other = PriceFairKMeans(K, tolerance=0.2, random_state=0)
     with pytest.raises(ChunkError, match="checkpoint of another fit"):
         fitted(other, *mapped, checkpoint=path)
-    kept, foreign = path.read_bytes(), [io.BytesIO() for _ in range(4)]
-    np.save(foreign[0], np.zeros(3))
-    np.savez(foreign[1], a=np.zeros(3))
-    np.savez(foreign[2], text=np.array("[1]"))
-    np.savez(foreign[3], text=np.array("{}"))
-    for content in (b"", b"nothing", kept[:-9], kept[:99], *(file.getvalue() for file in foreign)):
+    kept, foreign = path.read_bytes(), [file_of(np.save, np.zeros(3)), file_of(np.savez, a=np.zeros(3))]
+    foreign += [file_of(np.savez, text=np.array(text)) for text in ("[1]", "{}")]
+    for content in (b"", b"nothing", kept[:-9], kept[:99], *foreign):
         path.write_bytes(content)
         with pytest.raises(ChunkError, match="is no checkpoint"):
             fitted(PRICES, *mapped, checkpoint=path)

@@ -4,12 +4,16 @@
 # The imports below need Dask, so the tests are skipped without it.
 import os
 import signal
+from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 distributed = pytest.importorskip("distributed")
-dask = pytest.importorskip("dask")
+from dask import array as da
+from dask import dataframe as dd
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import cluster
@@ -35,19 +39,22 @@ def alone(rows):
     return fitted(rows)
 
 
+@contextmanager
+def workers(n_workers, processes=False):
+    """Start workers with one thread each, by default in this process."""
+    options = {"n_workers": n_workers, "threads_per_worker": 1, "processes": processes, **QUIET}
+    with distributed.LocalCluster(**options) as started, distributed.Client(started) as client:
+        yield client
+
+
 @pytest.fixture
 def client():
-    """Two workers in this process."""
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **QUIET) as workers,
-        distributed.Client(workers) as client,
-    ):
+    with workers(2) as client:
         yield client
 
 
 def fitted(rows, **options):
-    model = PRICES.__class__(**PRICES.get_params())
-    return model.fit(open_chunks(*rows, **SMALL, **options))
+    return clone(PRICES).fit(open_chunks(*rows, **SMALL, **options))
 
 
 def assert_same(one, other):
@@ -58,12 +65,7 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("n_workers", [1, 3])
 def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
-    with (
-        distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, processes=False, **QUIET
-        ) as workers,
-        distributed.Client(workers) as client,
-    ):
+    with workers(n_workers) as client:
         assert_same(fitted(rows, client=client), alone)
 
 
@@ -103,14 +105,11 @@ def test_workers_started_for_a_fit_never_pause():
 def test_arrays_in_memory_and_a_cluster_by_its_address(rows, alone, client):
     arrays = [np.load(path) for path in rows]
     with open_chunks(*arrays, **SMALL, client=client.scheduler.address) as table:
-        assert_same(PRICES.__class__(**PRICES.get_params()).fit(table), alone)
+        assert_same(clone(PRICES).fit(table), alone)
     assert client.status == "running"
 
 
 def test_dask_arrays_and_data_frames_have_labels_in_kind(rows, client):
-    from dask import array as da
-    from dask import dataframe as dd
-
     X, codes = (np.load(path) for path in rows)
     blocks = da.from_array(X, chunks=(700, 2))
     model = KMeans(K, random_state=0).fit(blocks, sensitive_features=da.from_array(codes, chunks=500))
@@ -119,8 +118,6 @@ def test_dask_arrays_and_data_frames_have_labels_in_kind(rows, client):
     assert labels.dtype == np.uint8
     apart = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
     assert (labels == apart.argmin(axis=1)).mean() > 0.999
-    import pandas as pd
-
     frame = pd.DataFrame(X, columns=["x", "y", "z"]).assign(sex=np.array(["f", "m"])[codes])
     table = open_chunks(dd.from_pandas(frame, npartitions=3), "sex", sample_rows=1500)
     fair = PriceFairKMeans(K, tolerance=0.1, n_init=2, random_state=0).fit(table)
@@ -129,8 +126,6 @@ def test_dask_arrays_and_data_frames_have_labels_in_kind(rows, client):
 
 
 def test_collections_that_cannot_be_used(client):
-    from dask import array as da
-
     X = da.zeros((10, 2), chunks=(5, 2))
     for groups, message in (
         (np.zeros(10), "sensitive_features a Dask array as well"),
@@ -146,9 +141,6 @@ def test_collections_that_cannot_be_used(client):
     ):
         with pytest.raises(ChunkError, match=message):
             open_chunks(rows, zeros, client=client)
-    import pandas as pd
-    from dask import dataframe as dd
-
     frame = pd.DataFrame({"x": np.arange(4.0), "when": pd.Timestamp("2020-01-01"), "sex": [0, 1, 0, 1]})
     for features, message in (
         (None, "no column of numbers 'when'; it has x .float64., when"),
@@ -164,8 +156,6 @@ def test_collections_that_cannot_be_used(client):
 
 
 def test_labels_of_a_collection_never_replace_a_file(rows, tmp_path, client):
-    from dask import array as da
-
     X, codes = (np.load(path, mmap_mode="r") for path in rows)
     blocks, groups = da.from_array(X, chunks=(1000, 2)), da.from_array(codes, chunks=1000)
     before = [path.read_bytes() for path in rows]
@@ -192,11 +182,7 @@ def test_workers_are_looked_at_first(rows, client, monkeypatch):
 @pytest.mark.slow
 def test_a_lost_worker_changes_nothing(rows, alone):
     """The result does not change if one of two processes is killed in the middle of a pass."""
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as workers,
-        distributed.Client(workers) as client,
-        open_chunks(*rows, **SMALL, client=client) as table,
-    ):
+    with workers(2, processes=True) as client, open_chunks(*rows, **SMALL, client=client) as table:
         run, done = table.engine.run, []
 
         def run_and_kill(*args, **options):
@@ -208,6 +194,6 @@ def test_a_lost_worker_changes_nothing(rows, alone):
                 yield result
 
         table.engine.run = run_and_kill
-        model = PRICES.__class__(**PRICES.get_params()).fit(table)
+        model = clone(PRICES).fit(table)
         assert len(done) > 75
     assert_same(model, alone)

@@ -22,7 +22,7 @@ from sklearn.cluster import KMeans
 from fairclust import methods
 from fairclust.cli import progress
 from fairclust.cli.fitting import fit_starts
-from fairclust.metrics import mean_deviation
+from fairclust.metrics import mean_deviation, sse
 from fairclust.tables import load_model
 from fairclust.tables.columns import understand
 from fairclust.tables.preparation import make_preparation
@@ -54,6 +54,15 @@ def people(tmp_path):
 
 def fit(capsys, people, *options):
     return run(capsys, "fit", people, "--n-clusters", 3, "--set", "n_init=2", "--sensitive", *options)
+
+
+def fit_json(capsys, people, *options):
+    return json.loads(told(fit(capsys, people, *options, "--json")))
+
+
+def predicted(capsys, model, table, *options):
+    """Return the labels that the command prints."""
+    return pd.read_csv(io.StringIO(told(run(capsys, "predict", model, table, *options))))
 
 
 def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
@@ -93,9 +102,8 @@ def test_ranges_of_a_column_of_numbers(people, capsys, tmp_path):
     options = ("--bins", 3, "--set", "tolerance=0.3", "--save", tmp_path / "model")
     text = told(fit(capsys, people, "gender", "age", *options))
     assert " to below " in text
-    text = told(run(capsys, "predict", tmp_path / "model", people))
     # Rows without an age have no group.
-    found = pd.read_csv(io.StringIO(text))
+    found = predicted(capsys, tmp_path / "model", people)
     assert found.reason[:5].tolist() == ["no value in age"] * 5
     assert found.cluster.isna().tolist() == found.reason.notna().tolist() == [True] * 5 + [False] * (N - 5)
 
@@ -103,15 +111,14 @@ def test_ranges_of_a_column_of_numbers(people, capsys, tmp_path):
 def test_the_mean_of_a_column_of_numbers_is_bounded(people, capsys, tmp_path):
     model, labels = tmp_path / "model", tmp_path / "labels.csv"
     mean = ("--set", "mean_tolerance={'age': 0.05}", "--set", "tolerance=0.2")
-    text = told(fit(capsys, people, "gender", "age", *mean, "--save", model, "--out", labels))
+    told(fit(capsys, people, "gender", "age", *mean, "--save", model, "--out", labels))
     written = pd.read_csv(labels).cluster
     assert written.isna().sum() == 5
     ages = pd.read_csv(people).age[written.notna()]
     # The numbers are rounded, so the means may be off by more than the bound. docs/bounds.md states by how much.
     most = 0.05 + 0.01 / np.sqrt(written.value_counts().min())
     assert mean_deviation(written.dropna().astype(int), sensitive_features=ages) <= most
-    text = told(run(capsys, "predict", model, people))
-    assert pd.read_csv(io.StringIO(text))["cluster"].isna().sum() == 5
+    assert predicted(capsys, model, people).cluster.isna().sum() == 5
     assert "leave out one of the two" in refused(fit(capsys, people, "gender", "age", *mean, "--crossed"))
     err = refused(fit(capsys, people, "gender", "--set", "mean_tolerance={'gender': 0.1}"))
     assert "does not hold numbers" in err
@@ -122,8 +129,7 @@ def without_seconds(text):
 
 
 def test_json_has_certificate_payers_and_as_many_starts_of_k_means(people, capsys):
-    text = told(fit(capsys, people, "gender", "--json", "--set", "tolerance=0.1"))
-    found = json.loads(text)
+    found = fit_json(capsys, people, "gender", "--set", "tolerance=0.1")
     assert found["parameters"]["tolerance"] == 0.1
     certificate = found["certificate"]
     assert certificate["lower_bound"] <= certificate["cost"] * (1 + 1e-9)
@@ -183,9 +189,7 @@ def test_predict_gives_the_labels_of_the_fit_and_of_new_rows(people, tmp_path, c
     model, out = tmp_path / "people.fairclust", tmp_path / "labels.csv"
     options = ["--n-clusters", 3, "--id", "person", "--method", "vfc", "--save", model, "--out", out]
     assert run(capsys, "fit", people, "--sensitive", "gender", *options)[0] == 0
-    text = told(run(capsys, "predict", model, people))
-    predicted = pd.read_csv(io.StringIO(text))
-    pd.testing.assert_frame_equal(predicted, pd.read_csv(out))
+    pd.testing.assert_frame_equal(predicted(capsys, model, people), pd.read_csv(out))
     frame = pd.read_csv(people)
     new = tmp_path / "new.parquet"
     frame.head(20).drop(columns=["person", "joined"]).assign(income=1000.0).to_parquet(new)
@@ -405,14 +409,13 @@ def test_decimal_commas_are_read_and_told(people, tmp_path, capsys):
     frame = pd.read_csv(people).drop(columns="income")
     path, model = tmp_path / "german.csv", tmp_path / "model"
     table = german(frame, path)
-    text = told(fit(capsys, path, "gender", "--save", model, "--json"))
-    found = json.loads(text)
+    found = fit_json(capsys, path, "gender", "--save", model)
     assert found["features"] == ["age", "rent", "ethnicity", "education"]
     assert found["notes"][0].startswith("the comma is the decimal point, because the file has '")
     plain = tmp_path / "plain.csv"
     rent = table.rent.str.replace(".", "").str.replace(",", ".").astype(float)
     table.assign(rent=rent).to_csv(plain, index=False)
-    assert json.loads(fit(capsys, plain, "gender", "--json")[1])["metrics"] == found["metrics"]
+    assert fit_json(capsys, plain, "gender")["metrics"] == found["metrics"]
     # New rows whose cells would be unclear are read as those of the fit.
     table.head(30).assign(age="39", rent="1,234").to_csv(tmp_path / "new.csv", index=False, sep=";")
     few = table.head(30).assign(age="39", rent="1,23")
@@ -450,8 +453,7 @@ def test_notes_name_first_what_changes_the_result_most(people, tmp_path, capsys)
     )
     frame.loc[:3, "gender"] = ["Female", "male ", "MALE", "other"]
     frame.to_csv(people, index=False)
-    _, text, _ = fit(capsys, people, "gender", "--json")
-    notes = json.loads(text)["notes"]
+    notes = fit_json(capsys, people, "gender")["notes"]
     places = [
         next(i for i, note in enumerate(notes) if words in note)
         for words in (
@@ -476,8 +478,7 @@ def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
     frame = pd.read_csv(people)[["gender", "age", "income"]].dropna()
     frame["count"] = np.random.default_rng(4).integers(1, 4, len(frame))
     frame.to_csv(people, index=False)
-    text = told(fit(capsys, people, "gender", "--weight", "count", "--json"))
-    weighted = json.loads(text)
+    weighted = fit_json(capsys, people, "gender", "--weight", "count")
     assert weighted["features"] == ["age", "income"]
     total = frame["count"].groupby(frame.gender).sum() / frame["count"].sum()
     sizes = pd.Series(weighted["groups"]) / weighted["rows"]
@@ -494,11 +495,10 @@ def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
     written.to_csv(people, index=False)
     exact = frame.assign(count=1000 * frame["count"] + 0.5)
     exact.to_csv(tmp_path / "exact.csv", index=False)
-    found = [
-        json.loads(fit(capsys, path, "gender", "--weight", "count", "--json")[1])
-        for path in (people, tmp_path / "exact.csv")
-    ]
-    assert found[0]["rows"] == len(frame) and found[0]["clusters"] == found[1]["clusters"]
+    found, same = (
+        fit_json(capsys, path, "gender", "--weight", "count") for path in (people, tmp_path / "exact.csv")
+    )
+    assert found["rows"] == len(frame) and found["clusters"] == same["clusters"]
     err = refused(fit(capsys, people, "age", "--weight", "gender"))
     assert "--weight: no cell of 'gender' is a positive number" in err
     frame.iloc[0, 3] = 0
@@ -520,8 +520,7 @@ def test_predict_skips_unknown_groups_on_request_and_takes_numbers_as_names(peop
         frame.assign(gender=frame.gender.where(frame.index > 2, "other")).to_csv(new, index=False)
         err = refused(run(capsys, "predict", model, new))
         assert "other" in err and "--unknown skip" in err
-        text = told(run(capsys, "predict", model, new, "--unknown", "skip"))
-        found = pd.read_csv(io.StringIO(text))
+        found = predicted(capsys, model, new, "--unknown", "skip")
         assert found.reason[:3].str.startswith("group not in the fit: other & ").all()
         assert found.cluster.isna().sum() == 3 + 5
     lags = pd.DataFrame(np.random.default_rng(5).normal(size=(60, 3)), columns=["-2", "-1", "0"])
@@ -529,8 +528,7 @@ def test_predict_skips_unknown_groups_on_request_and_takes_numbers_as_names(peop
     lags.to_csv(new, index=False)
     given = ("--sensitive", "sex", "--n-clusters", 2, "--method", "kmeans", "--save", model)
     assert run(capsys, "fit", people, *given)[0] == 0
-    text = told(run(capsys, "predict", model, new))
-    assert len(text.splitlines()) == 61
+    assert len(predicted(capsys, model, new)) == 60
 
 
 # Tables in several files, and in chunks
@@ -559,10 +557,9 @@ def test_files_that_fit_in_memory_are_one_table(people, parts, capsys, tmp_path)
     (tmp_path / "csv").mkdir()
     for part in (0, 1):
         pd.read_parquet(parts / f"{part}.parquet").to_csv(tmp_path / f"csv/{part}.csv", index=False)
-    options = ("gender", "ethnicity", "--json")
-    whole = json.loads(fit(capsys, people, *options)[1])
+    whole = fit_json(capsys, people, "gender", "ethnicity")
     for table in (parts, f"{parts}/*.parquet", pattern):
-        found = json.loads(fit(capsys, table, *options)[1])
+        found = fit_json(capsys, table, "gender", "ethnicity")
         assert {**found, "seconds": 0} == {**whole, "seconds": 0}
     (tmp_path / "csv/2.csv").write_text("gender,age\nmale,3\n")
     err = refused(fit(capsys, pattern, "gender"))
@@ -581,11 +578,10 @@ def test_files_in_chunks_are_prepared_as_in_memory(parts, capsys, tmp_path, monk
     found = []
     for place in ("memory", "chunks"):
         out, model = tmp_path / f"{place}.csv", tmp_path / f"{place}.model"
-        text = told(fit(capsys, parts, *options, "--out", out, "--save", model, "--json"))
-        predicted = told(run(capsys, "predict", model, f"{parts}/*.parquet"))
-        found.append((json.loads(text), pd.read_csv(out), pd.read_csv(io.StringIO(predicted))))
+        said = fit_json(capsys, parts, *options, "--out", out, "--save", model)
+        found.append((said, pd.read_csv(out), predicted(capsys, model, f"{parts}/*.parquet")))
         chunked(monkeypatch)
-    (memory, labels, _), (chunks, same_labels, predicted) = found
+    (memory, labels, _), (chunks, same_labels, repeated) = found
     for key in ("features", "scale", "n_columns", "rows", "groups", "notes"):
         assert chunks[key] == memory[key], key
     assert chunks["passes"] > 2 and "certificate" in chunks
@@ -593,14 +589,13 @@ def test_files_in_chunks_are_prepared_as_in_memory(parts, capsys, tmp_path, monk
     # The cost is that of the labels for rows prepared as in memory.
     frame = pd.read_parquet(parts)[same_labels.cluster.notna().to_numpy()]
     X = load_model(tmp_path / "memory.model", methods).preparation.transform(frame)
-    means = pd.DataFrame(X).groupby(same_labels.cluster.dropna().to_numpy()).transform("mean").to_numpy()
-    cost = ((X - means) ** 2).sum()
+    cost = sse(X, same_labels.cluster.dropna().astype(int))
     assert chunks["metrics"]["PriceFairKMeans"]["sse"] == pytest.approx(cost)
     assert chunks["cost_per_row"]["all rows"]["PriceFairKMeans"] == pytest.approx(cost / len(X))
     assert chunks["metrics"]["KMeans"]["sse"] < memory["metrics"]["PriceFairKMeans"]["sse"]
     pd.testing.assert_frame_equal(labels.drop(columns="cluster"), same_labels.drop(columns="cluster"))
     assert labels.cluster.isna().equals(same_labels.cluster.isna())
-    assert (same_labels.cluster.dropna() == predicted.cluster.dropna()).mean() > 0.9
+    assert (same_labels.cluster.dropna() == repeated.cluster.dropna()).mean() > 0.9
     sizes = same_labels.cluster.value_counts().sort_index()
     assert [cluster["size"] for cluster in chunks["clusters"]] == sizes.tolist()
 
@@ -610,7 +605,7 @@ def test_a_sample_that_decides_the_roles_is_stated(parts, capsys, monkeypatch):
 
     chunked(monkeypatch)
     monkeypatch.setattr(module, "DECIDING_ROWS", 100)
-    notes = json.loads(fit(capsys, parts, "gender", "--json")[1])["notes"]
+    notes = fit_json(capsys, parts, "gender")["notes"]
     assert "roles of columns, usual values and scales are those of 101 rows drawn from 400" in notes
 
 

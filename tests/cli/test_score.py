@@ -13,6 +13,7 @@ from fairclust.cli import main
 from fairclust.datasets.blobs import make_group_blobs
 from fairclust.metrics.table import METRICS, Scored, score_labels
 from fairclust.pipeline.scores import RUN_COLUMNS, SCORE_COLUMNS, fits_frame
+from working_folder import BLOBS, table_of
 
 ROOT = Path(__file__).parents[2]
 ROWS, K = 600, 3
@@ -22,16 +23,10 @@ ROWS, K = 600, 3
 def clone(tmp_path, monkeypatch):
     """Change to a folder as after a clone, with a generated data set and one in a file."""
     monkeypatch.chdir(tmp_path)
-    toy = {"title": "Toy", "generator": "fairclust.datasets.blobs.make_group_blobs", "n_clusters": K}
-    people = {
-        "title": "People",
-        "source": {"path": "people.csv", "sha256": "0" * 64},
-        "sensitive": {"column": "sex"},
-        "n_clusters": 2,
-    }
+    people = table_of({"path": "people.csv", "sha256": "0" * 64})
     config = {
         "run": {"datasets": ["toy_blobs"], "methods": ["kmeans"]},
-        "datasets": {"toy_blobs": toy, "people": people},
+        "datasets": {"toy_blobs": BLOBS, "people": people},
         "methods": {"kmeans": {"class": "fairclust.methods.KMeans", "label": "K-means"}},
     }
     Path("config").mkdir()

@@ -45,22 +45,17 @@ def finished(tmp_path_factory):
     results = tmp_path / "results"
     lock(results).close()
     limits = {"cell_seconds": 30, "cell_memory_mb": 4000}
-    asked = (
-        results / "data/prepared/a",
-        None,
-        results,
-        limits,
-        CLASS,
-        class_fingerprint(CLASS),
-        ("sse",),
-        "s",
-    )
+    code = CLASS, class_fingerprint(CLASS), ("sse",), "s"
     for seeds in (3, 2):
         given = load_config(config(seeds, ("one", "two")))
         for name, blocks in plan_jobs(given, plan_blocks(given)).items():
             path = results / f"fits/{name}.cells"
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_output(path, [record for block in blocks for record in BlockFits(block, *asked).run()])
+            fits = (
+                BlockFits(block, results / "data/prepared/a", None, results, limits, *code)
+                for block in blocks
+            )
+            write_output(path, [record for of_block in fits for record in of_block.run()])
     return tmp_path
 
 

@@ -11,10 +11,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
+
+from working_folder import wait_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmdbd", "mariadbd", "mariadb-install-db", "sbatch", "sacct")
 # Commands inside a job read this file, because the executor plugin removes SLURM_CONF from the environment of steps.
@@ -105,14 +106,6 @@ def _left_behind():
     target = str(SYSTEM_WIDE.readlink())
     commands = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
     return "/slurm-" in target and not any(target in command for command in commands)
-
-
-def wait_until(condition, seconds, what):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(f"{what}: not within {seconds} s")
-        time.sleep(0.2)
 
 
 def _free_ports(number):

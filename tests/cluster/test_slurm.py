@@ -6,9 +6,9 @@ from collections import Counter
 import pandas as pd
 import pytest
 import yaml
-from slurm import ACCOUNT, PARTITION, SHORT_PARTITION, end, wait_until
+from slurm import ACCOUNT, PARTITION, SHORT_PARTITION, end
 
-from working_folder import Project
+from working_folder import Project, wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 

@@ -56,9 +56,6 @@ def is_excused(table, dataset, method):
     )
 
 
-# The files
-
-
 def test_config_is_short_and_every_data_set_states_its_rows(catalogue):
     assert len((ROOT / "config/config.yaml").read_text().splitlines()) < 100
     unknown = {name for name, spec in catalogue.datasets.items() if spec.rows is None}
@@ -85,9 +82,6 @@ def test_readme_names_every_key_plot_and_check(catalogue):
     ):  # fmt: skip
         names |= {info.alias or name for name, info in model.model_fields.items()}
     assert sorted(name for name in names if f"`{name}" not in text and f".{name}`" not in text) == []
-
-
-# Everything that tables, figures and claims need is planned
 
 
 def test_every_reported_row_is_planned_as_published_or_excused(catalogue, planned):
@@ -152,9 +146,6 @@ def test_every_claim_has_cells(catalogue, planned):
             assert ran, (paper, name, method)
 
 
-# Methods with a paper's name are the paper's methods
-
-
 def test_a_papers_rows_have_the_papers_own_solver(catalogue, planned):
     for (_, method, _), settings in planned.items():
         for params in settings:
@@ -186,9 +177,6 @@ def test_methods_of_this_project_are_marked_as_ours(catalogue):
         assert not (method.ours and name in reported), f"{name} is ours and has reported values"
     for paper, name, table in products(catalogue, "tables"):
         assert [method for method in table.ours if not catalogue.methods[method].ours] == [], (paper, name)
-
-
-# Equal numbers of starts
 
 
 def test_every_method_has_the_same_number_of_starts(catalogue, inputs):
@@ -233,9 +221,6 @@ def test_rows_with_a_printed_setting_have_five_starts(catalogue, inputs):
             if row.dataset != "census_ii" and catalogue.methods[row.method].input != "graph":
                 found = seeds.get((row.dataset, row.method, row.n_clusters, row.lam), set())
                 assert len(found) >= 5, (name, row.dataset, row.method, row.lam)
-
-
-# The run
 
 
 def test_the_quickstart_needs_no_download_and_runs_every_method_on_every_data_set(quickstart):

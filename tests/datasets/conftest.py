@@ -1,5 +1,7 @@
 """Local servers with and without TLS."""
 
+from contextlib import closing
+
 import pytest
 import trustme
 from local_server import Server
@@ -17,15 +19,13 @@ def server(authority, tmp_path, monkeypatch):
     authority.cert_pem.write_to_path(str(bundle))
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
     monkeypatch.setenv("NO_PROXY", "*")
-    running = Server(authority)
-    yield running
-    running.close()
+    with closing(Server(authority)) as running:
+        yield running
 
 
 @pytest.fixture
 def plain_server(monkeypatch):
     """Start a server without TLS."""
     monkeypatch.setenv("NO_PROXY", "*")
-    running = Server(None)
-    yield running
-    running.close()
+    with closing(Server(None)) as running:
+        yield running

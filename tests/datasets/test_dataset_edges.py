@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from pydantic import ValidationError
 from small_files import prepare_files
 
 from fairclust.datasets import DatasetError, Generated
@@ -67,38 +68,26 @@ def test_small_groups_are_left_out_with_their_nodes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("error", "changes", "message"),
     [
-        ({"components": "error"}, r"falls into 3 pieces; expected one piece; found 5 nodes.*'largest'$"),
-        ({"components": "keep"}, r"falls into 3 pieces; expected no isolated node; found .* 1 isolated"),
-        ({"nodes": NODES + "a,f\n"}, r"the node 'a' is listed twice"),
-        ({"lines": EDGES + "a,q,1\n"}, r"'edges.csv'.*1 edges end at nodes that are not listed.*found 'q'"),
+        (DatasetError, {"components": "error"}, r"3 pieces; expected one piece; found 5 nodes.*'largest'$"),
+        (DatasetError, {"components": "keep"}, r"3 pieces; expected no isolated node; found .* 1 isolated"),
+        (DatasetError, {"nodes": NODES + "a,f\n"}, r"the node 'a' is listed twice"),
+        (DatasetError, {"lines": EDGES + "a,q,1\n"}, r"'edges.csv'.*1 edges end at nodes that .*found 'q'"),
+        (ValidationError, {"features": ["kind"]}, "a graph has no features"),
+        (ValidationError, {"scale": "l2"}, "a graph has no scale"),
+        (ValidationError, {"sensitive": {"column": "sex"}}, "a graph needs 'sensitive.source'"),
+        (ValidationError, {"edges": None}, "'components' belongs to a graph"),
     ],
 )
-def test_errors_say_what_to_do(tmp_path, changes, message):
-    texts = {key: changes.pop(key) for key in ("lines", "nodes") if key in changes}
-    with pytest.raises(DatasetError, match=message):
-        prepare(tmp_path, **texts, **changes)
+def test_errors_say_what_to_do(tmp_path, error, changes, message):
+    with pytest.raises(error, match=message):
+        prepare(tmp_path, **changes)
 
 
 def test_pieces_can_be_kept(tmp_path):
     nodes, lines = NODES.replace("z,f\n", ""), EDGES.replace("a,z,0\n", "")
-    ds = prepare(tmp_path, nodes=nodes, lines=lines, components="keep")
-    assert len(ds.groups) == 7
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"features": ["kind"]}, "a graph has no features"),
-        ({"scale": "l2"}, "a graph has no scale"),
-        ({"sensitive": {"column": "sex"}}, "a graph needs 'sensitive.source'"),
-        ({"edges": None}, "'components' belongs to a graph"),
-    ],
-)
-def test_keys_that_a_graph_cannot_have(tmp_path, changes, message):
-    with pytest.raises(ValueError, match=message):
-        prepare(tmp_path, **changes)
+    assert len(prepare(tmp_path, nodes=nodes, lines=lines, components="keep").groups) == 7
 
 
 def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path):

@@ -14,14 +14,11 @@ from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.sklearn_diabetes import make_sklearn_diabetes
 from fairclust.datasets.spec import DatasetSpec
 from fairclust.datasets.synthetic import make_synthetic
+from fairclust.metrics import sse
 
 
 def prepared(catalogue, name):
     return prepare_dataset(name, catalogue.datasets[name], {})
-
-
-def kmeans_cost(X, labels):
-    return float(sum(((X[labels == k] - X[labels == k].mean(axis=0)) ** 2).sum() for k in set(labels)))
 
 
 @pytest.mark.parametrize(
@@ -45,9 +42,9 @@ def test_synthetic_meets_the_paper(catalogue, name, sizes, paper, unfair_is_chea
     assert_array_equal(np.bincount(ds.groups), sizes)
     for side in (0, 1):
         assert_array_equal(np.bincount(ds.groups[left_right == side]), [s // 2 for s in sizes])
-    fair = kmeans_cost(ds.X, left_right)
+    fair = sse(ds.X, left_right)
     assert round(fair, 2) == paper
-    assert (kmeans_cost(ds.X, ds.groups) < fair) == unfair_is_cheaper
+    assert (sse(ds.X, ds.groups) < fair) == unfair_is_cheaper
     labels = KMeans(2, n_init=10, random_state=0).fit_predict(ds.X)
     optimum = ds.groups if unfair_is_cheaper else left_right
     assert np.mean(labels == optimum) in (0.0, 1.0)

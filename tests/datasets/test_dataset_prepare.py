@@ -5,7 +5,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -242,7 +242,6 @@ finite = st.floats(-1e6, 1e6).map(lambda v: round(v, 3))
 
 
 @mock.patch("fairclust.datasets.prepare.BLOCK_ROWS", 7)
-@settings(deadline=None)
 @given(arrays(np.float64, st.tuples(st.integers(2, 40), st.integers(1, 5)), elements=finite))
 def test_scaling_agrees_with_scikit_learn(raw):
     X = raw.copy()

@@ -36,7 +36,7 @@ cell = st.text(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.tuples(st.floats(allow_nan=False, allow_infinity=False), cell, st.integers(-(2**53), 2**53)),

@@ -8,21 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.datasets import (
-    SourceUnavailable,
-    download,
-    fetch_adult,
-    fetch_bank,
-    fetch_credit,
-    fetch_dataset,
-    get_data_home,
-    list_datasets,
-)
+from fairclust import datasets
 from fairclust.datasets.fetch import shipped_catalogue
 
 
 def test_the_package_has_the_catalogue_of_the_pipeline(catalogue):
-    assert list_datasets() == sorted(catalogue.datasets)
+    assert datasets.list_datasets() == sorted(catalogue.datasets)
     shipped = shipped_catalogue()
     assert shipped.sources == catalogue.sources
     for name, spec in shipped.datasets.items():
@@ -30,11 +21,11 @@ def test_the_package_has_the_catalogue_of_the_pipeline(catalogue):
 
 
 def test_a_generated_data_set_needs_no_file(tmp_path):
-    X, group = fetch_dataset("synthetic", data_home=tmp_path)
+    X, group = datasets.fetch_dataset("synthetic", data_home=tmp_path)
     assert isinstance(X, pd.DataFrame) and X.attrs["title"] == "Synthetic"
     assert group.name == "group" and group.value_counts().tolist() == [200, 200]
     assert not any(tmp_path.iterdir())
-    scaled, _ = fetch_dataset("synthetic", scale="l2")
+    scaled, _ = datasets.fetch_dataset("synthetic", scale="l2")
     np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1)
 
 
@@ -42,47 +33,49 @@ def test_a_generated_data_set_needs_no_file(tmp_path):
 def test_adult_from_a_mirror_and_then_from_the_data_home(mirror, tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRCLUST_MIRROR", str(mirror))
     monkeypatch.setenv("FAIRCLUST_DATA", str(tmp_path))
-    X, sex = fetch_adult()
+    X, sex = datasets.fetch_adult()
     assert list(X) == ["age", "fnlwgt", "education-num", "capital-gain", "hours-per-week"]
     assert X.age.between(17, 90).all()
     assert sex.name == "sex" and sex.value_counts().to_dict() == {"male": 21790, "female": 10771}
     assert X.attrs["licences"] == ["CC BY 4.0"]
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["adult.data"]
     monkeypatch.delenv("FAIRCLUST_MIRROR")
-    mixed, again = fetch_adult(categories=True)  # without a mirror or a network to fetch it from
+    mixed, again = datasets.fetch_adult(categories=True)  # without a mirror or a network to fetch it from
     assert mixed.shape == (32561, 12) and again.equals(sex)
     assert mixed["workclass"].dtype == "category" and "Private" in mixed["workclass"].cat.categories
 
 
 @pytest.mark.mirror
 def test_other_data_sets(mirror, tmp_path):
-    X, marital = fetch_bank(mirror=mirror, data_home=tmp_path)
+    X, marital = datasets.fetch_bank(mirror=mirror, data_home=tmp_path)
     assert X.shape == (41108, 6) and set(marital) == {"married", "single", "divorced"}
-    X, sex = fetch_credit(mirror=mirror, data_home=tmp_path)
+    X, sex = datasets.fetch_credit(mirror=mirror, data_home=tmp_path)
     assert X.shape == (30000, 14) and set(sex) == {"male", "female"}
-    W, country = fetch_dataset("lastfm", mirror=mirror, data_home=tmp_path)
+    W, country = datasets.fetch_dataset("lastfm", mirror=mirror, data_home=tmp_path)
     assert W.shape == (5576, 5576) and len(country) == 5576 and country.name == "target"
 
 
 def test_unavailable_data_sets_give_an_error(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="there is no data set 'adlut'; did you mean 'adult'"):
-        fetch_dataset("adlut")
+        datasets.fetch_dataset("adlut")
     with pytest.raises(ValueError, match="scale"):
-        fetch_dataset("synthetic", scale="robust")
+        datasets.fetch_dataset("synthetic", scale="robust")
     monkeypatch.setattr(
-        download, "_download", mock.Mock(side_effect=download._PlaceFailed("there is no network"))
+        datasets.download,
+        "_download",
+        mock.Mock(side_effect=datasets.download._PlaceFailed("there is no network")),
     )
-    with pytest.raises(SourceUnavailable, match=r"adult/adult\.data"):
-        fetch_adult(data_home=tmp_path, mirror=tmp_path / "nowhere")
+    with pytest.raises(datasets.SourceUnavailable, match=r"adult/adult\.data"):
+        datasets.fetch_adult(data_home=tmp_path, mirror=tmp_path / "nowhere")
 
 
 def test_the_data_home(tmp_path, monkeypatch):
     monkeypatch.delenv("FAIRCLUST_DATA", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert get_data_home() == tmp_path / "fairclust_data"
+    assert datasets.get_data_home() == tmp_path / "fairclust_data"
     monkeypatch.setenv("FAIRCLUST_DATA", str(tmp_path / "elsewhere"))
-    assert get_data_home() == tmp_path / "elsewhere"
-    assert get_data_home("here").name == "here"
+    assert datasets.get_data_home() == tmp_path / "elsewhere"
+    assert datasets.get_data_home("here").name == "here"
 
 
 def test_a_missing_extra_is_named():

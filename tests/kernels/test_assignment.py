@@ -156,9 +156,6 @@ def test_distances_of_many_features_to_many_clusters_stay_accurate(apart, spread
         assert cost == pytest.approx(table.min(axis=1).sum(), rel=1e-4)
 
 
-# Plain k-means steps in one pass over the points, and points for equal rows
-
-
 @pytest.mark.parametrize("n_features, most_tiles", [(1, 128), (4, 2), (7, 128)])
 def test_plain_steps_in_one_pass_agree_with_those_that_store_distances(monkeypatch, n_features, most_tiles):
     monkeypatch.setattr("fairclust.kernels.points._LEAST_TILES", most_tiles)

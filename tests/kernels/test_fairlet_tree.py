@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
@@ -60,7 +60,6 @@ def instances(draw):
 
 
 @given(instances())
-@settings(deadline=None)
 def test_fairlets_are_small_and_balanced_and_those_of_the_recursion(instance):
     p, q, is_blue, cells = instance
     fairlet = tree_fairlets(cells, is_blue, p, q)

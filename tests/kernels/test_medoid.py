@@ -1,5 +1,3 @@
-"""Medoid kernel against all pairwise distances."""
-
 import itertools
 
 import numpy as np
@@ -63,7 +61,7 @@ def test_no_point_one_point_equal_points():
     assert medoid([[5.0, -2.0]] * 50) == Medoid(0, 0.0, 0.0, 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 25), st.integers(2, 6), st.integers(0, 10_000))
 def test_no_swap_improves_swapped_medoids(n, n_medoids, seed):
     rng = np.random.default_rng(seed)

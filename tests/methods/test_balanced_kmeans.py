@@ -30,7 +30,6 @@ def test_objective_never_rises_and_is_that_of_the_labels(grouped_blobs, n_groups
 @pytest.mark.parametrize("match_reference", [False, True])
 @pytest.mark.parametrize("n_groups", [1, 2, 3, 5])
 @pytest.mark.parametrize("rho, lam", [(0.0, 0.0), (300.0, 0.0), (0.0, 2000.0), (1e3, 1e3)])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_sweep_agrees_with_the_transcription(grouped_blobs, n_groups, rho, lam, match_reference):
     for seed in range(3):
         X, codes = grouped_blobs(60, n_groups=n_groups, seed=seed)

@@ -42,7 +42,6 @@ def test_prices_find_the_optimum_of_the_linear_program(grouped_blobs, n_groups, 
     assert len(prices.history_) == 2
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_price_of_fairness_if_k_means_costs_nothing():
     equal = BeraFairKMeans(2, random_state=0).fit(np.ones((8, 1)), sensitive_features=np.arange(8) % 2)
     assert equal.price_of_fairness_ == 1

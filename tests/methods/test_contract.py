@@ -157,7 +157,6 @@ def test_numbers_that_no_cost_can_hold_are_named(model, grouped_blobs, value, me
         model.fit(X, sensitive_features=groups)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_number_far_from_the_others_is_clustered_or_named(model, grouped_blobs):
     X, groups = grouped_blobs(n_samples=40)
     X[17, 1] = 9_999_999_999
@@ -182,7 +181,6 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_odd_data(model, name):
     X, codes = ODD[name]
     try:
@@ -236,7 +234,6 @@ def test_too_few_steps_are_announced_at_the_line_of_the_user(cls, grouped_blobs)
     assert model.set_params(max_iter=1000).fit(X, sensitive_features=codes).converged_
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_numbers_in_single_precision_give_the_same_labels(model, grouped_blobs):
     X, codes = grouped_blobs(n_samples=200)
     single = (50 * X + 3).astype(np.float32)
@@ -247,7 +244,6 @@ def test_numbers_in_single_precision_give_the_same_labels(model, grouped_blobs):
         np.testing.assert_array_equal(found, model.predict(single, codes))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_method_finds_two_blobs_far_apart(model):
     if isinstance(model, methods.RandomLabels):
         pytest.skip("random labels find nothing")

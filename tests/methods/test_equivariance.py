@@ -1,4 +1,4 @@
-"""Labels do not depend on the unit of the data, its origin, the order of rows or columns, or names of groups.
+"""Labels do not depend on the unit of the data, its origin, the order of rows or columns, names of groups, or threads.
 
 Every method is tried with every change of the data. `EXCEPTIONS` lists the changes that alter the labels of a method,
 with the reason. These tests are expected to fail, and they count as errors if they pass.
@@ -6,14 +6,20 @@ with the reason. These tests are expected to fail, and they count as errors if t
 
 from functools import lru_cache
 
+import numba
 import numpy as np
 import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
 
 import fairclust.methods as methods
 from fairclust import FairCoreset
+from fairclust.base import NotSupported
 from toys import make_grouped_blobs
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*groups in .* rows are too many"),
+]
 
 N_CLUSTERS = 3
 # Parameters that make fits of small data quick. All others have their defaults.
@@ -169,3 +175,45 @@ def test_costs_are_in_the_unit_of_the_data(name, factor, offset):
         assert model.history_[-1]["clustering"] == pytest.approx(cost, rel=0.05)
         reduced = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2) + model.offset_[groups]
         assert (reduced.argmin(axis=1) != model.predict(X, groups)).sum() <= 2
+
+
+KINDS = {
+    "blobs": lambda X: X,
+    "duplicates": lambda X: np.round(2 * X),
+    "heavy tails": lambda X: np.sinh(3 * X),
+}
+
+
+@pytest.mark.parametrize("name", methods.__all__)
+def test_threads(name, seed=1, n_rows=600, n_groups=2, n_clusters=3, kind="duplicates"):
+    X, codes = make_grouped_blobs(n_rows, n_features=2, n_groups=n_groups, seed=seed)
+    quick = {"n_clusters": n_clusters, "random_state": 0, **QUICK.get(name, {})}
+    model = getattr(methods, name)()
+    model.set_params(**{key: value for key, value in quick.items() if key in model.get_params()})
+    before, found = numba.get_num_threads(), []
+    try:
+        for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
+            numba.set_num_threads(threads)
+            found.append(model.fit_predict(KINDS[kind](X), sensitive_features=codes))
+    except NotSupported:
+        # The method does not support this number of groups, so Hypothesis tries other data.
+        reject()
+    finally:
+        numba.set_num_threads(before)
+    np.testing.assert_array_equal(found[0], found[1])
+    assert found[0].min() >= 0
+    assert found[0].max() < n_clusters
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", methods.__all__)
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 10_000),
+    n_rows=st.integers(30, 700),
+    n_groups=st.integers(1, 3),
+    n_clusters=st.integers(1, 5),
+    kind=st.sampled_from(list(KINDS)),
+)
+def test_threads_on_many_data(name, **drawn):
+    test_threads(name, **drawn)

@@ -29,7 +29,6 @@ def fit(method, X, codes, **params):
     return model.fit(X, sensitive_features=codes)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("level", [{"max_fairness_error": 0.05}, {"min_balance": 0.5}, {"max_gap": 0.04}])
 @pytest.mark.parametrize("method", ALL)
 def test_the_smallest_weight_that_reaches_the_level(grouped_blobs, method, level):
@@ -57,7 +56,6 @@ def test_the_smallest_weight_that_reaches_the_level(grouped_blobs, method, level
 
 @pytest.mark.parametrize("method", SEARCHING)
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer, load_digits])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_defaults_buy_fairness_on_data_of_any_unit(method, load):
     X, truth = load(return_X_y=True)
     X, truth = X[:600], truth[:600]

@@ -10,7 +10,6 @@ from fairclust.methods import BeraFairKMeans, FairAlignmentKMeans
 N_SAMPLES, N_CLUSTERS = 50_000, 40
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "model, most",
     [

@@ -19,7 +19,6 @@ from sklearn.cluster import KMeans
 from fairclust.methods import FairMixture
 from fairclust.methods.mixture import fit, rows
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 K, LAM, ROUNDS = 3, 10.0, 15
 
 

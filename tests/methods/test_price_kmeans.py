@@ -141,7 +141,6 @@ def test_a_far_number_does_not_end_kmeans_early():
     np.testing.assert_allclose(model.cluster_centers_, means, rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model", [KMeans(20), PriceFairKMeans(20, min_balance=0, n_init=1)])
 def test_a_saved_model_of_far_numbers_predicts_in_double_precision(model):
     """In single precision, the far numbers would be rounded to multiples of 1 in the frame of the others."""

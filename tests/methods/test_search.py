@@ -9,10 +9,11 @@ import pytest
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
 from fairclust.methods.price import price_kmeans
-from fairclust.metrics import contingency, fairness_ratio
+from fairclust.metrics import contingency, fairness_ratio, sse
 from fairclust.solvers import alternation
-from fairclust.solvers.alternation import Prototypes, mean_centers
-from fairclust.solvers.search import USUAL, Effort, Moves, breathe, cross, plain_run
+from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
+from fairclust.solvers.search import PATIENT, THOROUGH, USUAL, Effort, Moves, breathe, cross, plain_run
+from twins import means_of
 
 SIDE = 6
 
@@ -24,8 +25,7 @@ def grid():
     centers = 10.0 * np.stack(np.meshgrid(np.arange(SIDE), np.arange(SIDE)), axis=-1).reshape(-1, 2)
     labels = np.repeat(np.arange(SIDE**2), 60)
     X = centers[labels] + 2 * rng.normal(size=(len(labels), 2))
-    means = np.stack([X[labels == k].mean(axis=0) for k in range(SIDE**2)])
-    return X, np.arange(len(X)) % 2, float(((X - means[labels]) ** 2).sum())
+    return X, np.arange(len(X)) % 2, sse(X, labels)
 
 
 def fit(cls, grid, **params):
@@ -191,6 +191,22 @@ def test_a_run_that_stopped_early_goes_on_if_its_labels_may_be_the_cheapest(monk
     assert any(went_on)
 
 
+@pytest.mark.parametrize(
+    "n_rows, copies, effort",
+    [(1500, 1, PATIENT), (1501, 1, USUAL), (200, 9, PATIENT), (200, 10, THOROUGH)],
+)
+def test_few_rows_and_rows_that_occur_often_are_searched_longer(monkeypatch, n_rows, copies, effort):
+    efforts = []
+    monkeypatch.setattr(
+        price_kmeans, "breathe", lambda _, runs, moves, rng: efforts.append(moves.effort) or runs
+    )
+    monkeypatch.setattr(price_kmeans, "cross", lambda points, runs, *_: runs)
+    X = np.random.default_rng(0).normal(size=(n_rows, 2)).repeat(copies, axis=0)
+    groups = (np.arange(n_rows) % 2).repeat(copies)
+    PriceFairKMeans(2, tolerance=0.2, n_init=2, random_state=0).fit(X, sensitive_features=groups)
+    assert efforts == [effort]
+
+
 def test_equal_rows_change_neither_bounds_nor_cost(monkeypatch):
     """The search takes steps on one point for all equal rows, and ends with steps on all rows."""
     rng = np.random.default_rng(0)
@@ -204,3 +220,21 @@ def test_equal_rows_change_neither_bounds_nor_cost(monkeypatch):
             assert model.violation_ < 1 and model.converged_
             costs.append(model.cost_)
         assert costs[1] <= 1.005 * costs[0]
+
+
+def test_centres_beyond_the_means_keep_three_quarters_of_the_fall():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(60, 2)), rng.integers(3, size=60)
+
+    def cost(centers):
+        return ((X - centers[labels]) ** 2).sum()
+
+    before = overshot(Prototypes(means_of(X, labels, 3)), Prototypes(X[:3]))
+    labels = np.where(labels == 0, rng.integers(2, size=60), labels)
+    means = means_of(X, labels, 3)
+    beyond = overshot(Prototypes(means), before)
+    fall = cost(before.centers) - cost(means)
+    assert cost(before.centers) - cost(beyond.centers) == pytest.approx(0.75 * fall)
+    np.testing.assert_allclose(beyond.centers - means, (means - before.centers) / 2)
+    # Centres whose clusters have not changed return to the means.
+    np.testing.assert_array_equal(overshot(Prototypes(means), beyond).centers, means)

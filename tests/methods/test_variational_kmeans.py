@@ -125,7 +125,6 @@ def test_accelerated_reaches_no_higher_energy_from_the_same_centers(grouped_blob
 
 
 @pytest.mark.parametrize("cls", [VariationalFairKMeans, VariationalFairKMedians])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("lam", [1.0, 1e6])
 def test_extreme_weights_keep_all_clusters(grouped_blobs, cls, lam):
     X, codes = grouped_blobs(n_samples=900, n_groups=2, seed=3)
@@ -135,9 +134,6 @@ def test_extreme_weights_keep_all_clusters(grouped_blobs, cls, lam):
         table = contingency(model.labels_, codes, n_clusters=6)
         shares = table / table.sum(axis=0)
         assert np.abs(shares - model.target_[:, None]).max() < 0.05
-
-
-# Medians
 
 
 def test_bounded_search_states_its_error(grouped_blobs, monkeypatch):

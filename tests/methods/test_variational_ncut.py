@@ -72,7 +72,6 @@ def test_accelerated_energy_never_rises_and_is_what_the_metrics_say(grouped_blob
     assert model.graph_info_["n_edges"] == info["n_edges"]
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_accelerated_ends_lower_than_the_plain_iteration(grouped_blobs):
     # The averages are compared, because from a given start either can end in the better minimum.
     final = {"paper": 0.0, "accelerated": 0.0, "best of starts": 0.0}
@@ -197,8 +196,7 @@ def test_plain_iteration_that_empties_a_cluster_keeps_the_step_before():
 
 
 @given(case=odd_affinities(), lam=st.sampled_from([0.0, 0.1, 10.0, 1e4]), match_reference=st.booleans())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @pytest.mark.filterwarnings("ignore:Graph is not fully connected")
 def test_odd_graphs(case, lam, match_reference):
     W, codes, n_clusters = case

@@ -9,20 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 
-from fairclust.metrics import (
-    METRICS,
-    absent_groups,
-    audit,
-    group_cost_changes,
-    group_cost_ratio,
-    group_costs,
-    individual_fairness,
-    individual_fairness_95,
-    neighbourhood_radii,
-    proportionality,
-    silhouette_gap,
-    worst_group_cost,
-)
+from fairclust import metrics as fm
 
 # On a line, cluster 0 has the points 0, 2, 7 with mean 3, and cluster 1 has the points 10, 13 with mean 11.5.
 X = [[0.0], [10.0], [2.0], [13.0], [7.0]]
@@ -39,34 +26,34 @@ def drawn(seed, n=40, n_clusters=4, n_groups=3):
 
 def test_who_pays_by_hand():
     # Group a: 9, 2.25, 16; group b: 1, 2.25.
-    costs = group_costs(X, LABELS, sensitive_features=GROUPS)
+    costs = fm.group_costs(X, LABELS, sensitive_features=GROUPS)
     assert_allclose(costs, [27.25 / 3, 3.25 / 2])
-    assert worst_group_cost(X, LABELS, sensitive_features=GROUPS) == pytest.approx(27.25 / 3)
-    assert group_cost_ratio(X, LABELS, sensitive_features=GROUPS) == pytest.approx(27.25 / 3 / 1.625)
-    elsewhere = group_costs(X, LABELS, sensitive_features=GROUPS, centers=[[2.0], [10.0]])
+    assert fm.worst_group_cost(X, LABELS, sensitive_features=GROUPS) == pytest.approx(27.25 / 3)
+    assert fm.group_cost_ratio(X, LABELS, sensitive_features=GROUPS) == pytest.approx(27.25 / 3 / 1.625)
+    elsewhere = fm.group_costs(X, LABELS, sensitive_features=GROUPS, centers=[[2.0], [10.0]])
     assert_allclose(elsewhere, [(4 + 0 + 25) / 3, 4.5])
     # The costs if all points are in one cluster, whose mean is 6.4.
     all_in_one = [(6.4**2 + 3.6**2 + 0.6**2) / 3, (4.4**2 + 6.6**2) / 2]
-    changes = group_cost_changes(X, LABELS, [0] * 5, sensitive_features=GROUPS)
+    changes = fm.group_cost_changes(X, LABELS, [0] * 5, sensitive_features=GROUPS)
     assert_allclose(changes, costs / all_in_one - 1)
 
 
 def test_groups_that_pay_nothing():
     points, labels = [[0.0], [0.0], [1.0], [3.0]], [0, 0, 1, 1]
-    assert group_cost_ratio(points, labels, sensitive_features=[0, 0, 1, 1]) == inf
-    assert group_cost_ratio(points, [0, 0, 1, 2], sensitive_features=[0, 0, 1, 1]) == 1.0
-    changes = group_cost_changes(points, labels, [0, 0, 1, 2], sensitive_features=[0, 0, 1, 1])
+    assert fm.group_cost_ratio(points, labels, sensitive_features=[0, 0, 1, 1]) == inf
+    assert fm.group_cost_ratio(points, [0, 0, 1, 2], sensitive_features=[0, 0, 1, 1]) == 1.0
+    changes = fm.group_cost_changes(points, labels, [0, 0, 1, 2], sensitive_features=[0, 0, 1, 1])
     assert_array_equal(changes, [0.0, inf])
 
 
 def test_individual_fairness_by_hand():
     # Balls of ceil(5 / 2) = 3 points: from 0 to 7, from 10 to 7 and 13, from 2 to 7, from 13 to 7, from 7 to 2.
-    assert_allclose(neighbourhood_radii(X, 2), [7, 3, 5, 6, 5])
+    assert_allclose(fm.neighbourhood_radii(X, 2), [7, 3, 5, 6, 5])
     ratios = [3 / 7, 1.5 / 3, 1 / 5, 1.5 / 6, 4 / 5]
-    assert individual_fairness(X, LABELS) == pytest.approx(max(ratios))
+    assert fm.individual_fairness(X, LABELS) == pytest.approx(max(ratios))
     # With K = 3 the balls have ceil(5 / 3) = 2 points, though only two clusters are in use: 0 and 2 are 2 apart, 10 and
     # 7 are 3 apart.
-    assert individual_fairness(X, LABELS, n_clusters=3) == pytest.approx(3 / 2)
+    assert fm.individual_fairness(X, LABELS, n_clusters=3) == pytest.approx(3 / 2)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -76,18 +63,18 @@ def test_individual_fairness_against_sorted_distances(seed):
     for p, x in enumerate(points):
         radius = sorted(np.linalg.norm(points - x, axis=1))[ceil(40 / 4) - 1]
         ratios.append(np.linalg.norm(x - points[labels == labels[p]].mean(axis=0)) / radius)
-    assert individual_fairness(points, labels) == pytest.approx(max(ratios))
-    assert individual_fairness_95(points, labels) == pytest.approx(sorted(ratios)[38 - 1])
+    assert fm.individual_fairness(points, labels) == pytest.approx(max(ratios))
+    assert fm.individual_fairness_95(points, labels) == pytest.approx(sorted(ratios)[38 - 1])
 
 
 def test_proportionality_by_hand():
     # A coalition has three of the five points. With a centre at 2, the points 0, 2, 7 would pay 2, 0, 5 instead of
     # 3, 1, 4: the least ratio is 4/5. At 10, the points 7, 10, 13 would pay 3, 0, 3 instead of 4, 1.5, 1.5: 1.5/3.
     # At 7, the points 2, 10, 13 come no nearer either.
-    assert proportionality(X, LABELS) == pytest.approx(0.8)
+    assert fm.proportionality(X, LABELS) == pytest.approx(0.8)
     # K = 2, but all points are in one cluster, whose mean is 6.4. A coalition again has three points, and its third
     # best ratio counts. With a centre at 7 these are 0.6 / 0, 3.6 / 3 and 6.6 / 6, and other centres give less.
-    assert proportionality(X, [0] * 5, n_clusters=2) == pytest.approx(6.6 / 6)
+    assert fm.proportionality(X, [0] * 5, n_clusters=2) == pytest.approx(6.6 / 6)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -104,15 +91,15 @@ def test_proportionality_against_all_coalitions(seed):
                 np.divide(paid[i], d) if (d := np.linalg.norm(points[i] - y)) else inf for i in coalition
             ]
             best = max(best, min(gains))
-    assert proportionality(points, labels) == pytest.approx(best)
+    assert fm.proportionality(points, labels) == pytest.approx(best)
 
 
 def test_copies_without_a_centre():
     points, labels = np.repeat([[0.0], [1.0]], 4, axis=0), np.arange(8) % 2
-    assert proportionality(points, labels) == inf
-    assert individual_fairness(points, labels) == inf
+    assert fm.proportionality(points, labels) == inf
+    assert fm.individual_fairness(points, labels) == inf
     fair = np.arange(8) // 4
-    assert proportionality(points, fair) == individual_fairness(points, fair) == 0.0
+    assert fm.proportionality(points, fair) == fm.individual_fairness(points, fair) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -127,14 +114,14 @@ def test_the_silhouette_gap_point_by_point(seed):
         found[i] = (other - own) / max(own, other)
     means = [found[groups == j].mean() for j in range(3)]
     for shifted in (points, points + 1e6):
-        gap = silhouette_gap(shifted, labels, sensitive_features=groups)
+        gap = fm.silhouette_gap(shifted, labels, sensitive_features=groups)
         assert gap == pytest.approx(max(means) - min(means), rel=1e-6)
 
 
 def test_silhouettes_of_one_cluster_and_of_copies():
-    assert isnan(silhouette_gap(X, [3] * 5, sensitive_features=GROUPS))
-    assert silhouette_gap(np.ones((4, 1)), [0, 0, 1, 1], sensitive_features=[0, 1, 0, 0]) == 0.0
-    assert silhouette_gap(np.eye(4), [0, 1, 2, 3], sensitive_features=[0, 1, 0, 0]) == 0.0
+    assert isnan(fm.silhouette_gap(X, [3] * 5, sensitive_features=GROUPS))
+    assert fm.silhouette_gap(np.ones((4, 1)), [0, 0, 1, 1], sensitive_features=[0, 1, 0, 0]) == 0.0
+    assert fm.silhouette_gap(np.eye(4), [0, 1, 2, 3], sensitive_features=[0, 1, 0, 0]) == 0.0
 
 
 def test_samples_are_close_and_the_same_every_time():
@@ -143,48 +130,48 @@ def test_samples_are_close_and_the_same_every_time():
     labels = KMeans(3, n_init=1, random_state=0).fit_predict(points)
     groups = rng.integers(2, size=2000)
     for function, more in [
-        (individual_fairness_95, {}),
-        (proportionality, {"max_candidates": 200}),
-        (silhouette_gap, {"sensitive_features": groups}),
+        (fm.individual_fairness_95, {}),
+        (fm.proportionality, {"max_candidates": 200}),
+        (fm.silhouette_gap, {"sensitive_features": groups}),
     ]:
         exact = function(points, labels, **{**more, "max_rows": None})
         sampled = function(points, labels, **{**more, "max_rows": 800})
         assert sampled == function(points, labels, **{**more, "max_rows": 800})
         assert sampled != exact
         assert sampled == pytest.approx(exact, rel=0.1, abs=0.05)
-    every = proportionality(points, labels, max_candidates=None)
-    assert proportionality(points, labels, max_candidates=50) <= every
+    every = fm.proportionality(points, labels, max_candidates=None)
+    assert fm.proportionality(points, labels, max_candidates=50) <= every
 
 
 def test_absent_groups():
-    assert absent_groups(LABELS, sensitive_features=GROUPS) == 0
-    assert absent_groups([[3, 0, 0, 1], [0, 2, 0, 1], [0, 0, 0, 0]]) == 2
+    assert fm.absent_groups(LABELS, sensitive_features=GROUPS) == 0
+    assert fm.absent_groups([[3, 0, 0, 1], [0, 2, 0, 1], [0, 0, 0, 0]]) == 2
     with pytest.raises(ValueError, match="two dimensions"):
-        absent_groups(LABELS)
+        fm.absent_groups(LABELS)
     with pytest.raises(ValueError, match="same shape"):
-        absent_groups(LABELS, sensitive_features=GROUPS[:4])
+        fm.absent_groups(LABELS, sensitive_features=GROUPS[:4])
 
 
 def test_the_card_of_a_clustering():
     points, labels, groups = drawn(0)
     frame = pd.DataFrame({"sex": np.array(["f", "m", "x"])[groups], "old": groups == 0})
     plain = KMeans(4, n_init=1, random_state=0).fit_predict(points)
-    card = audit(points, labels, sensitive_features=frame, plain_labels=plain)
+    card = fm.audit(points, labels, sensitive_features=frame, plain_labels=plain)
     assert card.groups == ["f / True", "m / False", "x / False"]
-    assert_allclose(card.costs, group_costs(points, labels, sensitive_features=groups))
-    assert_allclose(card.changes, group_cost_changes(points, labels, plain, sensitive_features=groups))
-    assert card.scores["individual_fairness"] == individual_fairness(points, labels)
-    assert card.plain["proportionality"] == proportionality(points, plain)
-    assert {name for name, metric in METRICS.items() if metric.audit} < set(card.scores)
+    assert_allclose(card.costs, fm.group_costs(points, labels, sensitive_features=groups))
+    assert_allclose(card.changes, fm.group_cost_changes(points, labels, plain, sensitive_features=groups))
+    assert card.scores["individual_fairness"] == fm.individual_fairness(points, labels)
+    assert card.plain["proportionality"] == fm.proportionality(points, plain)
+    assert {name for name, metric in fm.METRICS.items() if metric.audit} < set(card.scores)
     for name, sign in (("balance", 1), ("worst_group_cost", -1)):
         better = sign * card.scores[name] > sign * card.plain[name]
         assert card.verdict(name) == ("fairer" if better else "less fair")
     text = str(card)
     assert f"f / True pays {card.costs[0]:,.4f}  {card.changes[0]:+.1%} against plain" in text
     assert len(text.splitlines()) == len(card.scores) + 3
-    alone = audit(points, labels, sensitive_features=groups, n_clusters=6)
+    alone = fm.audit(points, labels, sensitive_features=groups, n_clusters=6)
     assert alone.scores["balance"] == 0.0
     assert alone.plain == {} and alone.verdict("balance") == ""
     assert "plain" not in str(alone)
-    same = audit(points, labels, sensitive_features=groups, plain_labels=labels)
+    same = fm.audit(points, labels, sensitive_features=groups, plain_labels=labels)
     assert same.verdict("delta") == "the same" and same.verdict("smallest_cluster") == ""

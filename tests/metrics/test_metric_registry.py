@@ -1,5 +1,3 @@
-"""The table of metrics and the scorer."""
-
 import dataclasses
 import math
 from inspect import signature
@@ -88,7 +86,7 @@ def test_scores_are_what_the_functions_return():
         assert value == metric.function(*arguments[metric.needs], **more)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 4), st.integers(0, 10_000))
 def test_scores_lie_in_the_declared_ranges(n, n_clusters, n_groups, seed):
     """The data include more clusters than points, a single cluster, a single group, and empty clusters."""
@@ -97,7 +95,7 @@ def test_scores_lie_in_the_declared_ranges(n, n_clusters, n_groups, seed):
         assert low <= value <= high or (math.isnan(value) and name in UNDEFINED), (name, value)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000))
 def test_names_of_clusters_and_groups_do_not_matter(seed):
     data = sample(seed=seed)

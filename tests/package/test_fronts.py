@@ -1,7 +1,6 @@
-"""The model of a front."""
-
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,17 +52,27 @@ def test_a_front_says_what_no_other_point_beats():
     assert found[["x", "y"]].equals(POINTS[["sse", "balance"]].set_axis(["x", "y"], axis=1))
 
 
-def test_the_window_shows_the_front_of_methods_with_several_points():
-    points = pd.concat([POINTS, pd.DataFrame([("far", 900.0, 0.95)], columns=POINTS.columns)])
-    points = points[points.balance.notna()]
-    x0, x1, _, _ = front_of(points, "sse", "balance", higher=True).window(bounded=True)
-    # 150 is the dearest point of such a front: 100 + 1.6 * 50, and a margin.
-    assert (x0, x1) == (96.0, 184.0)
-    errors = points.assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 0.05])
-    *_, highest = front_of(errors, "sse", "error", higher=False).window(bounded=False)
-    assert highest > 9.0
-    *_, highest = front_of(errors[1:], "sse", "error", higher=False).window(bounded=False)
-    assert 0.5 < highest < 0.65
+SHOWN = POINTS.fillna({"balance": 0.95}).assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 0.05])
+
+
+@pytest.mark.parametrize(
+    "rows, y, bounded, whole, window",
+    [
+        # 150 is the dearest point on the front of methods with several points: 100 + 1.6 * 50, and a margin.
+        (6, "balance", True, False, (96, 184, -0.054, 0.954)),
+        (6, "balance", True, True, (60, 940, -0.057, 1.007)),
+        # An error without a bound is shown up to 1.15 times that of the front: 9, or 0.5 without the first point.
+        (6, "error", False, False, (96, 184, -0.434, 9.534)),
+        (5, "error", False, False, (106.8, 177.2, 0.0715, 0.6035)),
+        (5, "error", True, False, (106.8, 177.2, 0.07, 0.63)),
+        (5, "error", False, True, (70.5, 939.5, 0.017, 0.633)),
+        # A single point has a margin, too.
+        (1, "error", False, False, (855, 945, 0, 0.1)),
+    ],
+)
+def test_the_window_shows_the_front_of_methods_with_several_points(rows, y, bounded, whole, window):
+    front = front_of(SHOWN[-rows:], "sse", y, higher=y == "balance")
+    assert front.window(bounded, whole=whole) == pytest.approx(window)
 
 
 def test_the_display_has_the_same_front():

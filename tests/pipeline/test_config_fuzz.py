@@ -13,8 +13,9 @@ from documentation import example_paper
 from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.rule_inputs import RuleInputs
 from small import CONFIG, shipped_sections
+from toys import places
 
-SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @cache
@@ -32,14 +33,6 @@ def shipped():
     raw["papers"] = yaml.safe_load(example_paper()[0])["papers"]
     raw["papers"]["doe"]["reported"] = str(CONFIG / "papers/vfc.csv")
     return raw
-
-
-def places(raw, at=()):
-    """Yield every place of the configuration, as a tuple of keys and positions."""
-    pairs = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
-    for key, value in pairs:
-        yield (*at, key)
-        yield from places(value, (*at, key))
 
 
 PLACES = sorted(places(shipped()), key=str)

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +14,14 @@ from blocks_of_odd import LIMITS, block, run, stored
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
+from fairclust.outputs import is_alive
 from fairclust.pipeline.cell_store import cell_path, read_output, write_cell
 from fairclust.pipeline.fit_block import TryAgain, fit
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.provenance import version_text
 from fairclust.pipeline.rule_inputs import inputs_of
 from small import GENERATED, small_config
+from working_folder import wait_until
 
 
 def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data):
@@ -126,8 +127,7 @@ def test_two_jobs_of_one_block_at_once_do_not_disturb_each_other(tmp_path, data)
     if first == 0:
         run(tmp_path, data, asked)
         os._exit(0)
-    while len(stored(tmp_path)) < 2:
-        time.sleep(0.05)
+    wait_until(lambda: len(stored(tmp_path)) >= 2)
     rows = run(tmp_path, data, asked)
     assert os.waitpid(first, 0)[1] == 0
     kept = run(tmp_path, data, asked)
@@ -198,10 +198,7 @@ def test_a_job_killed_between_cells_goes_on(tmp_path, data):
     if pid == 0:
         run(tmp_path, data, block("ok", "global", "sleep"))
         os._exit(0)
-    for _ in range(600):
-        if len(stored(tmp_path)) == 2:
-            break
-        time.sleep(0.1)
+    wait_until(lambda: len(stored(tmp_path)) == 2)
     os.kill(pid, 9)
     os.waitpid(pid, 0)
     before = {row["params"]["how"]: row for row in stored(tmp_path)}
@@ -349,14 +346,7 @@ def test_a_fit_that_dies_is_noticed_although_its_fork_lives_and_the_fork_ends(tm
     assert (died["status"], ok["status"]) == ("error", "ok")
     assert "exit code 3" in died["reason"]
     forked = int((tmp_path / "notes").read_text())
-    for _ in range(100):
-        with suppress(psutil.NoSuchProcess):
-            if psutil.Process(forked).status() != psutil.STATUS_ZOMBIE:
-                time.sleep(0.1)
-                continue
-        break
-    else:
-        raise AssertionError("the forked process lives")
+    wait_until(lambda: not is_alive(forked), 10)
 
 
 def test_a_fit_that_timed_out_leaves_no_process_behind(tmp_path, data):

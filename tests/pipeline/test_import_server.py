@@ -13,34 +13,20 @@ import psutil
 import pytest
 from server_jobs import ask, job_in
 
+from fairclust.outputs import is_alive
 from fairclust.pipeline import import_server, job
 from fairclust.pipeline.job import ServerGone, run
+from working_folder import wait_until
 
 HERE = Path(__file__).parent
 BESIDE_THE_TESTS = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the server is for Linux")
 
 
-def until(what, seconds=60):
-    for _ in range(int(seconds * 20)):
-        found = what()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it never came")
-
-
 def waiting_in(folder):
     """Return the numbers of the processes of a job that waits, as soon as it does."""
     file = folder / "waiting"
-    return [int(pid) for pid in until(lambda: file.is_file() and file.read_text()).split()]
-
-
-def lives(pid):
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
+    return [int(pid) for pid in wait_until(lambda: file.is_file() and file.read_text()).split()]
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +76,10 @@ def test_noise_does_not_stop_the_server(tmp_path, server):
 def test_a_killed_script_ends_its_job_and_all_processes_of_the_job(tmp_path, server):
     asking = start_script(server, tmp_path, "wait")
     pids = waiting_in(tmp_path)
-    assert all(map(lives, pids))
+    assert all(map(is_alive, pids))
     asking.kill()
     asking.wait()
-    until(lambda: not any(map(lives, pids)), 10)
+    wait_until(lambda: not any(map(is_alive, pids)), 10)
     assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
 
 
@@ -103,7 +89,7 @@ def test_a_job_that_dies_is_noticed_and_what_it_has_forked_ends(tmp_path, server
     assert "died without an answer" in ask(server.address, job_in(tmp_path), "server_jobs:fork_and_die")
     assert time.monotonic() - begin < 60
     forked = int((tmp_path / "forked").read_text())
-    until(lambda: not lives(forked), 10)
+    wait_until(lambda: not is_alive(forked), 10)
 
 
 STARTER = """
@@ -126,7 +112,7 @@ def test_server_and_jobs_end_when_snakemake_is_killed(tmp_path):
     job, _ = waiting_in(tmp_path)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    until(lambda: not lives(int(server)) and not lives(job), 5)
+    wait_until(lambda: not is_alive(int(server)) and not is_alive(job), 5)
     output, _ = asking.communicate(timeout=20)
     assert "died without an answer" in output
     for process in psutil.process_iter(["cmdline"]):

@@ -99,8 +99,6 @@ def test_a_wrong_file_of_reported_values_names_line_and_fix(tmp_path, text, mess
         load(tmp_path, text)
 
 
-# Values of published programs
-
 PROGRAM_HEAD = (
     "table,dataset,n_clusters,lam,method,metric,program,variant,runs,mean,sd,low,high,setting,seconds,note\n"
 )

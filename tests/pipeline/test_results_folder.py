@@ -1,7 +1,9 @@
 """The start of a run: it locks the folder of results, and names damaged files, which are then made again."""
 
+import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -12,12 +14,14 @@ from fairclust.outputs import atomic_write, is_alive, remove_leftovers, temporar
 from fairclust.pipeline.results_folder import (
     damaged_jobs,
     foreign_folder,
+    forget_failures,
     lock,
     mend_time_stamps,
     remove_damaged_metadata,
     tidy,
     write_digests,
 )
+from working_folder import wait_until
 
 
 @pytest.fixture
@@ -161,13 +165,29 @@ def test_temporary_files_of_dead_processes_are_removed_and_no_others(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_zombie_process_counts_as_ended(tmp_path):
     child = subprocess.Popen(["true"])
-    for _ in range(200):
-        if not is_alive(child.pid):
-            break
-        time.sleep(0.02)
-    assert not is_alive(child.pid)  # It is a zombie, because this process, its parent, has not waited for it.
+    # It becomes a zombie, because this process, its parent, has not waited for it.
+    wait_until(lambda: not is_alive(child.pid), 4)
     child.wait()
     assert is_alive(os.getpid())
+
+
+def test_failures_leave_the_cache_between_workflows_and_stay_in_the_results(tmp_path, monkeypatch):
+    cache, data = tmp_path / "cache", tmp_path / "results/data"
+    monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(cache))
+    outputs = {"raw/far": "unavailable", "prepared/far": "skipped", "prepared/toy": "ok", "graphs/gone": "ok"}
+    for name, status in outputs.items():
+        entry, folder = cache / name, data / name
+        entry.mkdir(parents=True)
+        card = "source.json" if name.startswith("raw") else "card.json"
+        (entry / card).write_text(json.dumps({"status": status}))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.symlink_to(entry)
+    shutil.rmtree(cache / "graphs/gone")
+    forget_failures(tmp_path / "results")
+    assert {path.parent.relative_to(cache).as_posix() for path in cache.rglob("*.json")} == {"prepared/toy"}
+    assert {path.name for path in data.glob("*/*")} == {"far", "toy"} and (data / "prepared/toy").is_symlink()
+    for card in ("raw/far/source.json", "prepared/far/card.json"):
+        assert not (data / card).parent.is_symlink() and (data / card).is_file()
 
 
 def test_a_folder_with_other_files_is_not_taken_for_results(tmp_path):

@@ -22,9 +22,6 @@ VFC = {"class": "fairclust.methods.VariationalFairKMeans", "grid": {"lam": [1, 1
 DEAR = {"kmedians_cost", "dunn_index", "ncut"}
 
 
-# The default configuration
-
-
 def test_every_block_is_in_one_job(inputs):
     packed = [block for blocks in inputs.jobs.values() for block in blocks]
     assert sorted(block.stem for block in packed) == sorted(block.stem for block in inputs.blocks)
@@ -33,9 +30,6 @@ def test_every_block_is_in_one_job(inputs):
         assert (dataset, job) == (blocks[0].dataset, f"{blocks[0].method}-{blocks[0].name}")
         assert inputs.minutes(dataset, job) <= inputs.config.jobs.minutes or len(blocks) == 1
         assert len({inputs.config.methods[block.method].input for block in blocks}) == 1
-
-
-# Small configurations
 
 
 def paper(**changes):
@@ -204,9 +198,6 @@ def test_a_wider_grid_changes_only_the_parameters_of_its_own_fits_and_of_the_rep
 def test_a_class_that_does_not_exist_stops_the_plan(method, message):
     with pytest.raises(ConfigError, match=f"methods.m{message}"):
         RuleInputs(load_config(small_config(methods={"m": method}))).check_classes()
-
-
-# Jobs depend on the content of a user's own files
 
 
 def replaced(path, text):

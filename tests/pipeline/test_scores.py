@@ -24,17 +24,10 @@ from fairclust.pipeline.scores import (
 
 def record(key="a", status="ok", *, params=None, **more):
     found = {
-        **{
-            "dataset": "toy",
-            "method": "odd",
-            "n_clusters": 3,
-            "class": "odd.Odd",
-            "fingerprint": "f",
-            "key": key,
-        },
+        **{"dataset": "toy", "method": "odd", "n_clusters": 3, "class": "odd.Odd", "key": key},
         **{"status": status, "reason": "" if status == "ok" else "because", "params": params or {}},
         **{"seed": 0, "random_state": 5, "wall_seconds": 1.5, "cpu_seconds": 1.0, "finished": 10.0},
-        **{"git_commit": "c", "versions": {"numpy": "2.1"}, **more},
+        **{"fingerprint": "f", "git_commit": "c", "versions": {"numpy": "2.1"}, **more},
     }
     if status == "ok":
         found = {

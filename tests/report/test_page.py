@@ -82,13 +82,17 @@ def html(folder):
     return (folder / "report/index.html").read_text()
 
 
-@pytest.fixture(scope="module")
-def page(html):
+def read(html):
     reader = Reader()
     reader.feed(html)
     reader.close()
     assert reader.open == []
     return reader
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return read(html)
 
 
 def test_the_page_needs_nothing_from_elsewhere(html, page):
@@ -154,9 +158,7 @@ def test_claims_have_a_verdict_and_numbers(page):
 
 
 def test_a_users_own_data_have_no_papers_but_every_setting(tmp_path):
-    file = make_page_folder(tmp_path, made_up_scores(), papers={})
-    reader = Reader()
-    reader.feed(file.read_text())
+    reader = read(make_page_folder(tmp_path, made_up_scores(), papers={}).read_text())
     assert "papers" not in reader.ids
     assert "#papers" not in reader.links
     assert reader.ids.index("fronts") < reader.ids.index("leaderboard") < reader.ids.index("settings")
@@ -232,8 +234,8 @@ def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):
     for method, (ratio, individual) in of.items():
         rows = here & (audited.method == method)
         audited.loc[rows, ["group_cost_ratio", "individual_fairness"]] = ratio, individual
-    reader = Reader()
-    reader.feed(make_page_folder(tmp_path, audited).read_text())
+    text = make_page_folder(tmp_path, audited).read_text()
+    reader = read(text)
     assert "audit" in reader.ids
     head, *rows = reader.tables["Audit of Adult, K = 10"]
     assert head == ["Method", "Setting", "Balance", "Worst to best group's cost", "Individual fairness"]
@@ -243,7 +245,6 @@ def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):
     vfc = audited[here & (audited.method == "vfc_kmeans")]
     assert rows[1][2] == f"{best_starts(vfc).balance.max():.4f}"
     assert "Audit of Bank <J=3> & co, K = 10" not in reader.tables
-    text = (tmp_path / "report/index.html").read_text()
     best = "Worst to best group's cost: best is VFC K-means; Bera </script> et al. (2.0000)"
     assert f"{best}, worst K-means (3.0000)." in unescape(text)
     assert "Individual fairness" in [row[0] for row in reader.tables["What the metrics mean"]]

@@ -3,10 +3,13 @@
 import csv
 import io
 
+import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from fairclust.cli.publish import copy_redacted
+from fairclust.pipeline.scores import read_arrow, write_arrow
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
 
 PATHS = [
@@ -88,10 +91,27 @@ def test_fields_of_a_csv_are_texts_of_their_own():
 NAME = st.text("abcXYZ019_-", min_size=1, max_size=8)
 
 
-@settings(deadline=None)
 @given(st.lists(NAME, min_size=1, max_size=5), st.sampled_from(["/home", "~", "C:", r"\\host", "//host"]))
 def test_no_part_of_a_path_is_left(parts, root):
     sep = "\\" if root in ("C:", r"\\host") else "/"
     path = sep.join([root, "Anna", *parts])
     assert redact_text(f"cannot read {path}") == "cannot read (folder)"
     assert redact_text(f"cannot read {path}{sep}a.csv: why") == "cannot read a.csv: why"
+
+
+def test_published_tables_and_scores_lose_the_paths_of_the_machine(tmp_path):
+    table, scores = tmp_path / "reproduction.md", tmp_path / "scores.parquet"
+    table.write_text("| no /home/somebody/f.csv|\n| +3.0 % / 2 |\n")
+    columns = {
+        "params": ["{}", '{"path": "~/of somebody/c.csv"}', None],
+        "reason": ["in /home/somebody/b.csv", None, ""],
+    }
+    given = pa.table({**columns, "sse": [1.5, None, 0.1], "n": [1, None, 2]})
+    write_arrow(scores, given)
+    for path in (table, scores):
+        copy_redacted(path, tmp_path / "out" / path.name)
+    assert (tmp_path / "out/reproduction.md").read_text() == "| no f.csv|\n| +3.0 % / 2 |\n"
+    found = read_arrow(tmp_path / "out/scores.parquet")
+    assert found.schema == given.schema and found.select(["sse", "n"]) == given.select(["sse", "n"])
+    assert found["reason"].to_pylist() == ["in b.csv", None, ""]
+    assert found["params"].to_pylist() == ["{}", '{"path": "c.csv"}', None]

@@ -79,17 +79,10 @@ def test_values_are_finite_or_explained(table):
 @pytest.mark.parametrize("cell", SPOT, ids=lambda cell: "-".join(map(str, cell[:6])))
 def test_spot_checks(table, cell):
     paper, name, dataset, method, lam, metric, value, decimals = cell
-    hit = table[
-        (table["paper"] == paper)
-        & (table["table"] == name)
-        & (table["dataset"] == dataset)
-        & (table["method"] == method)
-        & (table["metric"] == metric)
-        & (table["lam"].isna() if lam is None else table["lam"] == lam)
-    ]
-    assert len(hit) == 1
-    assert hit["value"].item() == pytest.approx(value, rel=1e-12)
-    assert hit["decimals"].item() == decimals
+    keys = ["paper", "table", "dataset", "method", "metric"]
+    lams = table["lam"].isna() if lam is None else table["lam"] == lam
+    (hit,) = table[(table[keys] == [paper, name, dataset, method, metric]).all(axis=1) & lams].itertuples()
+    assert (hit.value, hit.decimals) == (pytest.approx(value, rel=1e-12), decimals)
 
 
 def test_sizes_are_those_of_the_catalogue(table, catalogue):

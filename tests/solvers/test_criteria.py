@@ -34,7 +34,7 @@ def met(criterion, table):
 
 
 @given(st.integers(2, 5), st.integers(0, 2**20), st.floats(0.05, 0.95))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_rows_agree_with_the_metrics(n_groups, seed, level):
     rng = np.random.default_rng(seed)
     table = rng.integers(1, 40, size=(n_groups, 3)).astype(float)

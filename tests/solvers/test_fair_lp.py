@@ -61,7 +61,7 @@ def check_rounding(cost, inside, bounds, shares):
     return labels, bound_violation(inside.T @ whole, whole.sum(axis=0), **bounds)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(instances())
 def test_disjoint_groups(instance):
     cost, inside, bounds = instance
@@ -76,7 +76,7 @@ def test_disjoint_groups(instance):
     assert (fair_assignment_lp(cost, codes, **bounds).toarray() * cost).sum() == pytest.approx(least)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(instances(disjoint=False))
 def test_overlapping_groups(instance):
     _, inside, _ = instance
@@ -84,7 +84,7 @@ def test_overlapping_groups(instance):
     assert violation.max() <= 4 * inside.sum(axis=1).max() + 3
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(instances(), st.integers(1, 20))
 def test_prices_from_a_sample_change_nothing(instance, seed):
     cost, inside, bounds = instance

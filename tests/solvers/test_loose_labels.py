@@ -8,12 +8,11 @@ import pytest
 from fairclust import PriceFairKMeans, fair_assignment
 from fairclust.methods.price.criteria import make_criterion
 from fairclust.methods.price.rounding import move_dearest
+from twins import counts_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-
-def table_of(labels, codes, n_clusters):
-    return np.array([np.bincount(labels[codes == j], minlength=n_clusters) for j in range(2)], dtype=float)
+def table_of(labels, codes):
+    return counts_of(labels, codes, 2).astype(float)
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.2])
@@ -25,8 +24,8 @@ def test_moves_reach_nearly_the_cheapest_labels(tolerance):
         costs = rng.lognormal(sigma=2, size=(8, 2))
         criterion = make_criterion(np.arange(2), np.array([4, 4]), tolerance=tolerance)
         start = np.repeat([0, 1], 4)
-        labels, cost, counts = move_dearest(costs, codes, start, table_of(start, codes, 2), criterion)
-        np.testing.assert_array_equal(counts, table_of(labels, codes, 2))
+        labels, cost, counts = move_dearest(costs, codes, start, table_of(start, codes), criterion)
+        np.testing.assert_array_equal(counts, table_of(labels, codes))
         assert cost == pytest.approx(sum(costs[p, labels[p]] for p in range(8)))
         shares = 0.5 * counts.sum(axis=0)
         off = np.maximum(counts - shares / (1 - tolerance), (1 - tolerance) * shares - counts)
@@ -34,7 +33,7 @@ def test_moves_reach_nearly_the_cheapest_labels(tolerance):
         allowed = [
             every
             for every in map(np.array, product(range(2), repeat=8))
-            if criterion.excess(table_of(every, codes, 2)).max() <= 1
+            if criterion.excess(table_of(every, codes)).max() <= 1
         ]
         least = min(costs[np.arange(8), every].sum() for every in allowed)
         assert least - 1e-9 <= cost <= costs[np.arange(8), start].sum() + 1e-9
@@ -52,7 +51,7 @@ def test_both_precisions_agree_on_a_long_tail(n_groups, tolerance):
         model = PriceFairKMeans(5, tolerance=tolerance, n_init=3, precision=precision, random_state=0)
         with pytest.warns(UserWarning, match="off the bounds by up to"):
             model.fit(X, sensitive_features=codes)
-        counts = np.array([np.bincount(model.labels_[codes == j], minlength=5) for j in range(n_groups)])
+        counts = counts_of(model.labels_, codes, 5)
         expected = counts.sum(axis=1)[:, None] * counts.sum(axis=0) / 5000
         off = np.maximum(counts - expected / (1 - tolerance), (1 - tolerance) * expected - counts)
         assert off.max() <= 1 + 1e-6

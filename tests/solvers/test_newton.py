@@ -43,36 +43,25 @@ def test_pivoting_gives_up_where_there_is_no_curvature():
     assert step_of_rows_that_bind(np.eye(2), *flat, np.zeros(2, bool)) is None
 
 
-def bounded(kind):
-    sizes, unit = np.full(N_GROUPS, 10.0), np.full(K, N_GROUPS * 10 / K)
-    thirds = share_bounds(np.full(B, 0.3), np.full(B, 0.4))
-    quarters = share_bounds(np.full(A, 0.2), np.full(A, 0.3))
-    return {
-        "shares": lambda: combine([(thirds, OF_B), (quarters, OF_A)], sizes, 0 * unit, 9 * unit),
-        "and sizes": lambda: combine([(thirds, OF_B), (quarters, OF_A)], sizes, 0.9 * unit, 1.1 * unit),
-        "sizes": lambda: combine([], sizes, 0.9 * unit, 1.1 * unit),
-        "balance": lambda: combine(
-            [(ratio_bound(0.8, A), OF_A), (thirds, OF_B)], sizes, 0 * unit, 1.1 * unit
-        ),
-        "gap": lambda: combine(
-            [(gap_bound(0.1, np.full(A, 30.0)), OF_A), (thirds, OF_B)], sizes, 0 * unit, 1.1 * unit
-        ),
-        "exact": lambda: combine(
-            [(exact_shares(np.full(B, 1 / B), complete=True), OF_B), (quarters, OF_A)],
-            sizes,
-            0 * unit,
-            9 * unit,
-        ),
-    }[kind]()
-
-
-KINDS = ["shares", "and sizes", "sizes", "balance", "gap", "exact"]
+THIRDS = share_bounds(np.full(B, 0.3), np.full(B, 0.4)), OF_B
+QUARTERS = share_bounds(np.full(A, 0.2), np.full(A, 0.3)), OF_A
+# The criteria of the columns, and the least and the largest size of a cluster as multiples of the mean.
+KINDS = {
+    "shares": ([THIRDS, QUARTERS], 0, 9),
+    "and sizes": ([THIRDS, QUARTERS], 0.9, 1.1),
+    "sizes": ([], 0.9, 1.1),
+    "balance": ([(ratio_bound(0.8, A), OF_A), THIRDS], 0, 1.1),
+    "gap": ([(gap_bound(0.1, np.full(A, 30.0)), OF_A), THIRDS], 0, 1.1),
+    "exact": ([(exact_shares(np.full(B, 1 / B), complete=True), OF_B), QUARTERS], 0, 9),
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", [step_of_rows, interior_step])
 def test_step_meets_the_conditions_of_the_optimum(kind, step):
-    criterion, (blocks, mass, _) = bounded(kind), curved(N_GROUPS, K, 0)
+    (columns, least, most), unit = KINDS[kind], np.full(K, N_GROUPS * 10 / K)
+    criterion = combine(columns, np.full(N_GROUPS, 10.0), least * unit, most * unit)
+    blocks, mass, _ = curved(N_GROUPS, K, 0)
     rng = np.random.default_rng(1)
     mass = mass * rng.uniform(0.5, 1.5, mass.shape)
     system = RowSystem(criterion.shape, blocks / mass.sum())

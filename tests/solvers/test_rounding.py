@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from problems import from_matrix
 from scipy.optimize import linear_sum_assignment
 
+from fairclust.kernels.prices import cheapest_columns
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.criteria import exact_shares, share_bounds
 from fairclust.methods.price.rounding import move_to_table
@@ -24,7 +25,7 @@ def cheapest_with_table(a, codes, table):
 
 
 @given(st.integers(0, 2**20), st.integers(2, 40), st.integers(1, 5), st.integers(1, 3), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_moves_are_the_cheapest(seed, n_samples, n_clusters, n_groups, ties):
     rng = np.random.default_rng(seed)
     n_groups = min(n_groups, n_samples)
@@ -112,3 +113,23 @@ def test_tables_of_one_column_and_bounded_sizes_are_whole(seed):
     np.testing.assert_array_equal(table.sum(axis=1), sizes)
     assert criterion.excess(table).max() <= 1e-9
     assert np.abs(table - soft).max() < 2
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_are_the_cheapest_with_their_sums(seed, n_groups):
+    rng = np.random.default_rng(seed)
+    n_columns, options = 3, np.array(list(product(range(-1, 2), repeat=n_groups)))
+    costs = rng.random((n_columns, len(options)))
+    costs[rng.random(costs.shape) < 0.5] = np.inf
+    wanted = rng.integers(-1, 2, size=(n_columns, n_groups)).cumsum(axis=0)
+    chosen, cost = cheapest_columns(costs, options, wanted, 6)
+    least = min(
+        sum(costs[k, o] for k, o in enumerate(columns))
+        for columns in product(range(len(options)), repeat=n_columns)
+        if (options[list(columns)].sum(axis=0) == wanted[-1]).all()
+    )
+    assert cost == pytest.approx(least)
+    if np.isfinite(cost):
+        np.testing.assert_array_equal(options[chosen].sum(axis=0), wanted[-1])
+        assert sum(costs[k, o] for k, o in enumerate(chosen)) == pytest.approx(cost)

@@ -14,6 +14,7 @@ import pytest
 from fairclust import methods
 from fairclust.cli import main
 from fairclust.tables import TableError, load_model
+from toys import places
 
 N = 300
 PREDICTING = [name for name in methods.__all__ if hasattr(getattr(methods, name), "predict")]
@@ -157,15 +158,6 @@ def test_foreign_files_are_refused(tmp_path, people):
         load_model(tmp_path, methods)
 
 
-def leaves(content, at=()):
-    """Yield the path to every value of a JSON document, of long lists only to the first two."""
-    yield at
-    if isinstance(content, dict | list):
-        inside = content.items() if isinstance(content, dict) else enumerate(content[:2])
-        for key, value in inside:
-            yield from leaves(value, (*at, key))
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -187,7 +179,7 @@ def test_changed_models_give_plain_errors(fitted, people, options, part):
     refused = 0
     wrong = [None, True, -1, 0, 0.5, 1e308, float("nan"), 10**400]
     wrong += ["x", "", [], [[1.0]], [[1], [1, 2]], {}, ["x"] * 3]
-    for number, at in enumerate(list(leaves(content))[1:]):
+    for number, at in enumerate(places(content, most=2)):
         for value in wrong[number % part :: part]:
             changed = copy.deepcopy(content)
             within = changed

@@ -229,16 +229,6 @@ def reads(results):
         yield folder, lambda at=folder: fetched_file(at, "far", spec, read_record(at)).read_bytes()
 
 
-def same(found, expected):
-    if isinstance(expected, np.ndarray):
-        return np.array_equal(found, expected)
-    if isinstance(expected, dict):
-        return found.keys() == expected.keys() and all(same(found[key], expected[key]) for key in expected)
-    if isinstance(expected, list | tuple):
-        return len(found) == len(expected) and all(map(same, found, expected))
-    return found == expected
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(100))
@@ -258,7 +248,7 @@ def test_reading_after_a_fault_gives_the_written_content_or_an_error(tmp_path, w
             if place not in ((results / name), *(results / name).parents):
                 continue
             try:
-                assert same(read(), expected[place.relative_to(results)]), case
+                np.testing.assert_equal(read(), expected[place.relative_to(results)], case)
             except (DamagedFile, DatasetError) as error:
                 said += str(error)
                 assert "Fix: " in said, case

@@ -47,7 +47,7 @@ def new_project(folder):
 def undisturbed(tmp_path_factory):
     project = new_project(tmp_path_factory.mktemp("undisturbed"))
     project.run()
-    return project.scores(), project
+    return project
 
 
 def finished_cells(project):
@@ -83,7 +83,7 @@ def resume(project, undisturbed):
     """Run again. The scores are those of an undisturbed run, and no finished cell is fitted again."""
     kept = finished_cells(project)
     output = project.run()
-    assert project.scores() == undisturbed
+    assert project.scores() == undisturbed.scores()
     now = finished_cells(project)
     assert {cell: now[cell] for cell in kept} == kept
     return output
@@ -101,10 +101,13 @@ def continue_and_compare(project, undisturbed, process):
     return fits_begun(project)
 
 
-def wait_for_cells(project, process, number):
+def start_until(project, number):
+    """Start a run, and return it as soon as a number of cells is finished."""
+    process = project.start("--cores", "2")
     while len(finished_cells(project)) < number:
         assert process.poll() is None
         time.sleep(0.05)
+    return process
 
 
 def start_and_hold(project):
@@ -120,8 +123,7 @@ def start_and_hold(project):
 @pytest.mark.slow
 def test_a_kill_leaves_no_process_and_the_same_command_resumes_the_run(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
-    process = project.start("--cores", "2")
-    wait_for_cells(project, process, 3)
+    process = start_until(project, 3)
     family = psutil.Process(process.pid).children(recursive=True)
     assert len(family) > 3
     process.kill()
@@ -129,7 +131,7 @@ def test_a_kill_leaves_no_process_and_the_same_command_resumes_the_run(tmp_path,
     _, alive = psutil.wait_procs(family, timeout=2)
     assert not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
     assert not list(workers_in(project.folder))
-    fits = continue_and_compare(project, undisturbed[0], process)
+    fits = continue_and_compare(project, undisturbed, process)
     # There are two jobs, and in each at most the cell in flight is fitted twice.
     assert sum(fits.values()) <= 2 * SEEDS + 2
 
@@ -137,10 +139,9 @@ def test_a_kill_leaves_no_process_and_the_same_command_resumes_the_run(tmp_path,
 @pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
-    process = project.start("--cores", "2")
-    wait_for_cells(project, process, 3)
+    process = start_until(project, 3)
     kill(process, "worker", random.Random(0))
-    fits = continue_and_compare(project, undisturbed[0], process)
+    fits = continue_and_compare(project, undisturbed, process)
     assert sum(fits.values()) <= 2 * SEEDS + 2
 
 
@@ -149,14 +150,13 @@ def test_an_interrupt_ends_at_once_and_makes_no_tables(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
     # Processes that a shell starts in the background ignore the signal, and so do their children without this line.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = project.start("--cores", "2")
-    wait_for_cells(project, process, 2)
+    process = start_until(project, 2)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "To resume, run the same command again" in output
     assert not (project.results / "scores").exists()
-    resume(project, undisturbed[0])
+    resume(project, undisturbed)
 
 
 def mount(*options, at):
@@ -177,15 +177,15 @@ def test_a_full_disk_is_reported_and_the_same_command_resumes_when_there_is_room
         output = project.run("--retries", "0", code=1)
         assert "The disk is full. Finished fits are kept" in output
         mount("-o", "remount,size=50m", at=results)
-        resume(project, undisturbed[0])
+        resume(project, undisturbed)
     finally:
         subprocess.run(["umount", str(results)], check=True)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mount") is None, reason="needs mount")
-def test_results_that_cannot_be_written_stay_as_they_are(tmp_path, finished):
-    project = copy_of(finished, tmp_path / "project")
+def test_results_that_cannot_be_written_stay_as_they_are(tmp_path, undisturbed):
+    project = copy_of(undisturbed, tmp_path / "project")
     results = project.folder / "results"
     before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
     mount("--bind", str(results), at=results)
@@ -200,18 +200,13 @@ def test_results_that_cannot_be_written_stay_as_they_are(tmp_path, finished):
     assert "Traceback" not in output
 
 
-@pytest.fixture(scope="module")
-def finished(undisturbed):
-    return undisturbed[1]
-
-
 def copy_of(project, folder):
     shutil.copytree(project.folder, folder, symlinks=True)
     return new_project(folder)
 
 
-def test_damaged_files_are_named_and_only_damaged_cells_are_fitted_again(tmp_path, finished):
-    project = copy_of(finished, tmp_path / "project")
+def test_damaged_files_are_named_and_only_damaged_cells_are_fitted_again(tmp_path, undisturbed):
+    project = copy_of(undisturbed, tmp_path / "project")
     torn, flipped = (project.results / f"fits/blobs/{name}-k3.cells" for name in ("low", "high"))
     before = finished_cells(project)
     bad = read_output(torn)[2]
@@ -224,7 +219,7 @@ def test_damaged_files_are_named_and_only_damaged_cells_are_fitted_again(tmp_pat
     output = project.run()
     for file in (torn, flipped):
         assert f"{file.relative_to(project.folder)} is damaged or was changed" in output
-    assert project.scores() == finished.scores()
+    assert project.scores() == undisturbed.scores()
     now = finished_cells(project)
     assert {at for at in now if now[at] != before[at]} == {("blobs", 0, bad["seed"])}
 
@@ -238,7 +233,7 @@ def test_a_second_run_in_the_same_folder_is_refused_and_disturbs_nothing(tmp_pat
     assert "another run is using results" in output and "Traceback" not in output
     output, _ = first.communicate()
     assert first.returncode == 0, output
-    assert project.scores() == undisturbed[0]
+    assert project.scores() == undisturbed.scores()
 
 
 @pytest.mark.slow
@@ -257,7 +252,7 @@ def test_a_kill_at_a_random_moment(tmp_path, undisturbed, number):
     whom = ["snakemake", "worker"][number % 2]
     kill(process, whom, chance)
     done = len(finished_cells(project))
-    fits = continue_and_compare(project, undisturbed[0], process)
+    fits = continue_and_compare(project, undisturbed, process)
     print(f"killed: {whom} after {done} cells; {sum(fits.values())} fits for {2 * SEEDS} cells")
     assert sum(fits.values()) <= 2 * SEEDS + 2
 
@@ -313,8 +308,8 @@ def test_a_second_machine_with_the_same_results_folder_is_refused(tmp_path, undi
     hold.unlink()
     output, _ = first.communicate()
     assert first.returncode == 0, output
-    assert (tmp_path / "results/scores/scores.csv").read_bytes() == undisturbed[0]
+    assert (tmp_path / "results/scores/scores.csv").read_bytes() == undisturbed.scores()
     again = projects[1].start("--cores", "2")
     output, _ = again.communicate()
     assert again.returncode == 0, output
-    assert projects[1].scores() == undisturbed[0]
+    assert projects[1].scores() == undisturbed.scores()
