@@ -40,7 +40,7 @@ def area(x, y):
     return float(found[1])
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=8))
+@given(st.lists(st.tuples(st.floats(-0.5, 1.5), st.floats(-0.5, 1.5)), min_size=1, max_size=8))
 def test_area_against_counting(found):
     x, y = np.array(found).T
     xs, ys = np.meshgrid(*[(np.arange(100) + 0.5) / 100] * 2)

@@ -293,12 +293,15 @@ def test_no_single_fault_changes_results_silently(tmp_path, whole, part):
                 break
             # The message names the file, or its folder, and what to do.
             fix = re.search(
-                r"Fix: (delete the folder '([^']+)' and run again|run the same command again)", output
+                r"Fix: (delete the folder '([^']+)' and run again|run the same command again|.*, run `(mkdir [^`]+)`)",
+                output,
             )
             assert fix, f"{case}\n{output}"
             assert any(str(place) in output for place in (name, name.parent)), f"{case}\n{output}"
             if fix[2]:
                 shutil.rmtree(project.folder / fix[2])
+            if fix[3]:
+                subprocess.run(fix[3], shell=True, check=True, cwd=project.folder)
             code, output = project.attempt("--retries", "0")
         assert code == 0, f"{case}\n{output}"
         assert "Traceback" not in output, f"{case}\n{output}"
