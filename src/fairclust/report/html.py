@@ -34,9 +34,9 @@ from fairclust.report.leaderboard import (
 )
 from fairclust.report.redaction import redact_config, redact_csv, redact_text, redacted
 from fairclust.report.render import Verdict
-from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
-from fairclust.report.verdicts import load_verdicts
+from fairclust.report.tables import load_verdicts
+from fairclust.report.verdicts import VERDICTS
 
 _ORIGIN = ("git_commit", "python", "platform", "cpu_count")
 
