@@ -12,7 +12,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -216,23 +216,19 @@ def _check_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any]) -
     check_outputs({"--out": args.out, "--save": args.save, "--checkpoint": args.checkpoint}, read)
 
 
-@contextmanager
-def _steps_printed() -> Iterator[None]:
-    """The steps of the fit are printed, without the log messages of Dask."""
+def _print_steps(stack: ExitStack) -> None:
+    """Print the steps of the fit until the stack is closed, without the log messages of Dask."""
     log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     log.addHandler(handler)
+    stack.callback(log.removeHandler, handler)
     log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
 
 
 def _rows_in_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any], stack: ExitStack) -> Rows:
-    """The rows of Parquet files, whose engine runs and prints its steps until the stack is closed."""
+    """The rows of Parquet files, whose engine runs until the stack is closed."""
     _check_chunks(args, cls, params)
-    stack.enter_context(_steps_printed())
+    _print_steps(stack)
     engine: Engine = Threads()
     if args.scheduler or args.workers:
         # Imported only here, because Dask is not needed without a cluster.

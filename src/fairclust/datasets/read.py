@@ -285,7 +285,9 @@ class Table(NamedTuple):
     """The columns that were read."""
 
     numbers: np.ndarray  # (n_kept, n_numbers), in the order in which they were asked for
-    texts: dict[int, Values]  # the other columns by number, with all rows and without blanks around the cells
+    texts: dict[
+        int, Values
+    ]  # the columns that are not plain numbers, with all rows, without blanks around cells
     kept: np.ndarray  # (n_read,)
     dropped: list[dict[str, object]]  # column, value, number of rows
 
@@ -337,8 +339,9 @@ class TableFile:
         cell that is not a finite number.
         """
         drops, zeros = dict(drop_rows or {}), list(self.reader.as_zero)
-        # pandas reads plain numbers, which takes little time and memory. It reads a long file in parts, and may find
-        # numbers in one part of a column and text in another, which are told apart only with a decimal point.
+        # pandas reads plain numbers, which takes little time and memory. It reads a long file in parts, so a column can
+        # be numbers in one part and text in another. As text, these numbers would have a decimal point again, so all
+        # numbers with a decimal comma are read as text.
         plain = {*numbers} - {*texts, *drops} if self.reader.decimal == "." else set()
         types = dict.fromkeys({*numbers, *texts, *drops} - plain, str)
         with open_rows(self.path, self._format, self.path.name) as rows:
