@@ -110,9 +110,8 @@ def table_parts(
 ) -> Iterator[Part]:
     """The parts of a table in the paper's order of data sets, each followed by those of its stand-ins."""
     of_table = reported[reported.table == spec.number]
-    for (dataset, n_clusters), values in of_table.groupby(
-        ["dataset", "n_clusters"], sort=False, dropna=False
-    ):
+    places = of_table.groupby(["dataset", "n_clusters"], sort=False, dropna=False)
+    for (dataset, n_clusters), values in places:
         k = None if pd.isna(n_clusters) else int(n_clusters)
         part = Part(spec, reported, values, cells[cells.dataset == dataset], programs, str(dataset), k)
         yield part
@@ -128,7 +127,7 @@ class Part:
     reported: pd.DataFrame  # all values of the paper
     values: pd.DataFrame  # those of this part of the table
     cells: pd.DataFrame  # those of the data set
-    programs: pd.DataFrame | None
+    programs: pd.DataFrame | None  # from `pipeline.reported.load_programs`
     dataset: str
     n_clusters: int | None
     original: Part | None = None  # the part of the paper that this one stands in for
@@ -146,10 +145,7 @@ class Part:
     def _paper_rows(self, method: str, lam: float, values: pd.DataFrame) -> Iterator[Row]:
         """The row of a method of the paper, and those of its variants that were run."""
         names = (method, *self.spec.variants.get(method, ()))
-        runs = [
-            runs_beside(self.programs, self.spec.number, self.dataset, name, self.n_clusters, lam)
-            for name in names
-        ]
+        runs = [self._program_runs(name, lam) for name in names]
         for name, own in zip(names, runs, strict=True):
             kind, choice = self.chosen(name, lam, of=method)
             if name == method or choice.n_all:
@@ -160,6 +156,26 @@ class Part:
                 role, every = "paper" if name == method else "variant", tuple(chain(*runs))
                 at = (self.dataset, name, self.n_clusters, lam)
                 yield Row(*at, role, kind, choice, found, runs=own, all_runs=every)
+
+    def _program_runs(self, method: str, lam: float) -> tuple[ProgramRuns, ...]:
+        """The runs of published programs beside the row of a method."""
+        at = self.programs
+        if at is None or at.empty:
+            return ()
+        at = at[(at.table == self.spec.number) & (at.dataset == self.dataset) & (at.method == method)]
+        k = math.nan if self.n_clusters is None else float(self.n_clusters)
+        for column, wanted in (("n_clusters", k), ("lam", lam)):
+            at = at[at[column].isna() if math.isnan(wanted) else at[column] == wanted]
+        found = []
+        for (program, words), lines in at.groupby(["program", "variant"], sort=False):
+            values = {
+                str(v.metric): Spread(float(v.mean), float(v.sd), float(v.low), float(v.high), int(v.runs))
+                for v in lines.itertuples()
+            }
+            first = lines.iloc[0]
+            setting = joined(str(words), str(first.setting))
+            found.append(ProgramRuns(str(program), str(first.kind), setting, values))
+        return tuple(found)
 
     def _extra_rows(self) -> Iterator[Row]:
         """Rows that are not the paper's: our methods and stand-ins. A row without cells would be empty."""
@@ -260,28 +276,6 @@ class Part:
                     # In units of the mean of the paper's own method.
                     known = "seconds" in row.choice.cells and unit > 0
                     value.ours = spread(row.choice.cells.seconds / unit) if known else NO_VALUE
-
-
-def runs_beside(
-    programs: pd.DataFrame | None, table: str, dataset: str, method: str, n_clusters: int | None, lam: float
-) -> tuple[ProgramRuns, ...]:
-    """The runs of published programs beside a row; `programs` is from `pipeline.reported.load_programs`."""
-    if programs is None or programs.empty:
-        return ()
-    at = programs[(programs.table == table) & (programs.dataset == dataset) & (programs.method == method)]
-    k = math.nan if n_clusters is None else float(n_clusters)
-    for column, wanted in (("n_clusters", k), ("lam", lam)):
-        at = at[at[column].isna() if math.isnan(wanted) else at[column] == wanted]
-    found = []
-    for (program, words), lines in at.groupby(["program", "variant"], sort=False):
-        values = {
-            str(v.metric): Spread(float(v.mean), float(v.sd), float(v.low), float(v.high), int(v.runs))
-            for v in lines.itertuples()
-        }
-        first = lines.iloc[0]
-        setting = joined(str(words), str(first.setting))
-        found.append(ProgramRuns(str(program), str(first.kind), setting, values))
-    return tuple(found)
 
 
 def whole_number(value: object) -> int:
