@@ -198,6 +198,22 @@ def test_thousands(tmp_path):
             table.read([0], [1], drops)
 
 
+@pytest.mark.parametrize(
+    ("reader", "half", "cell", "number"),
+    [
+        ({"thousands": ","}, "0.5", '"1,234.5"', 1234.5),
+        ({"thousands": ".", "decimal": ","}, '"0,5"', '"1.234,5"', 1234.5),
+        ({"as_zero": ("NA",)}, "0.5", "NA", 0.0),
+    ],
+)
+def test_a_long_column_may_have_plain_numbers_in_one_part_only(tmp_path, reader, half, cell, number):
+    n = 200_000
+    table = open_table(tmp_path, "a,g\n" + f"{half},x\n" * n + f"{cell},x\n?,y\n", **reader)
+    assert_array_equal(table.read([0], [], {1: ["y"]}).numbers[:, 0], [*[0.5] * n, number])
+    with pytest.raises(DatasetError, match=f"found '\\?' in data row {n + 2}, 1 such"):
+        table.read([0])
+
+
 @pytest.mark.parametrize("cell", ["44,95", "4495,400", "1,2", ",123", "1,,234", "12,34,567", "1,234,"])
 def test_thousands_separate_three_digits_each(tmp_path, cell):
     table = open_table(tmp_path, f'a,g\n"{cell}",x\n2,y\n', thousands=",")

@@ -9,7 +9,7 @@ from frames import cell, frame, tradeoff
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.html import Results, write_page
-from fairclust.report.verdicts import VERDICT_COLUMNS
+from fairclust.report.tables import VERDICT_COLUMNS
 
 METHODS = ("kmeans", "vfc_kmeans", "bera")
 NAMES = Names(

@@ -8,7 +8,7 @@ from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.rule_inputs import TABLE_FORMATS
 from fairclust.report.claims import load_claims
 from fairclust.report.jobs import _making
-from fairclust.report.verdicts import load_verdicts
+from fairclust.report.tables import load_verdicts
 
 
 def test_a_product_that_fails_leaves_files_that_say_so(tmp_path):

@@ -9,8 +9,14 @@ from frames import frame, starts
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.claims import make_claims
 from fairclust.report.material import Material
-from fairclust.report.tables import count_verdicts, make_scoreboard, make_table, row_verdicts, table_verdicts
-from fairclust.report.verdicts import load_verdicts
+from fairclust.report.tables import (
+    count_verdicts,
+    load_verdicts,
+    make_scoreboard,
+    make_table,
+    row_verdicts,
+    table_verdicts,
+)
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +5,8 @@ from a_paper import NAMES, reported, table
 from frames import frame, starts, tradeoff
 
 from fairclust.report.material import Material
+from fairclust.report.rows import Value
+from fairclust.report.selection import Spread
 from fairclust.report.tables import make_overview, make_table, value_text
 
 
@@ -98,18 +98,17 @@ def test_a_table_without_any_cell_is_made(values, cells, tmp_path):
 
 def test_values_as_text():
     def text(metric, reported, decimals, mean=np.nan, sd=np.nan, **more):
-        values = {"metric": metric, "reported": reported, "decimals": decimals, "mean": mean, "sd": sd}
-        return value_text(
-            SimpleNamespace(**values, **{"low": np.nan, "high": np.nan, "program_runs": 0, **more})
-        )
+        ours = Spread(mean, sd, more.get("low", np.nan), more.get("high", np.nan))
+        program = more.get("program", Spread())
+        return value_text(Value(metric, reported, decimals, ours, program), "labels")
 
     assert text("sse", 100.0, 0, 100.26, 2.0, low=98.0) == "100.3 ± 2.0, best 98.0 (100; +0.3 %)"
     assert text("balance", 0.5, 2, 0.25, 0.01, low=0.2, high=0.26) == "0.2500 ± 0.0100 (0.50)"
-    labels = {"program_runs": 1, "program_mean": 101.0, "program_kind": "labels"}
-    assert text("sse", 100.0, 0, 100.26, 2.0, **labels) == "100.3 ± 2.0 (100; +0.3 %; labels 101.0)"
+    labels = Spread(101.0, n=1)
+    assert text("sse", 100.0, 0, 100.26, 2.0, program=labels) == "100.3 ± 2.0 (100; +0.3 %; labels 101.0)"
     assert text("sse", 1116700.0, -2) == "– (1,116,700)"
     assert text("n_nodes", 5678.0, 0, 5576.0) == "5,576 (5,678)"
-    assert text("balance", np.nan, pd.NA, 0.25) == "0.2500"
+    assert text("balance", np.nan, 0, 0.25) == "0.2500"
 
 
 def test_the_overview_has_one_row_for_each_method(tmp_path):

@@ -6,13 +6,9 @@ import pytest
 from a_paper import reported, table
 from frames import cell, frame, starts
 
-from fairclust.report.rows import compare_value, reasons_of
 from fairclust.report.selection import Spread
-from fairclust.report.verdicts import (
-    reported_lines,
-    table_rows,
-    verdict_frame,
-)
+from fairclust.report.tables import reasons_of, reported_lines
+from fairclust.report.verdicts import compare_value, table_rows
 
 PRINTED = {"settings": {"own": {}, "rival": {}}}
 MATCHED = {"match": {"fairness": "fairness_error", "order": "sse"}}
@@ -90,7 +86,7 @@ def test_a_row_as_printed_takes_the_printed_lambda_and_all_its_starts(tmp_path):
     row = matched(values, cells)
     assert (row.kind, row.choice.lam, row.verdict) == ("as printed", 4.0, "reproduced")
     assert row.choice.setting == "lam=4"
-    lines = reported_lines(verdict_frame("paper", table(), [row])).set_index("metric")
+    lines = reported_lines("paper", table(), [row]).set_index("metric")
     assert lines.loc["sse", ["mean", "low", "seeds"]].to_list() == [100.0, 98.0, 3]
     assert lines.loc["sse", "sd"] == pytest.approx(2.0)
     assert set(lines.agrees) == {"yes"} and set(lines.reason) == {""}
@@ -294,7 +290,7 @@ def test_the_published_program_tells_who_differs(tmp_path):
     assert (
         "the paper's value is not that of its published program: SSE 140.00 to 142.00 in 5 runs" in row.note
     )
-    line = verdict_frame("paper", spec, [row]).iloc[0]
+    line = reported_lines("paper", spec, [row]).iloc[0]
     assert (line.program, line.program_mean, line.program_low, line.program_runs) == (
         "theirs",
         141.0,
@@ -366,7 +362,7 @@ def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):
     assert (own.role, own.verdict, own.values[0].cause) == ("paper", "not reproduced", "run")
     assert reasons_in(own) == ["the variant plain has the reported values"]
     assert (plain.role, plain.verdict) == ("variant", "reproduced")
-    assert list(reported_lines(verdict_frame("paper", spec, [own, plain])).method) == ["own"]
+    assert list(reported_lines("paper", spec, [own, plain]).method) == ["own"]
 
 
 def test_what_plain_clustering_reaches_says_nothing_about_a_fair_method(tmp_path):
@@ -424,7 +420,7 @@ def test_ours_and_stand_ins_have_no_verdict(tmp_path):
     # The lambda that is printed for the original data set does not apply to other data.
     assert stand_in.choice.setting == "between lam=1 and lam=3"
     assert (stand_in.original, stand_in.n_clusters, stand_in.verdict) == ("town", 4, "")
-    lines = reported_lines(verdict_frame("paper", spec, rows.values()))
+    lines = reported_lines("paper", spec, rows.values())
     assert set(lines.dataset) == {"town"} and set(lines.method) == {"own", "rival"}
     assert len(lines) == len(values)
 

@@ -64,28 +64,9 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
     if costs.finished.isna().all():
         raise CommandError("no cell of the run was fitted, so there is nothing to publish")
     began, ended = (costs.finished - costs.wall_seconds).min(), costs.finished.max()
-    about, graph = _citation(Path("CITATION.cff")), _Graph()
-    authors = []
-    for i, author in enumerate(about.get("authors") or ()):
-        kind = "Organization" if "name" in author else "Person"
-        names = (str(author.get(key, "")) for key in ("given-names", "family-names"))
-        authors.append(graph.add(f"#author-{i}", kind, name=author.get("name") or " ".join(names)))
-    licences = [
-        graph.add(f"https://spdx.org/licenses/{name}", "CreativeWork", name=name)
-        for name in as_list(about.get("license"))
-    ]
-    software = [
-        graph.add(page, "SoftwareApplication", url=page, name=name, softwareVersion=version)
-        for name, version in origin["versions"].items()
-        for page in [f"https://pypi.org/project/{name}/{version}/"]
-    ]
-    snakemake = graph.add(
-        "https://w3id.org/workflowhub/workflow-ro-crate#snakemake",
-        "ComputerLanguage",
-        name="Snakemake",
-        url="https://snakemake.github.io",
-        version=origin["versions"]["snakemake"],
-    )
+    graph = _Graph()
+    authors, licences = _add_citation(graph, Path("CITATION.cff"))
+    needs = _add_software(graph, origin["versions"])
     profiles = [
         graph.add(profile, "CreativeWork", name=name, version=version)
         for profile, (name, version) in _PROFILES.items()
@@ -98,8 +79,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
         name="fairclust",
         version=origin["git_commit"],
-        programmingLanguage=snakemake,
-        softwareRequirements=_refs(software),
+        **needs,
     )
     results = [_add_file(graph, path, folder) for path in paths if path != folder / WORKFLOW]
     sources = _add_sources(graph, inputs)
@@ -137,13 +117,40 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
     return {"@context": _CONTEXT, "@graph": graph}
 
 
-def _citation(path: Path) -> dict[str, Any]:
-    """The content of a `CITATION.cff`; empty if there is none."""
+def _add_citation(graph: _Graph, path: Path) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """The authors and the licences of a `CITATION.cff`; none if there is no such file."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        about = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}. Fix: correct it, or move it away") from None
-    return found if isinstance(found, dict) else {}
+    about = about if isinstance(about, dict) else {}
+    authors = []
+    for i, author in enumerate(about.get("authors") or ()):
+        kind = "Organization" if "name" in author else "Person"
+        names = (str(author.get(key, "")) for key in ("given-names", "family-names"))
+        authors.append(graph.add(f"#author-{i}", kind, name=author.get("name") or " ".join(names)))
+    licences = [
+        graph.add(f"https://spdx.org/licenses/{name}", "CreativeWork", name=name)
+        for name in as_list(about.get("license"))
+    ]
+    return authors, licences
+
+
+def _add_software(graph: _Graph, versions: Mapping[str, str]) -> dict[str, Any]:
+    """What the workflow needs: packages of these versions, and the language in which it is written."""
+    packages = [
+        graph.add(page, "SoftwareApplication", url=page, name=name, softwareVersion=version)
+        for name, version in versions.items()
+        for page in [f"https://pypi.org/project/{name}/{version}/"]
+    ]
+    language = graph.add(
+        "https://w3id.org/workflowhub/workflow-ro-crate#snakemake",
+        "ComputerLanguage",
+        name="Snakemake",
+        url="https://snakemake.github.io",
+        version=versions["snakemake"],
+    )
+    return {"programmingLanguage": language, "softwareRequirements": _refs(packages)}
 
 
 def _time(seconds: float) -> str:

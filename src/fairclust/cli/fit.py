@@ -187,8 +187,8 @@ def memory() -> int:
     return min(found) // 2
 
 
-def _rows_in_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any], stack: ExitStack) -> Rows:
-    """The rows of Parquet files. CommandError if the method or an option does not work with tables in chunks."""
+def _check_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> None:
+    """CommandError if the table, the method or an option does not work with tables in chunks."""
     if not getattr(cls, "takes_chunks", False):
         raise CommandError(
             f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not. Fix: name one of these"
@@ -214,12 +214,21 @@ def _rows_in_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any],
         )
     read = [*files, *([args.scheduler] if args.scheduler else [])]
     check_outputs({"--out": args.out, "--save": args.save, "--checkpoint": args.checkpoint}, read)
-    # The steps of the fit are printed, without the log messages of Dask.
+
+
+def _print_steps(stack: ExitStack) -> None:
+    """Print the steps of the fit until the stack is closed, without the log messages of Dask."""
     log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     log.addHandler(handler)
     stack.callback(log.removeHandler, handler)
     log.setLevel(logging.INFO)
+
+
+def _rows_in_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any], stack: ExitStack) -> Rows:
+    """The rows of Parquet files, whose engine runs until the stack is closed."""
+    _check_chunks(args, cls, params)
+    _print_steps(stack)
     engine: Engine = Threads()
     if args.scheduler or args.workers:
         # Imported only here, because Dask is not needed without a cluster.

@@ -39,7 +39,12 @@ def command_line() -> argparse.ArgumentParser:
     parser = _Parser(prog="fairclust", description=f"The command `fairclust`: {does}.")
     parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add_command in (_fit, _predict, _front, _report, _methods, _status, _publish, _verify, _score):
+        add_command(commands)
+    return parser
 
+
+def _fit(commands: Any) -> None:
     fit = commands.add_parser("fit", help="cluster the rows of a table, print metrics, write labels")
     add = fit.add_argument
     _add_raw_table(add)
@@ -80,6 +85,8 @@ def command_line() -> argparse.ArgumentParser:
     text = "save every outer step in this file; a stopped fit continues from it"
     add("--checkpoint", type=Path, metavar="FILE", help=text)
 
+
+def _predict(commands: Any) -> None:
     text = "predict the clusters of new rows by a model that fit --save wrote"
     add = commands.add_parser("predict", help=text).add_argument
     add("model", type=Path, help="written by `fairclust fit --save`")
@@ -89,6 +96,8 @@ def command_line() -> argparse.ArgumentParser:
     add("--unknown", choices=("error", "skip"), default="error", help=text)
     add("--spreadsheet-safe", **_SPREADSHEET_SAFE)
 
+
+def _front(commands: Any) -> None:
     text = "draw the cost of fairness for the settings of several methods, or for several K"
     add = commands.add_parser("front", help=text).add_argument
     _add_grid(add, "default: price, vfc and bfkm; price alone for a range of K")
@@ -96,6 +105,8 @@ def command_line() -> argparse.ArgumentParser:
     text = "write STEM.csv, and with matplotlib STEM.png (default: %(default)s)"
     add("--out", type=Path, default=Path("front"), metavar="STEM", help=text)
 
+
+def _report(commands: Any) -> None:
     text = "write a page that compares methods on a table: fronts, ranks, groups of every cluster, times"
     add = commands.add_parser("report", help=text).add_argument
     _add_grid(add, "methods to compare with k-means (default: price, vfc and bfkm)")
@@ -103,10 +114,14 @@ def command_line() -> argparse.ArgumentParser:
     add("--labels", **_LISTED, type=Path, metavar="FILE", help=text)
     add("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s")
 
+
+def _methods(commands: Any) -> None:
     text = "list the methods with the needs that they meet, or the parameters of one"
     add = commands.add_parser("methods", help=text).add_argument
     add("method", nargs="?", help="show the parameters of this method")
 
+
+def _status(commands: Any) -> None:
     text = (
         "before a run: what your tables hold, and all problems; then finished, failed, remaining and unused cells, "
         "and the time left"
@@ -119,6 +134,8 @@ def command_line() -> argparse.ArgumentParser:
     add("--prune", action="store_true", help=text)
     add("--configfile", **_CONFIGFILE)
 
+
+def _publish(commands: Any) -> None:
     text = "copy tables, figures, page and scores of a finished run"
     add = commands.add_parser("publish", help=text).add_argument
     add("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
@@ -127,12 +144,16 @@ def command_line() -> argparse.ArgumentParser:
     add("--readme", **_REPEATED, type=Path, metavar="PAGE", help=text)
     add("--configfile", **_CONFIGFILE)
 
+
+def _verify(commands: Any) -> None:
     text = "check every digest of results, and score a sample of cells again"
     add = commands.add_parser("verify", help=text).add_argument
     add("results", type=Path, nargs="?", default=Path("results"), help="default: %(default)s")
     add("--sample", type=int, default=20, metavar="CELLS", help="default: %(default)s")
     add("--seed", type=int, default=0, help="seed of the sample (default: %(default)s)")
 
+
+def _score(commands: Any) -> None:
     text = "score labels that any program made, and compare them with the clusterings of a run"
     add = commands.add_parser("score", help=text).add_argument
     add("dataset", metavar="DATASET", help="a name in config/datasets, such as adult")
@@ -143,7 +164,6 @@ def command_line() -> argparse.ArgumentParser:
     text = "a folder or base URL that is tried before the original addresses; may be repeated"
     add("--mirror", **_REPEATED, metavar="PLACE", help=text)
     add("--configfile", **_CONFIGFILE)
-    return parser
 
 
 def _add_grid(add: Callable[..., Any], methods: str) -> None:

@@ -185,10 +185,10 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: R
         comparison,
         count_causes,
         count_verdicts,
+        load_verdicts,
         row_verdicts,
         value_verdict,
     )
-    from fairclust.report.verdicts import load_verdicts
 
     at = out.as_posix()
     board = load_verdicts([tables / "scoreboard.csv"])

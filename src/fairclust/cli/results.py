@@ -111,19 +111,13 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
     found = {method: rows.measured(model.labels_, model)}
     if method != "KMeans":
         found["KMeans"] = rows.measured(rows.plain(model), model)
-    standardised = "" if scale == "none" else "standardised"
-    of_unit_length = "rows of unit length" if scale == "l2" or is_cosine(model) else ""
+    scales = ["standardised"] if scale != "none" else []
+    scales += ["rows of unit length"] if scale == "l2" or is_cosine(model) else []
     of_model = found[method]
     names, table = of_model.groups
     # Several columns are bounded each, or by their combinations, which come last.
     *columns, combined = of_model.tables
     bounded = columns if isinstance(rows.groups, dict) and columns else [combined]
-    best = {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0}
-    certificate: dict[str, float | None] = {}
-    if hasattr(model, "lower_bound_"):
-        stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
-        certificate = {of: _number(getattr(model, f"{of}_")) for of in stated if hasattr(model, f"{of}_")}
-        certificate |= {"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {}
     return {
         "method": method,
         "parameters": {
@@ -132,7 +126,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         },
         "rows": round(float(table.sum())),
         "features": rows.preparation.features,
-        "scale": ", ".join(filter(None, [standardised, of_unit_length])) or "not scaled",
+        "scale": ", ".join(scales) or "not scaled",
         "n_columns": len(rows.preparation.pipeline.get_feature_names_out()),
         "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
         "n_clusters": model.n_clusters,
@@ -147,8 +141,8 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
             }
             for of, own in found.items()
         },
-        "best_possible": best,
-        "certificate": certificate or None,
+        "best_possible": {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0},
+        "certificate": _certificate(model),
         "fairness": {
             name: {
                 "groups": len(of),
@@ -160,18 +154,30 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         },
         "largest_deviation": _largest_deviation({name: of_model.tables[name] for name in bounded}),
         "cost_per_row": {name: {of: own.costs[name] for of, own in found.items()} for name in of_model.costs},
-        "clusters": [
-            {
-                "cluster": k,
-                "size": round(float(counts.sum())),
-                "counts": dict(zip(map(str, names), counts.tolist(), strict=True)),
-                "shares": {
-                    str(name): _number(count / counts.sum()) if counts.sum() else None
-                    for name, count in zip(names, counts, strict=True)
-                },
-            }
-            for k, counts in enumerate(table.T)
-        ],
+        "clusters": [_cluster(k, names, counts) for k, counts in enumerate(table.T)],
+    }
+
+
+def _certificate(model: Any) -> dict[str, float | None] | None:
+    """How sure the model's cost and its bounds are; None for a method without a certificate."""
+    if not hasattr(model, "lower_bound_"):
+        return None
+    stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
+    found = {of: _number(getattr(model, f"{of}_")) for of in stated if hasattr(model, f"{of}_")}
+    return found | ({"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {})
+
+
+def _cluster(k: int, names: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
+    """The size of a cluster, and the counts and shares of the groups in it."""
+    size = counts.sum()
+    return {
+        "cluster": k,
+        "size": round(float(size)),
+        "counts": dict(zip(map(str, names), counts.tolist(), strict=True)),
+        "shares": {
+            str(name): _number(count / size) if size else None
+            for name, count in zip(names, counts, strict=True)
+        },
     }
 
 

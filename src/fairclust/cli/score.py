@@ -124,6 +124,34 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndar
     The file is a CSV with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
     number in each line and no header. Without `n_clusters`, the largest label states the number of clusters.
     """
+    frame = _read_cells(path)
+    labels = _whole_numbers(path, frame["cluster"])
+    if "row" in frame:
+        labels = labels[np.argsort(_row_numbers(path, frame["row"], rows))]
+    elif len(labels) != len(rows):
+        raise CommandError(
+            f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows. Fix: write one label for each row"
+        )
+    n_clusters = int(labels.max()) + 1 if n_clusters is None else n_clusters
+    if not 2 <= n_clusters <= len(labels):
+        raise CommandError(
+            f"{path}: K must be from 2 to the number of rows, {len(labels):,}; found {n_clusters}. Fix: state another "
+            "K with --n-clusters"
+        )
+    bad = np.flatnonzero((labels < 0) | (labels >= n_clusters))
+    if len(bad):
+        raise CommandError(
+            f"{path}: with K = {n_clusters}, clusters are 0 to {n_clusters - 1}, but {len(bad):,} labels are not: the "
+            f"first is {labels[bad[0]]} in row {bad[0] + 1}. Fix: number the clusters from 0, or state another K with "
+            "--n-clusters"
+        )
+    if labels.min() == labels.max():
+        raise CommandError(f"{path}: all rows are in one cluster. Fix: write labels of at least two clusters")
+    return labels
+
+
+def _read_cells(path: Path) -> pd.DataFrame:
+    """The column ``cluster`` and perhaps ``row`` as text, without the rows that have a reason instead of a cluster."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         headless = _INTEGER.fullmatch(text.partition("\n")[0]) is not None
@@ -150,41 +178,24 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndar
     if "row" in frame and "reason" in frame:
         # `fairclust fit` gives a row that it leaves out no cluster, but a reason.
         frame = frame[(frame["cluster"] != "") | (frame["reason"] == "")].reset_index(drop=True)
-    labels = _whole_numbers(path, frame["cluster"])
-    if "row" in frame:
-        numbers = _whole_numbers(path, frame["row"])
-        listed, counts = np.unique(numbers, return_counts=True)
-        for wrong, words in (
-            (np.setdiff1d(listed, rows), f"are not among the rows of the data, {rows[0]} to {rows[-1]:,}"),
-            (listed[counts > 1], "are there more than once"),
-            (np.setdiff1d(rows, listed), "are missing"),
-        ):
-            if len(wrong):
-                raise CommandError(
-                    f"{path}: {len(wrong):,} of {len(rows):,} rows {words}, the first is row {wrong[0]}. Fix: count "
-                    "rows from 1, and write each once"
-                )
-        labels = labels[np.argsort(numbers)]
-    elif len(labels) != len(rows):
-        raise CommandError(
-            f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows. Fix: write one label for each row"
-        )
-    n_clusters = int(labels.max()) + 1 if n_clusters is None else n_clusters
-    if not 2 <= n_clusters <= len(labels):
-        raise CommandError(
-            f"{path}: K must be from 2 to the number of rows, {len(labels):,}; found {n_clusters}. Fix: state another "
-            "K with --n-clusters"
-        )
-    bad = np.flatnonzero((labels < 0) | (labels >= n_clusters))
-    if len(bad):
-        raise CommandError(
-            f"{path}: with K = {n_clusters}, clusters are 0 to {n_clusters - 1}, but {len(bad):,} labels are not: the "
-            f"first is {labels[bad[0]]} in row {bad[0] + 1}. Fix: number the clusters from 0, or state another K with "
-            "--n-clusters"
-        )
-    if labels.min() == labels.max():
-        raise CommandError(f"{path}: all rows are in one cluster. Fix: write labels of at least two clusters")
-    return labels
+    return frame
+
+
+def _row_numbers(path: Path, cells: pd.Series, rows: np.ndarray) -> np.ndarray:
+    """The numbers in the column ``row``, each of which is there once."""
+    numbers = _whole_numbers(path, cells)
+    listed, counts = np.unique(numbers, return_counts=True)
+    for wrong, words in (
+        (np.setdiff1d(listed, rows), f"are not among the rows of the data, {rows[0]} to {rows[-1]:,}"),
+        (listed[counts > 1], "are there more than once"),
+        (np.setdiff1d(rows, listed), "are missing"),
+    ):
+        if len(wrong):
+            raise CommandError(
+                f"{path}: {len(wrong):,} of {len(rows):,} rows {words}, the first is row {wrong[0]}. Fix: count "
+                "rows from 1, and write each once"
+            )
+    return numbers
 
 
 def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:

@@ -21,7 +21,7 @@ from fairclust.group_encoding import Values, combination_names, cross_codes, cut
 from fairclust.messages import nearest, shortened
 from fairclust.tables.preparation import decide
 from fairclust.tables.reading import read_table
-from fairclust.tables.text import Format, TableError, as_number, number_pattern, open_rows
+from fairclust.tables.text import Format, TableError, number_pattern, open_rows
 from fairclust.tables.values import factor, to_numbers
 
 ADVICE = {
@@ -285,7 +285,9 @@ class Table(NamedTuple):
     """The columns that were read."""
 
     numbers: np.ndarray  # (n_kept, n_numbers), in the order in which they were asked for
-    texts: dict[int, Values]  # the other columns by number, with all rows and without blanks around the cells
+    texts: dict[
+        int, Values
+    ]  # the columns that are not plain numbers, with all rows, without blanks around cells
     kept: np.ndarray  # (n_read,)
     dropped: list[dict[str, object]]  # column, value, number of rows
 
@@ -330,53 +332,37 @@ class TableFile:
         numbers: Sequence[int],
         texts: Sequence[int] = (),
         drop_rows: Mapping[int, Sequence[str]] | None = None,
-        *,
-        as_text: bool = False,
     ) -> Table:
         """Read columns of numbers, and other columns as text.
 
         Rows whose cell in a column of `drop_rows` has one of its values are left out. A DatasetError names the first
-        cell that is not a finite number. With `as_text`, numbers are read as text first, as all but plain ones are.
+        cell that is not a finite number.
         """
         drops, zeros = dict(drop_rows or {}), list(self.reader.as_zero)
-        plain = self.reader.thousands is None and self.reader.decimal == "." and not as_text
+        # pandas reads plain numbers, which takes little time and memory. It reads a long file in parts, so a column can
+        # be numbers in one part and text in another. As text, these numbers would have a decimal point again, so all
+        # numbers with a decimal comma are read as text.
+        plain = {*numbers} - {*texts, *drops} if self.reader.decimal == "." else set()
+        types = dict.fromkeys({*numbers, *texts, *drops} - plain, str)
         with open_rows(self.path, self._format, self.path.name) as rows:
-            # pandas reads plain numbers, which takes little time and memory. Columns that do not begin with a number
-            # are read as text, because pandas takes truth values for zeros and ones.
-            fast = [
-                i
-                for i in numbers
-                if plain and i not in {*drops, *texts} and as_number(rows.first[i]) is not None
-            ]
-            types = dict.fromkeys([*numbers, *texts, *drops], str) | dict.fromkeys(fast, float)
-            try:
-                frame = rows.frame(types, dict.fromkeys(fast, zeros), all_columns=False)
-            except (TableError, UnicodeError):
-                raise
-            except ValueError:  # a cell is no number
-                frame = None
-        if frame is None:
-            return self.read(numbers, texts, drop_rows, as_text=True)
-        found = {i: factor(frame[i]) for i in types if i not in fast}
+            frame = rows.frame(types, dict.fromkeys(plain, zeros), columns={*plain, *types})
+        found = {i: factor(frame[i]) for i in frame if frame[i].dtype.kind not in "iuf"}
         kept, dropped = dropped_rows({self.names[i]: (found[i], of) for i, of in drops.items()}, len(frame))
         X = np.empty((int(kept.sum()), len(numbers)))
         for j, i in enumerate(numbers):
-            if i in fast:
-                # Only the cells listed in `as_zero` are missing.
-                X[:, j] = frame[i].fillna(0.0).to_numpy()[kept]
-            else:
-                words = [("0" if word in zeros else word) for word in found[i].words]
-                values = Values(found[i].entries, np.array(words, dtype=object))
-                X[:, j] = to_numbers(values, self.reader.decimal, self.reader.thousands)[kept]
+            cells = frame[i]
+            if i in found:
+                cells = pd.Series(to_numbers(found[i], self.reader.decimal, self.reader.thousands))
+                cells[frame[i].isin(zeros)] = 0.0
+            # Only the cells listed in `as_zero` are missing.
+            X[:, j] = cells.mask(frame[i].isna(), 0.0).to_numpy()[kept]
         wrong = ~np.isfinite(X)
-        if wrong.any() and fast:
-            return self.read(numbers, texts, drop_rows, as_text=True)
         if wrong.any():
             row, j = np.argwhere(wrong)[0]
-            row = int(np.flatnonzero(kept)[row])
-            cell = str(found[numbers[j]].at(row))
+            row, i = int(np.flatnonzero(kept)[row]), numbers[j]
+            cell = str(self.read([], [i]).texts[i].at(row))
             raise DatasetError(
-                f"file '{self.path.name}', column '{self.names[numbers[j]]}': a feature has cells that are not finite "
+                f"file '{self.path.name}', column '{self.names[i]}': a feature has cells that are not finite "
                 f"numbers; found {cell!r} in data row {row + 1}, {wrong[:, j].sum():,} such cells in all"
                 f"{self._other_signs(cell)}. Fix: leave the column out of 'features', or list the value under "
                 "'drop_rows'"

@@ -20,6 +20,7 @@ from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
 from fairclust.report.material import CannotTest, Case, ClaimError
 from fairclust.report.render import metric_in_text, metric_label, number, spread_text
+from fairclust.report.rows import table_parts
 from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,
@@ -30,7 +31,6 @@ from fairclust.report.selection import (
     settings_table,
     within,
 )
-from fairclust.report.verdicts import table_rows
 
 HOLDS, IN_PART, FAILS, NOT_TESTED = "holds", "holds in part", "does not hold", "not tested"
 CLAIM_VERDICTS = (HOLDS, IN_PART, FAILS, NOT_TESTED)
@@ -212,7 +212,8 @@ def same_order(case: Case) -> Finding:
         cells = cells[cells.n_clusters == case.n_clusters]
     rows = [
         row
-        for row in table_rows(spec, reported, cells)
+        for part in table_parts(spec, reported, cells)
+        for row in part.rows()
         if row.role == "paper"
         and (not case.claim.methods or row.method in case.claim.methods)
         and (case.n_clusters is None or row.n_clusters in (None, case.n_clusters))
@@ -493,10 +494,10 @@ def _of_booleans(ok: list[bool]) -> str:
 def together(found: Iterable[Finding], more: Iterable[str] = ()) -> Finding:
     """Several findings as one, with more words."""
     verdicts, words = zip(*found, strict=True)
-    return joined(verdicts), "; ".join([*words, *more])
+    return common_verdict(verdicts), "; ".join([*words, *more])
 
 
-def joined(verdicts: Iterable[str]) -> str:
+def common_verdict(verdicts: Iterable[str]) -> str:
     """The common verdict: it holds only if it holds everywhere, and in part if it holds somewhere."""
     found = set(verdicts)
     if found <= {NOT_TESTED}:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairclust.messages import count, counted, in_words
 from fairclust.pipeline.papers import ClaimSpec
-from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, joined
+from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, common_verdict
 from fairclust.report.material import CannotTest, Case, Material
 from fairclust.report.render import MISSING, Table, read_data
 from fairclust.report.selection import NOT_RUN
@@ -39,7 +39,7 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
             several = found.n_clusters[found.dataset == line.dataset].nunique(dropna=False) > 1
             where = material.names.dataset(line.dataset) + (f", K = {line.n_clusters}" if several else "")
             words.append(f"{where}: {line.numbers}" if len(found) > 1 else line.numbers)
-        together = ("", None, joined(found.verdict), "; ".join(words))
+        together = ("", None, common_verdict(found.verdict), "; ".join(words))
     return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
 
 

@@ -34,9 +34,9 @@ from fairclust.report.leaderboard import (
 )
 from fairclust.report.redaction import redact_config, redact_csv, redact_text, redacted
 from fairclust.report.render import Verdict
-from fairclust.report.rows import VERDICTS
 from fairclust.report.selection import INSTANCE
-from fairclust.report.verdicts import load_verdicts
+from fairclust.report.tables import load_verdicts
+from fairclust.report.verdicts import VERDICTS
 
 _ORIGIN = ("git_commit", "python", "platform", "cpu_count")
 
@@ -63,24 +63,42 @@ def make_page(
     files: Mapping[str, Path],
 ) -> str:
     """The HTML of the page; see `write_page` for the parameters."""
-    scores, settings, names = results.scores, results.settings, results.names
     board = load_verdicts([files[name] for name in ["tables/scoreboard.csv"] if name in files])
     texts = ("setting", "reason", "evidence", "note")
     board = board.assign(**{name: board[name].map(redact_text) for name in texts})
-    methods = names.in_order(scores.method.unique())
+    with_data = set(board.paper[board.seeds.fillna(0) > 0])
+    shown = [name for name in papers if name in with_data]
+    options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=FunctionLoader(_text), autoescape=True, **options)
+    environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
+    return environment.get_template("index.html.j2").render(
+        css=Markup(_text("style.css")),  # files of this package
+        js=Markup(_text("page.js")),
+        **_fronts(results),
+        bars=page_tables.summary_bars(board, papers, shown),
+        verdicts=VERDICTS,
+        papers=[page_tables.paper_section(name, papers[name], board, files, results.names) for name in shown],
+        without_data=[papers[name].short_name for name in papers if name not in shown],
+        **_tables(results, with_details=not shown),
+        **_origin(results.scores, provenance),
+    )
+
+
+def _fronts(results: Results) -> dict[str, Any]:
+    """The charts of all fronts, and what the template needs to show and to choose them."""
+    settings, names = results.settings, results.names
+    methods = names.in_order(results.scores.method.unique())
     marks = []
     for method in methods:
         colour, shape = names.look(method)
         label, family = names.method(method), names.family(method)
         marks.append({"name": method, "label": label, "family": family, "colour": colour, "shape": shape})
     drawn = set(settings.method)
-    with_data = set(board.paper[board.seeds.fillna(0) > 0])
-    shown = [name for name in papers if name in with_data]
     # The data sets and values of K with the most settings come first.
     instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
-    charts = [front_chart(of, methods, names, page_tables.instance_title(names, *at)) for at, of in instances]
     fronts: dict[str, list[dict[str, Any]]] = {}
-    for chart in charts:
+    for at, of in instances:
+        chart = front_chart(of, methods, names, page_tables.instance_title(names, *at))
         fronts.setdefault(chart["dataset"], []).append(chart)
     # In the order of the page, which is that of its data.
     charts = [chart for of in fronts.values() for chart in of]
@@ -89,48 +107,51 @@ def make_page(
         for metric in map(METRICS.__getitem__, SHOWN)
     ]
     data = {"methods": marks, "metrics": metrics, "charts": [chart.pop("data") for chart in charts]}
-    options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(loader=FunctionLoader(_text), autoescape=True, **options)
-    environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
-    config = redact_config(provenance.get("config", {}))
-    return environment.get_template("index.html.j2").render(
-        css=Markup(_text("style.css")),  # files of this package
-        js=Markup(_text("page.js")),
+    return {
         # Packed, because as text the pictures are three times as large as the rest of the page.
-        data=b64encode(compress(json.dumps(data, ensure_ascii=False).encode(), mtime=0)).decode(),
-        shapes=SHAPES,
-        size=(WIDTH, HEIGHT),
-        methods=marks,
-        legend=[{**mark, "number": i} for i, mark in enumerate(marks) if methods[i] in drawn],
-        families=sorted({mark["family"] for mark in marks}),
-        counts=scores.status.value_counts().to_dict(),
-        n_cells=len(scores),
-        datasets=list(dict.fromkeys(names.dataset(str(name)) for name in scores.dataset)),
-        answers=page_tables.answers_table(settings, names),
-        bars=page_tables.summary_bars(board, papers, shown),
-        verdicts=VERDICTS,
-        papers=[page_tables.paper_section(name, papers[name], board, files, names) for name in shown],
-        without_data=[papers[name].short_name for name in papers if name not in shown],
-        charts=charts,
-        fronts=fronts,
-        costs=_choices(with_values(settings, COSTS)),
-        fairness=_choices(with_values(settings, FAIRNESS)),
-        leaderboard_rule=LEADERBOARD_RULE,
-        boards=page_tables.leaderboards(results.leaderboard, names),
-        settings=None if shown else page_tables.every_setting(settings, names),
-        columns=page_tables.columns_table(settings, names),
-        shares=[] if shown else page_tables.shares_tables(settings, names),
-        times=page_tables.times_tables(scores, names),
-        audits=page_tables.audit_cards(settings, names),
-        glossary=page_tables.glossary(page_tables.audited_metrics(settings)),
-        missing=page_tables.missing_table(scores, names),
-        lacking=list(page_tables.missing_lines(scores, names)),
-        about=page_tables.datasets_table(scores, names),
-        origin={key: provenance.get(key, "unknown") for key in _ORIGIN},
-        versions=provenance.get("versions", {}),
-        mixture=scores.versions.value_counts().to_dict() if scores.versions.nunique() > 1 else {},
-        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-    )
+        "data": b64encode(compress(json.dumps(data, ensure_ascii=False).encode(), mtime=0)).decode(),
+        "shapes": SHAPES,
+        "size": (WIDTH, HEIGHT),
+        "methods": marks,
+        "legend": [{**mark, "number": i} for i, mark in enumerate(marks) if methods[i] in drawn],
+        "families": sorted({mark["family"] for mark in marks}),
+        "charts": charts,
+        "fronts": fronts,
+        "costs": _choices(with_values(settings, COSTS)),
+        "fairness": _choices(with_values(settings, FAIRNESS)),
+    }
+
+
+def _tables(results: Results, *, with_details: bool) -> dict[str, Any]:
+    """The tables on the run; with details, also those of every setting and of the groups' shares."""
+    scores, settings, names = results.scores, results.settings, results.names
+    return {
+        "counts": scores.status.value_counts().to_dict(),
+        "n_cells": len(scores),
+        "datasets": list(dict.fromkeys(names.dataset(str(name)) for name in scores.dataset)),
+        "answers": page_tables.answers_table(settings, names),
+        "leaderboard_rule": LEADERBOARD_RULE,
+        "boards": page_tables.leaderboards(results.leaderboard, names),
+        "settings": page_tables.every_setting(settings, names) if with_details else None,
+        "columns": page_tables.columns_table(settings, names),
+        "shares": page_tables.shares_tables(settings, names) if with_details else [],
+        "times": page_tables.times_tables(scores, names),
+        "audits": page_tables.audit_cards(settings, names),
+        "glossary": page_tables.glossary(page_tables.audited_metrics(settings)),
+        "missing": page_tables.missing_table(scores, names),
+        "lacking": list(page_tables.missing_lines(scores, names)),
+        "about": page_tables.datasets_table(scores, names),
+    }
+
+
+def _origin(scores: pd.DataFrame, provenance: Mapping[str, Any]) -> dict[str, Any]:
+    config = redact_config(provenance.get("config", {}))
+    return {
+        "origin": {key: provenance.get(key, "unknown") for key in _ORIGIN},
+        "versions": provenance.get("versions", {}),
+        "mixture": scores.versions.value_counts().to_dict() if scores.versions.nunique() > 1 else {},
+        "config": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+    }
 
 
 def write_page(

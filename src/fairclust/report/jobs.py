@@ -78,7 +78,7 @@ def _making(problems: list[str], log: str, what: str, stem: Path, endings: Seque
     """If something cannot be made, its files and a line of `problems` say why, and the other products are made."""
     from fairclust.report.claims import CLAIM_COLUMNS
     from fairclust.report.drawing import Sheet
-    from fairclust.report.verdicts import VERDICT_COLUMNS
+    from fairclust.report.tables import VERDICT_COLUMNS
 
     try:
         yield

@@ -32,10 +32,17 @@ from fairclust.report.render import (
     spread_text,
     table_name,
 )
-from fairclust.report.rows import CAUSES
 from fairclust.report.selection import INSTANCE, first_line, within
-from fairclust.report.tables import AGREES, best_of, count_verdicts, row_verdicts, table_verdicts
-from fairclust.report.verdicts import ROW_KEY
+from fairclust.report.tables import (
+    AGREES,
+    ROW_KEY,
+    best_of,
+    count_verdicts,
+    row_verdicts,
+    table_verdicts,
+    value_of,
+)
+from fairclust.report.verdicts import CAUSES
 
 MAX_SETTINGS = 600
 """With more settings than this, the page has no table of settings; the charts and the files still show them."""
@@ -421,7 +428,7 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
                 "Metric": metric_label(value.metric),
                 "Reported": number(value.reported, decimals),
                 "Published program": number(value.program_mean, max(decimals, 0)),
-                "Ours": spread_text(value.mean, value.sd, max(decimals, 0), best_of(value)),
+                "Ours": spread_text(value.mean, value.sd, max(decimals, 0), best_of(value_of(value))),
                 "This value": AGREES.get(value.agrees, value.agrees),
                 "Verdict of the row": Verdict(value.verdict),
                 "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),

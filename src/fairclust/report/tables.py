@@ -1,13 +1,13 @@
 """The tables: those of each paper, with reported and reproduced values, an overview of any run, and the scoreboard.
 
-The scoreboard has all rows of the papers' tables with their values, and the number of rows with each verdict.
+A paper's table is made of its rows, and leaves a line for each reported value in '.verdicts.csv'. The scoreboard joins
+these lines, and the page shows them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -19,29 +19,24 @@ from fairclust.outputs import write_text
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import MatchSpec, TableSpec
-from fairclust.report.checks import FAILS, HOLDS, joined
+from fairclust.report.checks import FAILS, HOLDS, common_verdict
 from fairclust.report.claims import count_claims, load_claims
 from fairclust.report.material import Material
 from fairclust.report.render import (
     MISSING,
     Table,
+    joined,
     lam,
     metric_label,
     number,
     percent,
+    read_data,
     spread_text,
     table_name,
 )
-from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, is_near, reasons_of
+from fairclust.report.rows import KINDS, MATCHED, Row, Value, whole_number
 from fairclust.report.selection import Spread, choose, describe
-from fairclust.report.verdicts import (
-    ROW_KEY,
-    decimals_of,
-    load_verdicts,
-    reported_lines,
-    table_rows,
-    verdict_frame,
-)
+from fairclust.report.verdicts import CAUSES, DIFFERING, VERDICTS, is_near, table_rows
 
 _OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
 _REASON = attrgetter("cause", "reason", "evidence")
@@ -57,6 +52,18 @@ _AGREEING = ("reproduced", "reached by a start", "on the front")
 AGREES = {"yes": "agrees", "start": "reached by a start", "no": "differs"}
 """How a value compares with the reported one, for readers; 'lower' and 'higher' stand for themselves."""
 
+VERDICT_COLUMNS = [
+    *("paper", "table", "dataset", "n_clusters", "lam", "method", "metric", "reported", "decimals"),
+    *("program", "program_kind", "program_mean", "program_low", "program_high", "program_runs", "kind"),
+    *("setting", "seeds", "mean", "sd", "low", "high", "agrees", "verdict", "direction"),
+    *("cause", "reason", "evidence", "note"),
+]
+ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
+"""The columns that together name one row."""
+_TEXT = ("paper", "table", "dataset", "method", "metric", "program", "program_kind", "kind", "setting", "agrees",
+         "verdict", "direction", "cause", "reason", "evidence", "note")  # fmt: skip
+_COUNTS = ("n_clusters", "decimals", "program_runs", "seeds")
+
 
 def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     """Write a paper's table as CSV, Markdown and LaTeX, and the verdicts on its values as '.verdicts.csv'.
@@ -66,19 +73,18 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     reported, names = material.reported, material.names
     if reported.empty:
         raise ValueError("a table needs reported values; add the key `reported` to the paper's file")
-    judged = table_rows(spec, reported, material.cells, material.programs)
-    verdicts = verdict_frame(material.paper, spec, judged)
-    write_text(stem.with_name(f"{stem.name}.verdicts.csv"), reported_lines(verdicts).to_csv(index=False))
-    labels = [metric_label(name) for name in verdicts.metric.unique() if name]
+    rows = table_rows(spec, reported, material.cells, material.programs)
+    lines = reported_lines(material.paper, spec, rows)
+    write_text(stem.with_name(f"{stem.name}.verdicts.csv"), lines.to_csv(index=False))
+    labels = [metric_label(value.metric) for row in rows for value in row.values]
     shown, data, notes = [], [], [*_HOW_TO_READ, describe(spec.match), *spec.remarks]
-    used = set(verdicts.verdict)
+    used = {row.verdict for row in rows}
     notes += [f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items() if verdict in used]
-    for _, row in groupby(verdicts.itertuples(), key=attrgetter("row")):
-        lines = list(row)
-        shown.append(_texts(lines, labels, names))
-        data.append(_numbers(lines))
-        notes += _notes(lines, spec, reported, names)
-    if verdicts.n_clusters.nunique(dropna=False) == 1:
+    for row in rows:
+        shown.append(_texts(row, labels, names))
+        data.append(_numbers(row))
+        notes += _notes(row, spec, reported, names)
+    if len({row.n_clusters for row in rows}) == 1:
         shown = [{name: text for name, text in row.items() if name != "K"} for row in shown]
     title = f"{material.title}, {table_name(spec.number)}: {spec.title}, reported and reproduced"
     Table(title, shown, notes=notes).write(stem, pd.DataFrame(data))
@@ -122,66 +128,71 @@ def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
     return pd.DataFrame(shown)
 
 
-def best_of(line: Any) -> float:
-    """The best start of a cost in a line of verdicts; NaN for other metrics, whose values may choose the setting."""
-    best = Spread(low=line.low, high=line.high).best(line.metric)
-    return best if column_of(line.metric).is_cost else math.nan
+def best_of(value: Value) -> float:
+    """The best start of a cost; NaN for other metrics, whose values may choose the setting."""
+    return value.ours.best(value.metric) if column_of(value.metric).is_cost else math.nan
 
 
-def value_text(line: Any) -> str:
-    """A line of verdicts as text: ours over the starts, and the reported value in brackets if there is one."""
-    column, printed = column_of(line.metric), decimals_of(line.decimals)
+def value_text(value: Value, source: str) -> str:
+    """A value as text: ours over the starts, and in brackets the reported value, if there is one.
+
+    `source` is 'program' or 'labels', where the values of the published program come from.
+    """
+    column, ours, program = column_of(value.metric), value.ours, value.program
+    printed = 0 if math.isnan(value.reported) else value.decimals
     decimals = max(min(column.decimals, 4), printed)
-    text = spread_text(line.mean, line.sd, decimals, best_of(line))
-    if math.isnan(line.reported):
+    text = spread_text(ours.mean, ours.sd, decimals, best_of(value))
+    if math.isnan(value.reported):
         return text
-    beside = number(line.reported, printed)
-    if column.is_cost and line.reported and not math.isnan(line.mean):
-        beside += f"; {percent(line.mean / line.reported - 1)}"
-    if not pd.isna(line.program_runs) and line.program_runs:
+    beside = number(value.reported, printed)
+    if column.is_cost and value.reported and not math.isnan(ours.mean):
+        beside += f"; {percent(ours.mean / value.reported - 1)}"
+    if program.n:
         # The values of programs are stored with six digits.
-        size = abs(line.program_mean)
+        size = abs(program.mean)
         known = 5 - math.floor(math.log10(size)) if size and math.isfinite(size) else decimals
         digits = max(0, min(decimals, known))
-        # The scoreboard's file has no deviations of programs.
-        sd = getattr(line, "program_sd", math.nan)
-        beside += f"; {line.program_kind} {spread_text(line.program_mean, sd, digits)}"
+        beside += f"; {source} {spread_text(program.mean, program.sd, digits)}"
     return f"{text} ({beside})"
 
 
-def _texts(lines: list[Any], labels: Iterable[str], names: Names) -> dict[str, object]:
+def _texts(row: Row, labels: Iterable[str], names: Names) -> dict[str, object]:
     """A row of a paper's table for readers; `labels` are those of all metrics of the table."""
-    first = lines[0]
-    setting, printed = first.setting or MISSING, lam(first.lam)
-    if first.role == "paper" and printed != MISSING and first.starts and first.lam_used != first.lam:
+    choice, source = row.choice, row.program.kind if row.program else ""
+    setting, printed = choice.setting or MISSING, lam(row.lam)
+    if row.role == "paper" and printed != MISSING and choice.n_ok and choice.lam != row.lam:
         setting += f" (printed: lam={printed})"
     return {
-        "data set": _dataset(first, names),
-        "K": MISSING if pd.isna(first.n_clusters) else first.n_clusters,
-        "method": _labelled(first.method, names, first.role),
+        "data set": _dataset(row, names),
+        "K": MISSING if row.n_clusters is None else row.n_clusters,
+        "method": _labelled(row.method, names, row.role),
         **dict.fromkeys(labels, MISSING),
-        **{metric_label(value.metric): value_text(value) for value in lines if value.metric},
+        **{metric_label(value.metric): value_text(value, source) for value in row.values},
         "setting": setting,
-        "starts": _starts(first.starts, first.starts_asked),
-        "comparison": first.kind if first.verdict and first.kind else MISSING,
-        "verdict": verdict_text(first) or MISSING,
+        "starts": _starts(choice.n_ok, choice.n_all),
+        "comparison": row.kind if row.verdict and row.kind else MISSING,
+        "verdict": verdict_text(row) or MISSING,
     }
 
 
-def _numbers(lines: list[Any]) -> dict[str, object]:
+def _numbers(row: Row) -> dict[str, object]:
     """A row of a paper's table for the CSV."""
-    first = lines[0]
-    k = None if pd.isna(first.n_clusters) else first.n_clusters
-    found: dict[str, object] = {"dataset": first.dataset, "n_clusters": k, "method": first.method}
-    found |= {"role": first.role, "stands in for": first.original, "lam reported": first.lam}
-    found |= {"kind": first.kind if first.role == "paper" else "", "setting": first.setting}
-    found |= {"lam": first.lam_used, "starts": first.starts, "starts asked": first.starts_asked}
-    for value in filter(attrgetter("metric"), lines):
-        name, best = value.metric, Spread(low=value.low, high=value.high).best(value.metric)
-        found |= {f"{name} reported": value.reported, f"{name} mean": value.mean, f"{name} sd": value.sd}
-        found |= {f"{name} best": best, f"{name} program": value.program_mean}
-    found |= {"verdict": first.verdict, "direction": first.direction, "program": first.program_words}
-    return found | {"reason": "; ".join(reasons_of(map(_REASON, lines))), "note": first.row_note}
+    choice = row.choice
+    found: dict[str, object] = {"dataset": row.dataset, "n_clusters": row.n_clusters, "method": row.method}
+    found |= {"role": row.role, "stands in for": row.original, "lam reported": row.lam}
+    found |= {"kind": row.kind if row.role == "paper" else "", "setting": choice.setting}
+    found |= {"lam": choice.lam, "starts": choice.n_ok, "starts asked": choice.n_all}
+    for value in row.values:
+        name, ours = value.metric, value.ours
+        found |= {f"{name} reported": value.reported, f"{name} mean": ours.mean, f"{name} sd": ours.sd}
+        found |= {f"{name} best": ours.best(name), f"{name} program": value.program.mean}
+    found |= {"verdict": row.verdict, "direction": row.direction, "program": _program(row)}
+    return found | {"reason": "; ".join(reasons_of(map(_REASON, row.values))), "note": row.note}
+
+
+def _program(row: Row) -> str:
+    """The published program that is shown beside a row, and how it was run; empty if there is none."""
+    return f"{row.program.program}: {row.program.words}" if row.program else ""
 
 
 def verdict_text(row: Any) -> str:
@@ -189,9 +200,9 @@ def verdict_text(row: Any) -> str:
     return f"{row.verdict}: {row.direction}" if row.direction else row.verdict
 
 
-def _dataset(first: Any, names: Names) -> str:
+def _dataset(row: Row, names: Names) -> str:
     """The title of a row's data set, and that of the one that it stands in for."""
-    title, original = names.dataset(first.dataset), names.dataset(first.original)
+    title, original = names.dataset(row.dataset), names.dataset(row.original)
     return title if original in title else f"{title} (stands in for {original})"
 
 
@@ -205,24 +216,76 @@ def _labelled(method: str, names: Names, role: str = "") -> str:
     return names.method(method) + (f" ({role})" if role in ("ours", "variant") else "")
 
 
-def _notes(lines: list[Any], spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
+def _notes(row: Row, spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
     """The note on a row below its table, with the reasons, if it has one."""
-    first = lines[0]
-    texts = dict.fromkeys([*reasons_of(map(_REASON, lines)), first.row_note])
+    texts = dict.fromkeys([*reasons_of(map(_REASON, row.values)), row.note])
     words = [text.rstrip(".") for text in texts if text]
-    words += [f"Program: {first.program_words}"] if first.program_words else []
-    if first.role == "stand-in":
+    words += [f"Program: {_program(row)}"] if row.program else []
+    if row.role == "stand-in":
         # The values that the paper reports for the data set that it replaces.
-        at = reported[(reported.table == spec.number) & (reported.dataset == first.original)]
-        at = at[(at.method == first.method) & at.value.notna()]
-        at = at[(at.lam == first.lam) | at.lam.isna()] if not math.isnan(first.lam) else at
+        at = reported[(reported.table == spec.number) & (reported.dataset == row.original)]
+        at = at[(at.method == row.method) & at.value.notna()]
+        at = at[(at.lam == row.lam) | at.lam.isna()] if not math.isnan(row.lam) else at
         values = [f"{metric_label(v.metric)} {number(v.value, v.decimals)}" for v in at.itertuples()]
-        original = names.dataset(first.original)
+        original = names.dataset(row.original)
         words += [f"The paper reports for {original}: {', '.join(values)}"] if values else []
-    printed = "" if math.isnan(first.lam) else f", lambda {lam(first.lam)}"
-    where = f"{_dataset(first, names)}, {_labelled(first.method, names, first.role)}{printed}"
-    verdict = f"{verdict_text(first)}: " if first.verdict else ""
+    printed = "" if math.isnan(row.lam) else f", lambda {lam(row.lam)}"
+    where = f"{_dataset(row, names)}, {_labelled(row.method, names, row.role)}{printed}"
+    verdict = f"{verdict_text(row)}: " if row.verdict else ""
     return [f"{where}: {verdict}{'. '.join(words)}."] if words else []
+
+
+def reported_lines(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
+    """A line for each reported value of the paper's rows, with the verdict of its row; columns `VERDICT_COLUMNS`.
+
+    ``seeds`` is the number of starts that have a value.
+    """
+    lines = []
+    for row in (row for row in rows if row.role == "paper"):
+        for value in row.values:
+            lacks = math.isnan(value.reported)
+            if lacks and value.metric in spec.beside and not value.note:
+                continue
+            program = row.program if value.program.n else None
+            lines.append(
+                {
+                    **{**vars(row), **vars(value), **vars(value.ours)},
+                    **{f"program_{name}": of for name, of in vars(value.program).items()},
+                    **{"paper": paper, "table": spec.number, "setting": row.choice.setting},
+                    **{"program": program.program if program else "", "program_runs": value.program.n},
+                    **{"program_kind": program.kind if program else "", "seeds": value.ours.n},
+                    "decimals": None if lacks else value.decimals,
+                    "note": joined(*dict.fromkeys([value.note, row.note])),
+                }
+            )
+    # The further attributes of the rows and values are no columns.
+    return pd.DataFrame(lines, columns=VERDICT_COLUMNS).astype(dict.fromkeys(_COUNTS, "Int64"))
+
+
+def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
+    """Read and join files of `reported_lines`, the scoreboard's CSV included. Missing texts are empty strings."""
+    frames = [read_data(path, VERDICT_COLUMNS, _TEXT, _COUNTS) for path in paths]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
+
+
+def value_of(line: Any) -> Value:
+    """The numbers in a line of `load_verdicts`, which has no deviations of programs."""
+    ours = Spread(line.mean, line.sd, line.low, line.high, whole_number(line.seeds))
+    runs = whole_number(line.program_runs)
+    program = Spread(line.program_mean, math.nan, line.program_low, line.program_high, runs)
+    return Value(line.metric, line.reported, whole_number(line.decimals), ours, program)
+
+
+def reasons_of(values: Iterable[tuple[str, str, str]]) -> list[str]:
+    """The reasons of values without duplicates, from the cause, the reason and the evidence of each."""
+    texts = [
+        ("conjecture: " if cause == "conjecture" else "")
+        + reason
+        + (f" (evidence: {evidence})" if evidence else "")
+        for cause, reason, evidence in values
+        if reason
+    ]
+    return list(dict.fromkeys(texts))
 
 
 def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
@@ -254,7 +317,7 @@ def value_verdict(value: Any) -> str:
         return "reproduced" if value.agrees == "yes" else "reached by a start"
     if value.verdict == "as the published program" or value.agrees == "no":
         return str(value.verdict)
-    near = is_near(value.metric, value.reported, decimals_of(value.decimals), value.mean)
+    near = is_near(value.metric, value.reported, whole_number(value.decimals), value.mean)
     return "another optimum" if near else "not reproduced"
 
 
@@ -288,7 +351,7 @@ def table_verdicts(board: pd.DataFrame) -> pd.DataFrame:
     for (paper, table), rows in row_verdicts(board).groupby(["paper", "table"], sort=False):
         compared = rows[~rows.verdict.isin((*_OF_PAPER, "not judged"))]
         agree = compared.verdict.isin(_AGREEING)
-        verdict = joined([HOLDS if one else FAILS for one in agree])
+        verdict = common_verdict([HOLDS if one else FAILS for one in agree])
         words = "no row was compared"
         if len(compared):
             words = f"{agree.sum()} of {len(compared)} compared rows agree"
@@ -323,8 +386,9 @@ def make_scoreboard(
             "setting": row.setting or MISSING,
             "starts": row.seeds or MISSING,
             "values: ours (reported)": "; ".join(
-                f"{metric_label(value.metric)} {value_text(value)} {AGREES.get(value.agrees, value.agrees)}".rstrip()
-                for value in values.itertuples()
+                f"{metric_label(of.metric)} {value_text(value_of(of), of.program_kind)} "
+                f"{AGREES.get(of.agrees, of.agrees)}".rstrip()
+                for of in values.itertuples()
             ),
             "verdict": verdict_text(row),
             "cause": CAUSES.get(row.cause, MISSING),

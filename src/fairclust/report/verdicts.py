@@ -1,53 +1,73 @@
-"""Verdicts: whether this run reproduces the rows of a paper's table. Each row gets one verdict.
-
-All verdicts are one data frame with a line for each value (`verdict_frame`). The tables, the scoreboard and the page
-are views of it.
-"""
+"""Verdicts: whether this run reproduces the rows of a paper's table. Each row gets one, and a difference its cause."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import chain
-from pathlib import Path
 
 import pandas as pd
 
+from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import TIMES, column_of
-from fairclust.pipeline.papers import MatchSpec, TableSpec
+from fairclust.pipeline.papers import ReasonSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
-from fairclust.report.render import joined, metric_label, read_data
-from fairclust.report.rows import (
-    AS_PRINTED,
-    MATCHED,
-    NO_VALUE,
-    Row,
-    Value,
-    compare_cost,
-    compare_value,
-    explain,
-    fitting,
-    is_cost,
-    is_fairness,
-    is_near,
-    is_worse,
-    runs_beside,
-    stand_beside_program,
-)
+from fairclust.report.render import joined, metric_label, number
+from fairclust.report.rows import MATCHED, OF_DATA_ITSELF, Part, ProgramRuns, Row, Value, table_parts
 from fairclust.report.selection import (
+    HAIR,
+    LEVEL_SHARE,
     NOT_RUN,
-    Choice,
     Spread,
+    allowed,
     at_level,
     cells_of,
     choose,
-    choose_printed,
-    reported_level,
-    spread,
+    half_unit,
 )
 
-_OF_DATA_ITSELF = "data"
+FLOOR = 0.001
+"""Values agree if they differ by no more than this share."""
+LIMIT = 0.1
+"""Two optima of one problem differ by no more than this share; two standard deviations count for no more."""
+FAIRNESS_LIMIT = 0.02
+"""The same limit for fairness metrics, as a difference, where it is more than their share."""
+
+VERDICTS = {
+    "reproduced": "every value agrees: the mean over the starts is within two standard deviations (which count for at "
+    f"most {100 * LIMIT:g} %), within half a unit of the last printed digit (which may be cut off instead of rounded) "
+    f"or within {100 * FLOOR:g} %",
+    "reached by a start": "every value agrees, or lies between the smallest and the largest value of the starts",
+    "as the published program": "ours agrees with the published program, run here, or with the published labels, "
+    "whose values are not those that the paper prints",
+    "another optimum": f"a value differs, but none by more than {100 * LIMIT:g} % (or {FAIRNESS_LIMIT:g} for a "
+    "fairness metric); the direction says how",
+    "not reproduced": "a value differs by more than that, or a count of the data set differs at all",
+    "on the front": f"as fair as reported, and the cost is within {100 * LEVEL_SHARE:g} % or two standard deviations",
+    "better": "as fair as reported, and the cost is lower",
+    "worse": "as fair as reported, and the cost is higher",
+    "less fair": "no setting of the grid is as fair as reported; the nearest one is shown",
+    "impossible": "a reported value cannot be the quantity that its column names",
+    "not judged": "all reported values are times of another machine or fairness that chose the setting, or plain "
+    "clustering has the reported values, too",
+    "not run": "this run has no value; the reason says why",
+    "unpublished": "the paper prints no value, or too little to run the row",
+}
+"""Verdict to its meaning, in the order of the summaries."""
+
+DIFFERING = ("another optimum", "not reproduced", "better", "worse", "less fair")
+"""Verdicts of rows that differ from the paper, and so need a cause."""
+
+CAUSES = {
+    "program": "shown by a run of the published program",
+    "labels": "shown by the published labels",
+    "paper": "shown by a contradiction in the paper or its files",
+    "command": "shown by a command",
+    "run": "shown by another row of this run",
+    "conjecture": "conjectured",
+    "neither": "unknown (ours agrees with neither paper nor program)",
+    "unknown": "unknown",
+}
+"""How the cause of a difference is known, in the order of the summaries."""
+
 _PASSES = {
     "reproduced": 0,
     "on the front": 0,
@@ -56,64 +76,8 @@ _PASSES = {
     "as the published program": 1,
 }
 """Verdicts of rows that plain clustering must not pass as well, and their ranks."""
-
-VERDICT_COLUMNS = [
-    *("paper", "table", "dataset", "n_clusters", "lam", "method", "metric", "reported", "decimals"),
-    *("program", "program_kind", "program_mean", "program_low", "program_high", "program_runs", "kind"),
-    *("setting", "seeds", "mean", "sd", "low", "high", "agrees", "verdict", "direction"),
-    *("cause", "reason", "evidence", "note"),
-]
-ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
-"""The columns that together name one row."""
-_OF_ROWS = ("row", "role", "original", "row_note", "lam_used", "starts", "starts_asked", "program_words", "program_sd",
-            "counts")  # fmt: skip
-_TEXT = ("paper", "table", "dataset", "method", "metric", "program", "program_kind", "kind", "setting", "agrees",
-         "verdict", "direction", "cause", "reason", "evidence", "note")  # fmt: skip
-_COUNTS = ("n_clusters", "decimals", "program_runs", "seeds")
-
-
-def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
-    """One line per value, with the verdict of its row; a row without values has a line without a metric.
-
-    Columns: `VERDICT_COLUMNS`, in which ``seeds`` is the number of starts that have a value, and `_OF_ROWS`; ``row`` is
-    the number of the row, and ``counts`` says whether the line is about a reported value.
-    """
-    lines = []
-    for number, row in enumerate(rows):
-        program, choice = row.program, row.choice
-        for value in row.values or [Value("")]:
-            lacks = math.isnan(value.reported)
-            further = lacks and value.metric in spec.beside and not value.note
-            lines.append(
-                {
-                    **{**vars(row), **vars(value), **vars(value.ours)},
-                    **{f"program_{name}": of for name, of in vars(value.program).items()},
-                    "program_kind": program.kind if program and value.program.n else "",
-                    **{"row": number, "paper": paper, "table": spec.number},
-                    **{"setting": choice.setting, "lam_used": choice.lam},
-                    **{"starts": choice.n_ok, "starts_asked": choice.n_all},
-                    "decimals": None if lacks else value.decimals,
-                    "program": program.program if program and value.program.n else "",
-                    "program_words": f"{program.program}: {program.words}" if program else "",
-                    **{"program_runs": value.program.n, "seeds": value.ours.n},
-                    **{"row_note": row.note, "note": joined(*dict.fromkeys([value.note, row.note]))},
-                    "counts": row.role == "paper" and not further,
-                }
-            )
-    # The further attributes of the rows and values are no columns.
-    frame = pd.DataFrame(lines, columns=[*VERDICT_COLUMNS, *_OF_ROWS])
-    return frame.astype(dict.fromkeys(_COUNTS, "Int64") | {"counts": bool})
-
-
-def reported_lines(frame: pd.DataFrame) -> pd.DataFrame:
-    """The lines of a `verdict_frame` that are about reported values, in the columns `VERDICT_COLUMNS`."""
-    return frame.loc[frame.counts & (frame.metric != ""), VERDICT_COLUMNS].reset_index(drop=True)
-
-
-def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
-    """Read and join files of `reported_lines`, the scoreboard's CSV included. Missing texts are empty strings."""
-    frames = [read_data(path, VERDICT_COLUMNS, _TEXT, _COUNTS) for path in paths]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
+_ALL_DIGITS = 12
+"""Decimals of values that were not printed, so that rounding counts for nothing."""
 
 
 def table_rows(
@@ -124,220 +88,51 @@ def table_rows(
     They are in the paper's order of data sets. The variants of a row follow it. The rows of our methods and of
     stand-ins follow those of each data set.
     """
-    of_table = reported[reported.table == spec.number]
-    rows: list[Row] = []
-    for (dataset, n_clusters), group in of_table.groupby(["dataset", "n_clusters"], sort=False, dropna=False):
-        k = None if pd.isna(n_clusters) else int(n_clusters)
-        part = _Part(spec, reported, cells[cells.dataset == dataset], programs, str(dataset), k)
-        stand_ins = [
-            replace(part, cells=cells[cells.dataset == name], dataset=name, original=part)
-            for name in spec.stand_ins.get(str(dataset), [])
-        ]
-        rows += [row for one in (part, *stand_ins) for row in one.rows(group)]
-    return rows
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The part of a table that is about one data set and K."""
-
-    spec: TableSpec
-    reported: pd.DataFrame  # all values of the paper
-    cells: pd.DataFrame  # those of the data set
-    programs: pd.DataFrame | None
-    dataset: str
-    n_clusters: int | None
-    original: _Part | None = None  # the part of the paper that this one stands in for
-
-    def rows(self, group: pd.DataFrame) -> list[Row]:
-        """The rows of the paper, with verdicts, and those of our methods; of a stand-in, rows without verdicts."""
-        rows: list[Row] = []
-        if not self.original:
-            for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
-                rows += self._paper_rows(str(method), float(lam), values)
-        rows += self._extra_rows(group)
-        self._measure(rows)
+    found: list[Row] = []
+    for part in table_parts(spec, reported, cells, programs):
+        rows = part.rows()
         for row in rows:
             if row.role in ("paper", "variant"):
-                self._judge(row)
-                self._control(row)
-        explain(rows, self.spec)
-        return rows
-
-    def _paper_rows(self, method: str, lam: float, values: pd.DataFrame) -> Iterator[Row]:
-        """The row of a method of the paper, and those of its variants that were run."""
-        names = (method, *self.spec.variants.get(method, ()))
-        runs = [
-            runs_beside(self.programs, self.spec.number, self.dataset, name, self.n_clusters, lam)
-            for name in names
-        ]
-        for name, own in zip(names, runs, strict=True):
-            kind, choice = self._chosen(name, lam, of=method)
-            if name == method or choice.n_all:
-                found = [
-                    Value(str(v.metric), float(v.value), decimals_of(v.decimals), note=str(v.note))
-                    for v in values.itertuples()
-                ]
-                role, every = "paper" if name == method else "variant", tuple(chain(*runs))
-                at = (self.dataset, name, self.n_clusters, lam)
-                yield Row(*at, role, kind, choice, found, runs=own, all_runs=every)
-
-    def _extra_rows(self, group: pd.DataFrame) -> Iterator[Row]:
-        """Rows that are not the paper's: our methods and stand-ins. A row without cells would be empty."""
-        of_methods = group[group.method != _OF_DATA_ITSELF]
-        metrics = list(dict.fromkeys(of_methods.metric))
-        role = "stand-in" if self.original else "ours"
-        asked = [(method, math.nan) for method in self.spec.ours if method not in set(group.method)]
-        if self.original:
-            pairs = of_methods[["method", "lam"]].drop_duplicates().itertuples(index=False)
-            asked = [*((str(method), float(lam)) for method, lam in pairs), *asked]
-        for method, lam in asked:
-            part = self
-            if self.original:
-                # A stand-in may have been run with another K.
-                ran = cells_of(self.cells, self.dataset, method).n_clusters.unique()
-                k = self.n_clusters if self.n_clusters in ran or len(ran) != 1 else int(ran[0])
-                part = replace(self, n_clusters=k)
-            kind, choice = part._chosen(method, lam)
-            if choice.n_all:
-                values = [Value(str(metric)) for metric in metrics]
-                original = self.original.dataset if self.original else ""
-                yield Row(self.dataset, method, part.n_clusters, lam, role, kind, choice, values, original)
-
-    def _chosen(self, method: str, lam: float, of: str = "") -> tuple[str, Choice]:
-        """Kind of comparison and setting of a row.
-
-        A stand-in has other data, so the lambda printed for the original data set is used only if the table has no
-        rule for matching the fairness. A variant has the settings and the level of the method `of`.
-        """
-        spec, named = self.spec, of or method
-        printed = named in spec.settings or not math.isnan(lam)
-        kind = AS_PRINTED if printed or spec.match is None else MATCHED
-        if method == _OF_DATA_ITSELF:
-            ok = self.cells.n_rows.notna().any()
-            why_not = f"the data set is {NOT_RUN}" if self.cells.empty else "no fit ended well"
-            return AS_PRINTED, Choice(self.cells[:0], "" if ok else why_not)
-        at = cells_of(self.cells, self.dataset, method, self.n_clusters)
-        if at.empty:
-            why_not = f"the {'data set' if self.cells.empty else 'method'} is {NOT_RUN}"
-            ran = (self.cells.method == method).any()
-            return kind, Choice(at, f"not run with K = {self.n_clusters}" if ran else why_not)
-        if self.n_clusters is None and at.n_clusters.nunique() > 1:
-            return kind, Choice(at[:0], "the paper does not state K")
-        if printed and not (self.original and spec.match and not math.isnan(lam)):
-            return AS_PRINTED, choose_printed(at, lam, spec.settings.get(named, {}))
-        if spec.match is not None:
-            choice = (self.original or self)._at_reported_level(spec.match, at, named, lam)
-            if choice is not None:
-                return MATCHED, choice
-        choice = choose(at)
-        if at.params.nunique() > 1:
-            note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
-            choice = replace(choice, note=joined(choice.note, note))
-        return AS_PRINTED, choice
-
-    def _at_reported_level(
-        self, match: MatchSpec, cells: pd.DataFrame, method: str, lam: float
-    ) -> Choice | None:
-        """The front of the cells at the fairness that the paper reports for a method; None if it reports none.
-
-        If the cost at the reported value itself is more than reported, the tolerance of the level counts. It may not
-        make us better than reported, only as good.
-        """
-        number, k = self.spec.number, self.n_clusters
-        row = (self.dataset, method, self.spec.own, k, lam)
-        if (level := reported_level(match, number, self.reported, *row)) is None:
-            return None
-        at = self.reported[(self.reported.table == number) & (self.reported.dataset == self.dataset)]
-        at = at[(at.method == method) & (at.metric == match.order)]
-        at = at if k is None else at[(at.n_clusters == k).fillna(False)]
-        cost = float(at.value.iloc[0]) if len(at) else math.nan
-        choice = at_level(cells, level[0], match, cost)
-        found = choice.spread(match.order).mean
-        higher = column_of(match.order).direction == "higher"
-        if choice.reached and (found >= cost if higher else found <= cost):
-            return choice
-        return replace(at_level(cells, level[1], match, cost), loosened=True)
-
-    def _measure(self, rows: Iterable[Row]) -> None:
-        """Give our values to the rows, also those of the further metrics that the table shows (`spec.beside`)."""
-        rows = list(rows)
-        own = next((row for row in rows if row.method == self.spec.own), None)
-        unit = own.choice.spread("seconds").mean if own else math.nan
-        for row in rows:
-            shown = {value.metric for value in row.values}
-            row.say(row.choice.note)
-            if row.method == _OF_DATA_ITSELF:
-                for value in row.values:
-                    column = OF_DATA.get(value.metric, value.metric)
-                    value.ours = spread(self.cells.get(column, pd.Series(dtype=float)).dropna()[:1])
-                continue
-            row.values += [Value(metric) for metric in self.spec.beside if metric not in shown]
-            seconds = row.choice.spread("seconds")
-            for value in row.values:
-                value.ours = row.choice.spread(value.metric)
-                if value.metric == "seconds_std":
-                    value.ours = Spread(seconds.sd, n=0 if math.isnan(seconds.sd) else seconds.n)
-                elif value.metric == "relative_seconds":
-                    # In units of the mean of the paper's own method.
-                    known = "seconds" in row.choice.cells and unit > 0
-                    value.ours = spread(row.choice.cells.seconds / unit) if known else NO_VALUE
-
-    def _judge(self, row: Row) -> None:
-        """Compare the values of a row with those that the paper reports, and give it a verdict."""
-        spec, has_cost = self.spec, any(is_cost(value) for value in row.values)
-        unjudged = {value.metric: _why_not_judged(value, row, spec, has_cost) for value in row.values}
-        for value in row.values:
-            if value.ours.n and not math.isnan(value.reported) and not unjudged[value.metric]:
-                compare = compare_cost if row.kind == MATCHED else compare_value
-                value.agrees = compare(value.metric, value.reported, value.decimals, value.ours)
-            value.note = joined(value.note, unjudged[value.metric])
-        row.say(_collapse(row))
-        published = [v for v in row.reported if not fitting(spec, row, v.metric, "unpublished")]
-        if any(fitting(spec, row, value.metric, "impossible") for value in row.values):
-            row.verdict = "impossible"
-        elif not published:
-            row.verdict = "unpublished"
-        elif not any(value.ours.n for value in published):
-            row.verdict = "not run"
-            row.note = row.note or "the scorer has no value for these metrics"
-        else:
-            lacking = [v.metric for v in published if not v.ours.n and not unjudged[v.metric]]
-            if lacking:
-                row.say(f"no value for {', '.join(map(metric_label, lacking))}")
-            matched = row.kind == MATCHED
-            row.verdict = _matched_verdict(row) if matched else _printed_verdict(row, bool(lacking))
-            stand_beside_program(row, spec, self.cells)
-            row.direction = _direction(row) if row.verdict == "another optimum" else ""
-
-    def _control(self, row: Row) -> None:
-        """Take the verdict away if plain clustering, which knows nothing of groups, passes the row as well."""
-        control = self.spec.control
-        if not control or row.method in (control, _OF_DATA_ITSELF) or row.verdict not in _PASSES:
-            return
-        if row.kind == MATCHED:
-            _, choice = self._chosen(control, row.lam, of=row.method)
-        else:
-            choice = choose(cells_of(self.cells, self.dataset, control, self.n_clusters))
-        values = [Value(value.metric, value.reported, value.decimals) for value in row.values]
-        plain = Row(self.dataset, control, self.n_clusters, row.lam, row.role, row.kind, choice, values)
-        self._measure([plain])
-        self._judge(plain)
-        if plain.verdict in _PASSES and _PASSES[plain.verdict] <= _PASSES[row.verdict]:
-            row.verdict = "not judged"
-            row.say(f"{control} has these values too, so the row says nothing about this method")
+                _judge(row, part)
+                _control(row, part)
+        _explain(rows, spec)
+        found += rows
+    return found
 
 
-def decimals_of(value: object) -> int:
-    """Printed decimals as an integer; 0 if there are none."""
-    return 0 if pd.isna(value) else int(value)  # type: ignore[call-overload]
+def _judge(row: Row, part: Part) -> None:
+    """Compare the values of a row with those that the paper reports, and give it a verdict."""
+    spec, has_cost = part.spec, any(_is_cost(value) for value in row.values)
+    unjudged = {value.metric: _why_not_judged(value, row, spec, has_cost) for value in row.values}
+    for value in row.values:
+        if value.ours.n and not math.isnan(value.reported) and not unjudged[value.metric]:
+            compare = _compare_cost if row.kind == MATCHED else compare_value
+            value.agrees = compare(value.metric, value.reported, value.decimals, value.ours)
+        value.note = joined(value.note, unjudged[value.metric])
+    row.say(_collapse(row))
+    published = [v for v in row.reported if not _fitting(spec, row, v.metric, "unpublished")]
+    if any(_fitting(spec, row, value.metric, "impossible") for value in row.values):
+        row.verdict = "impossible"
+    elif not published:
+        row.verdict = "unpublished"
+    elif not any(value.ours.n for value in published):
+        row.verdict = "not run"
+        row.note = row.note or "the scorer has no value for these metrics"
+    else:
+        lacking = [v.metric for v in published if not v.ours.n and not unjudged[v.metric]]
+        if lacking:
+            row.say(f"no value for {', '.join(map(metric_label, lacking))}")
+        matched = row.kind == MATCHED
+        row.verdict = _matched_verdict(row) if matched else _printed_verdict(row, bool(lacking))
+        _stand_beside_program(row, spec, part.cells)
+        row.direction = _direction(row) if row.verdict == "another optimum" else ""
 
 
 def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> str:
     """Why a reported value does not count for the verdict of its row; empty if it does."""
     if math.isnan(value.reported):
         return ""
-    if fitting(spec, row, value.metric, "unpublished"):
+    if _fitting(spec, row, value.metric, "unpublished"):
         return "the paper publishes too little to judge this value"
     if value.metric in TIMES:
         return "time of another machine, not judged"
@@ -345,7 +140,7 @@ def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> 
         return ""
     if value.metric == spec.match.fairness:
         return "this value chose the setting, so it is not judged"
-    if is_fairness(value.metric) or (has_cost and not is_cost(value)):
+    if _is_fairness(value.metric) or (has_cost and not _is_cost(value)):
         return "at equal fairness only the cost is judged"
     return ""
 
@@ -368,23 +163,198 @@ def _matched_verdict(row: Row) -> str:
     if not row.choice.reached:
         # A setting that has the reported fairness and cost within two standard deviations is on the front, although
         # its mean fairness misses the level.
-        shown = [v for v in row.reported if v.agrees or is_fairness(v.metric)]
+        shown = [v for v in row.reported if v.agrees or _is_fairness(v.metric)]
         found = {compare_value(v.metric, v.reported, v.decimals, v.ours) for v in shown if v.ours.n}
         return "on the front" if found == {"yes"} and judged else "less fair"
     if not judged:
         return "not judged"
-    worse = [is_worse(value) for value in judged if value.agrees != "yes"]
+    worse = [_is_worse(value) for value in judged if value.agrees != "yes"]
     return "worse" if any(worse) else "better" if worse and not row.choice.loosened else "on the front"
+
+
+def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None:
+    """Give the row the values of the published program, and the verdict that follows from them."""
+    if not row.all_runs:
+        return
+    as_ours = [runs for runs in row.runs if _has_our_values(row, runs, spec, cells)]
+    as_paper = [runs for runs in row.all_runs if not _differing(row, runs)]
+
+    def distance(runs: ProgramRuns) -> tuple[int, float]:
+        """How far runs are from the printed values; those that lack a value come last."""
+        shared = {value.metric: value.reported for value in row.reported if value.metric in runs.values}
+        apart = [
+            abs(runs.values[name].mean - of) / max(abs(of), FAIRNESS_LIMIT) for name, of in shared.items()
+        ]
+        return len(row.reported) - len(shared), sum(apart)
+
+    shown = min(as_ours or as_paper or row.runs or row.all_runs, key=distance)
+    for value in row.values:
+        if value.metric in shown.values:
+            value.program = shown.values[value.metric]
+    row.program, row.as_program = shown, bool(as_ours)
+    if not as_paper:
+        if as_ours and row.verdict in ("another optimum", "not reproduced", "worse", "less fair"):
+            row.verdict = "as the published program"
+        words = []
+        for value in _differing(row, shown):
+            found, digits = shown.values[value.metric], max(value.decimals, 0) + 1
+            text = number(found.mean, digits)
+            if found.n > 1:
+                text = f"{number(found.low, digits)} to {number(found.high, digits)} in {found.n} runs"
+            words.append(f"{metric_label(value.metric)} {text} for {number(value.reported, value.decimals)}")
+        row.say(f"the paper's value is not that of its {_called(shown)}: {', '.join(words)}")
+
+
+def _control(row: Row, part: Part) -> None:
+    """Take the verdict away if plain clustering, which knows nothing of groups, passes the row as well."""
+    control = part.spec.control
+    if not control or row.method in (control, OF_DATA_ITSELF) or row.verdict not in _PASSES:
+        return
+    if row.kind == MATCHED:
+        _, choice = part.chosen(control, row.lam, of=row.method)
+    else:
+        choice = choose(cells_of(part.cells, part.dataset, control, part.n_clusters))
+    values = [Value(value.metric, value.reported, value.decimals) for value in row.values]
+    plain = Row(part.dataset, control, part.n_clusters, row.lam, row.role, row.kind, choice, values)
+    part.measure([plain])
+    _judge(plain, part)
+    if plain.verdict in _PASSES and _PASSES[plain.verdict] <= _PASSES[row.verdict]:
+        row.verdict = "not judged"
+        row.say(f"{control} has these values too, so the row says nothing about this method")
+
+
+def compare_value(metric: str, reported: float, decimals: int, ours: Spread) -> str:
+    """Whether our starts agree with a reported value: 'yes', 'start', 'lower', 'higher' or 'no'.
+
+    'yes': the mean agrees. 'start': the value lies between the smallest and the largest of the starts, widened by half
+    a unit of the last digit or 0.1 %. 'no': a count that differs.
+    """
+    if metric in OF_DATA:
+        return "yes" if ours.mean == reported else "no"
+    exact = max(half_unit(decimals), FLOOR * abs(reported))
+    if math.isfinite(ours.mean):
+        cut_off = 0 <= math.copysign(1, reported or 1) * (ours.mean - reported) < 2 * half_unit(decimals)
+        if cut_off or abs(ours.mean - reported) <= max(exact, _two_deviations(metric, reported, ours)) * HAIR:
+            return "yes"
+    # A range up to infinity is none, but a start at its lower end may have the reported value.
+    high = ours.high if math.isfinite(ours.high) else ours.low
+    if ours.n > 1 and ours.low - exact * HAIR <= reported <= high + exact * HAIR:
+        return "start"
+    return "lower" if ours.mean < reported else "higher"
+
+
+def is_near(metric: str, reported: float, decimals: int, mean: float) -> bool:
+    """Whether a mean is as near to a reported value as another optimum of the same problem may be."""
+    return abs(mean - reported) <= max(_limit(metric, reported), half_unit(decimals)) * HAIR
+
+
+def _same_values(metric: str, decimals: int, ours: Spread, other: Spread) -> bool:
+    """Whether two sets of runs agree: their means differ by at most two pooled deviations, which count for at most
+    10 %; a single run may also lie in the range of the others."""
+    if metric in OF_DATA:
+        return ours.mean == other.mean
+    if not (math.isfinite(ours.mean) and math.isfinite(other.mean)):
+        return ours.mean == other.mean
+    exact = max(half_unit(decimals), FLOOR * abs(other.mean))
+    deviations = [0.0 if math.isnan(one.sd) else one.sd for one in (ours, other)]
+    spread = min(2 * math.hypot(*deviations), _limit(metric, other.mean))
+    if abs(ours.mean - other.mean) <= max(exact, spread) * HAIR:
+        return True
+    if min(ours.n, other.n) > 1:
+        return False
+    single, several = (other, ours) if other.n == 1 else (ours, other)
+    return several.low - exact * HAIR <= single.mean <= several.high + exact * HAIR
+
+
+def _compare_cost(metric: str, reported: float, decimals: int, ours: Spread) -> str:
+    """The cost at equal fairness beside the reported one: 'yes', 'lower' or 'higher'.
+
+    'yes' means within 2 %, two standard deviations or half a unit of the last printed digit.
+    """
+    allowed = max(LEVEL_SHARE * abs(reported), half_unit(decimals), _two_deviations(metric, reported, ours))
+    if abs(ours.mean - reported) <= allowed * HAIR:
+        return "yes"
+    return "lower" if ours.mean < reported else "higher"
+
+
+def _limit(metric: str, value: float) -> float:
+    """The largest difference between two optima of one problem."""
+    return max(LIMIT * abs(value), FAIRNESS_LIMIT if _is_fairness(metric) else 0.0)
+
+
+def _two_deviations(metric: str, value: float, runs: Spread) -> float:
+    return 0.0 if math.isnan(runs.sd) else min(2 * runs.sd, _limit(metric, value))
+
+
+def _is_fairness(metric: str) -> bool:
+    """Whether a metric says how fair labels are: it needs only the table of clusters and groups."""
+    return metric in METRICS and METRICS[metric].needs == "table" and METRICS[metric].direction != "none"
+
+
+def _is_cost(value: Value) -> bool:
+    """Whether a value is a reported cost."""
+    return not math.isnan(value.reported) and column_of(value.metric).is_cost
+
+
+def _is_worse(value: Value) -> bool:
+    """Whether a value that differs is worse than reported."""
+    return (value.agrees == "higher") == (column_of(value.metric).direction == "lower")
+
+
+def _fitting(spec: TableSpec, row: Row, metric: str, kind: str) -> ReasonSpec | None:
+    """The first reason of a kind that applies to a value."""
+    found = (r for r in spec.reasons if r.kind == kind and r.fits(row.dataset, row.method, metric))
+    return next(found, None)
+
+
+def _called(runs: ProgramRuns) -> str:
+    """What texts call the source of the runs."""
+    return "published labels" if runs.kind == "labels" else "published program"
+
+
+def _differing(row: Row, runs: ProgramRuns) -> list[Value]:
+    """The values in which the published program does not have the printed one."""
+    return [
+        value
+        for value in row.reported
+        if value.metric in runs.values
+        and value.metric not in TIMES
+        and compare_value(value.metric, value.reported, value.decimals, runs.values[value.metric])
+        in ("lower", "higher", "no")
+    ]
+
+
+def _has_our_values(row: Row, runs: ProgramRuns, spec: TableSpec, cells: pd.DataFrame) -> bool:
+    """Whether the published program agrees with ours: in every judged value, or in the cost at its own fairness."""
+    if row.kind != MATCHED or spec.match is None:
+        return bool(row.judged) and all(
+            value.metric in runs.values
+            and _same_values(value.metric, value.decimals, value.ours, runs.values[value.metric])
+            for value in row.judged
+        )
+    match = spec.match
+    printed = next((value for value in row.values if value.metric == match.fairness), None)
+    if printed is None or not {match.fairness, match.order} <= set(runs.values):
+        return False
+    # Only runs that are about as fair as printed say something about the printed row.
+    slack = abs(allowed(match.fairness, printed.reported, printed.decimals) - printed.reported)
+    fairness, cost = runs.values[match.fairness].mean, runs.values[match.order].mean
+    if not abs(fairness - printed.reported) <= slack * HAIR:
+        return False
+    level = allowed(match.fairness, fairness, _ALL_DIGITS)
+    choice = at_level(cells_of(cells, row.dataset, row.method, row.n_clusters), level, match, cost)
+    ours = choice.spread(match.order)
+    return choice.reached and choice.n_ok > 0 and _compare_cost(match.order, cost, _ALL_DIGITS, ours) == "yes"
 
 
 def _direction(row: Row) -> str:
     """How the values that differ do so."""
     words = []
     for value in (value for value in row.values if value.agrees in ("lower", "higher")):
-        worse = is_worse(value)
-        if is_cost(value):
+        worse = _is_worse(value)
+        if _is_cost(value):
             words.append("dearer" if worse else "cheaper")
-        elif is_fairness(value.metric):
+        elif _is_fairness(value.metric):
             words.append("less fair" if worse else "fairer")
         else:
             words.append(f"{value.agrees} {metric_label(value.metric)}")
@@ -407,3 +377,58 @@ def _collapse(row: Row) -> str:
     if empty and any(value.metric == "balance" and value.reported > 0 for value in row.values):
         found.append(f"the balance is 0 in {empty} of {len(cells)} starts")
     return "; ".join(found)
+
+
+def _explain(rows: list[Row], spec: TableSpec) -> None:
+    """Give a reason to each value that needs one, in the rows of one data set."""
+    for row in rows:
+        if row.verdict in ("impossible", "unpublished"):
+            for value in row.values:
+                reason = _fitting(spec, row, value.metric, row.verdict)
+                if reason:
+                    value.reason, value.evidence = reason.reason, reason.evidence or ""
+                elif row.verdict == "unpublished":
+                    value.reason = value.note or row.note or "the paper prints no value"
+        elif row.verdict == "not run":
+            for value in row.values:
+                value.reason = row.note or NOT_RUN
+        elif row.verdict in DIFFERING:
+            # Other readings of the method that have the reported values.
+            variants = [
+                other.method
+                for other in rows
+                if other.role == "variant"
+                and other.method in spec.variants.get(row.method, ())
+                and other.verdict in ("reproduced", "reached by a start")
+                and (other.lam == row.lam or math.isnan(row.lam))
+            ]
+            differ = [value for value in row.reported if value.agrees in ("lower", "higher", "no")]
+            for value in differ or row.reported:
+                value.cause, value.reason, value.evidence = _cause(row, value, spec, variants)
+
+
+def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tuple[str, str, str]:
+    """The cause, the reason and its evidence of a value that differs."""
+    reason = _fitting(spec, row, value.metric, "deviation")
+    if reason is not None and reason.shown_by:
+        return reason.shown_by, reason.reason, reason.evidence or ""
+    lacking = all(_differing(row, runs) for runs in row.all_runs)
+    if row.program is not None:
+        kind, source = row.program.kind, _called(row.program)
+        if row.as_program:
+            return kind, f"ours agrees with a run of the {source}", ""
+        # That the printed value is real explains only that ours is better.
+        is_better = row.verdict == "better" or set(row.direction.split(", ")) <= {"cheaper", "fairer"}
+        if is_better and not lacking:
+            has = "have" if kind == "labels" else "has"
+            return kind, f"the {source} {has} the printed values, and ours are better", ""
+    if variants:
+        return "run", f"the variant {variants[0]} has the reported values", ""
+    if reason is not None:
+        return "conjecture", reason.reason, ""
+    both = [value for value in row.values if value.ours.n and value.program.n and value.metric not in TIMES]
+    agree = [_same_values(value.metric, value.decimals, value.ours, value.program) for value in both]
+    if row.program is not None and lacking and not all(agree):
+        words = f"the paper's values are not those of its {_called(row.program)}, and ours agree with neither"
+        return "neither", words, ""
+    return "unknown", "reason not known", ""

@@ -200,7 +200,7 @@ def _read_text(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str
         row_names = len(rows.first) > len(names) and bool(rows.first[-1].strip())
         kept = {i + row_names for i, name in enumerate(names) if name in form.names} | rows.codes()
         missing = {i: list(MISSING_TEXTS) for i in range(len(rows.first)) if i not in kept}
-        frame = rows.frame(dict.fromkeys(kept, str), missing, all_columns=True)
+        frame = rows.frame(dict.fromkeys(kept, str), missing)
     if len(rows.first) > len(names):
         extra = frame.pop(0 if row_names else len(names))
         # R numbers its rows or gives them names. Other numbers may be a column whose name lacks in the header.

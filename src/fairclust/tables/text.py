@@ -12,6 +12,7 @@ import lzma
 import math
 import re
 import sys
+import warnings
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -123,27 +124,33 @@ class Rows:
         return (row for _, row in self._rows)
 
     def frame(
-        self, dtypes: Mapping[int, type], missing: Mapping[int, list[str]], *, all_columns: bool
+        self,
+        dtypes: Mapping[int, type],
+        missing: Mapping[int, list[str]],
+        columns: Collection[int] | None = None,
     ) -> Any:
         """The rows as a data frame with the positions of the columns as names.
 
-        Columns without a type get one from their cells. Unless `all_columns`, they are not read, which saves memory.
+        Columns without a type get one from their cells. If only some `columns` are read, which saves memory, a column
+        that does not hold numbers alone may have cells of several types.
         """
-        return pd.read_csv(
-            self,
-            sep=self.delimiter,
-            header=None,
-            names=range(len(self.first)),
-            usecols=None if all_columns else sorted(dtypes),
-            dtype=dict(dtypes),
-            decimal=self.decimal,
-            quotechar=self._form.quote,
-            skipinitialspace=self._form.skip_blanks and self.delimiter != " ",
-            na_values=dict(missing),
-            keep_default_na=False,
-            low_memory=not all_columns,
-            **_EXACT,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+            return pd.read_csv(
+                self,
+                sep=self.delimiter,
+                header=None,
+                names=range(len(self.first)),
+                usecols=None if columns is None else sorted(columns),
+                dtype=dict(dtypes),
+                decimal=self.decimal,
+                quotechar=self._form.quote,
+                skipinitialspace=self._form.skip_blanks and self.delimiter != " ",
+                na_values=dict(missing),
+                keep_default_na=False,
+                low_memory=columns is not None,
+                **_EXACT,
+            )
 
     def shown(self) -> str:
         """The header and the first row, for messages."""
