@@ -285,9 +285,8 @@ class Table(NamedTuple):
     """The columns that were read."""
 
     numbers: np.ndarray  # (n_kept, n_numbers), in the order in which they were asked for
-    texts: dict[
-        int, Values
-    ]  # the columns that are not plain numbers, with all rows, without blanks around cells
+    # The columns that are not plain numbers, by number, with all rows and without blanks around the cells.
+    texts: dict[int, Values]
     kept: np.ndarray  # (n_read,)
     dropped: list[dict[str, object]]  # column, value, number of rows
 

@@ -229,7 +229,7 @@ class ClaimSpec(Spec):
 
     text: str = Field(description="What the paper says, in our words.")
     where: str = Field(default="", description="Where it says so: a section, a figure.")
-    check: str = Field(description="Name of a check in fairclust.report.claims, see config/README.md.")
+    check: str = Field(description="Name of a check in fairclust.report.checks, see config/README.md.")
     datasets: Names = Field(default_factory=list)
     methods: Names = Field(default_factory=list)
     n_clusters: Clusters | None = None
