@@ -1,9 +1,10 @@
 """Labels that can be off the bounds by a point, compared with the cheapest of all such labels."""
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 from fairclust import PriceFairKMeans, fair_assignment
 from fairclust.methods.price.criteria import make_criterion
@@ -71,3 +72,35 @@ def test_the_certificate_is_that_of_the_best_assignment_to_the_centres():
     distances = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
     best = fair_assignment(distances, codes, tolerance=0.05)
     assert model.lower_bound_ == pytest.approx(best.lower_bound, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 15])
+def test_no_two_moves_make_labels_of_few_different_rows_cheaper(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(10, size=(50, 2))[rng.integers(50, size=400)].astype(float)
+    columns = rng.integers(2, size=(400, 2))
+    codes = 2 * columns[:, 0] + columns[:, 1]
+    model = PriceFairKMeans(4, n_init=1, random_state=0).fit(X, sensitive_features=columns)
+    costs = cdist(X, model.cluster_centers_, "sqeuclidean")
+    found = fair_assignment(costs, columns)
+    assert model.cost_ <= found.cost * (1 + 1e-6)
+    assert model.violation_ <= found.slack + 1e-9
+
+    def violation(table):
+        of_values = np.array([table[2:].sum(axis=0), table[1::2].sum(axis=0)])
+        return np.abs(of_values - np.outer(columns.mean(axis=0), table.sum(axis=0))).max()
+
+    for labels in (model.labels_, found.labels):
+        table = np.array([np.bincount(labels[codes == j], minlength=4) for j in range(4)])
+        change = np.full((4, 4, 4), np.inf)
+        for j, k, m in np.ndindex(4, 4, 4):
+            inside = costs[(codes == j) & (labels == k)]
+            if k != m and len(inside):
+                change[j, k, m] = (inside[:, m] - inside[:, k]).min()
+        for (j, i), (k, m), way in product(permutations(range(4), 2), permutations(range(4), 2), (1, -1)):
+            old, new = (k, m)[::way]
+            moved = table.copy()
+            moved[[j, i], [k, old]] -= 1
+            moved[[j, i], [m, new]] += 1
+            if violation(moved) <= violation(table) + 1e-9:
+                assert change[j, k, m] + change[i, old, new] >= -1e-6 * found.cost

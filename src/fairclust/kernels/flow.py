@@ -25,6 +25,47 @@ def _neighbours(clusters, n_clusters):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _nearest_sink(surplus, number, edges, own, height, distance, parent, done):  # type: ignore[no-untyped-def]
+    """The cluster with room that is nearest to those with too many points; -1 if there is none.
+
+    Fills `distance`, and `parent` with the cluster before each on its path, by Dijkstra's algorithm.
+    """
+    n_clusters = len(surplus)
+    for k in range(n_clusters):
+        distance[k] = 0.0 if surplus[k] > 0 else np.inf
+        parent[k] = -1
+        done[k] = False
+    nearest = np.inf
+    for _ in range(n_clusters):
+        k = -1
+        for other in range(n_clusters):
+            if not done[other] and distance[other] < np.inf and (k < 0 or distance[other] < distance[k]):
+                k = other
+        if k < 0 or distance[k] > nearest:
+            break
+        done[k] = True
+        if surplus[k] < 0:
+            nearest = distance[k]
+        for other in range(n_clusters):
+            if done[other] or number[k, other] < 0:
+                continue
+            edge = edges[number[k, other]]
+            # Points that have left cluster k are still in its heaps.
+            while len(edge) > 0 and own[edge[0][1]] != k:
+                heapq.heappop(edge)
+            if len(edge) > 0:
+                reach = distance[k] + max(0.0, edge[0][0] + height[k] - height[other])
+                if reach < distance[other]:
+                    distance[other] = reach
+                    parent[other] = k
+    end = -1
+    for k in range(n_clusters):
+        if surplus[k] < 0 and distance[k] < np.inf and (end < 0 or distance[k] < distance[end]):
+            end = k
+    return end
+
+
+@njit(cache=True, nogil=True)
 def shortest_paths(cost, clusters, before, surplus):  # type: ignore[no-untyped-def]
     """Cheapest labels with the wanted cluster sizes, by successive shortest paths from labels cheapest for their own.
 
@@ -53,36 +94,7 @@ def shortest_paths(cost, clusters, before, surplus):  # type: ignore[no-untyped-
     parent = np.empty(n_clusters, np.int64)
     done = np.empty(n_clusters, np.bool_)
     while surplus.max() > 0:
-        for k in range(n_clusters):
-            distance[k] = 0.0 if surplus[k] > 0 else np.inf
-            parent[k] = -1
-            done[k] = False
-        nearest = np.inf
-        for _ in range(n_clusters):
-            k = -1
-            for other in range(n_clusters):
-                if not done[other] and distance[other] < np.inf and (k < 0 or distance[other] < distance[k]):
-                    k = other
-            if k < 0 or distance[k] > nearest:
-                break
-            done[k] = True
-            if surplus[k] < 0:
-                nearest = distance[k]
-            for other in range(n_clusters):
-                if done[other] or number[k, other] < 0:
-                    continue
-                edge = edges[number[k, other]]
-                while len(edge) > 0 and own[edge[0][1]] != k:
-                    heapq.heappop(edge)
-                if len(edge) > 0:
-                    reach = distance[k] + max(0.0, edge[0][0] + height[k] - height[other])
-                    if reach < distance[other]:
-                        distance[other] = reach
-                        parent[other] = k
-        end = -1
-        for k in range(n_clusters):
-            if surplus[k] < 0 and distance[k] < np.inf and (end < 0 or distance[k] < distance[end]):
-                end = k
+        end = _nearest_sink(surplus, number, edges, own, height, distance, parent, done)
         if end < 0:
             break
         for k in range(n_clusters):

@@ -210,6 +210,40 @@ def _ring_moments(
     return size, radius, moment
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _curvature(size: NDArray, radius: NDArray, moment: NDArray, t: float, matrix: NDArray) -> float:
+    """Set `matrix` for candidates at distances up to t, and return the weight of the identity."""
+    weight = 0.0
+    matrix[:] = 0.0
+    for ring in range(_RINGS):
+        if size[ring] > 0 and radius[ring] + t > 0.0:
+            share = 0.5 / (radius[ring] + t)
+            weight += share * size[ring]
+            for f in range(len(matrix)):
+                for h in range(f + 1):
+                    matrix[f, h] += share * moment[ring, f, h]
+    return weight
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _curved_bound(
+    XT: NDArray, i: int, z: NDArray, total: float, gradient: NDArray, weight: float, matrix: NDArray
+) -> float:
+    """The bound on the sum of point i that follows from sum, gradient and curvature at z."""
+    slope = 0.0
+    square = 0.0
+    form = 0.0
+    for f in range(len(z)):
+        u = XT[f, i] - z[f]
+        slope += gradient[f] * u
+        square += u * u
+        row = 0.0
+        for h in range(f):
+            row += matrix[f, h] * (XT[h, i] - z[h])
+        form += u * (2.0 * row + matrix[f, f] * u)
+    return total + slope + weight * square - form
+
+
 @njit(cache=True, nogil=True)
 def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
     """Medoid of the columns of XT, its cost, a lower bound on the least cost, and the number of evaluations."""
@@ -242,30 +276,11 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
         if p % _BLOCK == 0:
             # The largest t of the block gives the smallest terms, so the bound is valid for all its candidates.
             t = reach[order[min(p + _BLOCK, n) - 1]] * (1.0 + 1e-12)
-            weight = 0.0
-            matrix[:] = 0.0
-            for ring in range(_RINGS):
-                if size[ring] > 0 and radius[ring] + t > 0.0:
-                    share = 0.5 / (radius[ring] + t)
-                    weight += share * size[ring]
-                    for f in range(d):
-                        for h in range(f + 1):
-                            matrix[f, h] += share * moment[ring, f, h]
+            weight = _curvature(size, radius, moment, t, matrix)
         # A point with the same sum as the best is not skipped, because its lower bound cannot exceed that sum.
         if done[i] or lower[i] > best:
             continue
-        slope = 0.0
-        square = 0.0
-        form = 0.0
-        for f in range(d):
-            u = XT[f, i] - z[f]
-            slope += gradient_z[f] * u
-            square += u * u
-            row = 0.0
-            for h in range(f):
-                row += matrix[f, h] * (XT[h, i] - z[h])
-            form += u * (2.0 * row + matrix[f, f] * u)
-        bound = total_z + slope + weight * square - form
+        bound = _curved_bound(XT, i, z, total_z, gradient_z, weight, matrix)
         bound -= rounding * (total_z + (d + 2.0) * n * reach[i])
         lower[i] = max(lower[i], bound)
         # When the budget is used up, the loop continues only to raise the bounds.

@@ -3,8 +3,9 @@
 The argmin at the prices is the cheapest of all assignments with the same table. That table violates the bounds by a few
 points, which cost the same in two clusters. `tables.py` finds integer tables nearby that are within the bounds. For
 each group, a flow on the K clusters then moves points to such a table at the least cost. Where a table says too little
-about the cost, single points near the boundaries are moved instead. The prices are the same for near and far points, so
-if a few points lie far from all others, `loose_labels` also tries to exceed the bounds by a point in every cell.
+about the cost, single points near the boundaries are moved instead. With few points, `move_dearest` then makes the
+labels cheaper without a larger violation. The prices are the same for near and far points, so if a few points lie far
+from all others, `loose_labels` also tries to exceed the bounds by a point in every cell.
 """
 
 from __future__ import annotations
@@ -57,9 +58,12 @@ _NEARBY, _MOST_MOVES = 6, 10
 # This fraction of the mean regret is added to every regret, so that none is zero. An excess below _ROUNDING times the
 # number of points is a rounding error.
 _FREE, _ROUNDING = 1e-6, 1e-9
-_MOST_LOOSE = 2000
-# Numbers of the cheapest moves that are tried in pairs with moves of other groups.
-_PAIRED = 50
+# `move_dearest`: the most moves, and the number of the cheapest that are tried in pairs with moves of other groups.
+_MOST_LOOSE, _PAIRED = 2000, 50
+# `round_prices` uses it with fewer than _FEW_TO_MOVE points per cell and at most _FEW_CELLS cells. Of 148 tables of 40
+# to 60 different rows, 48 then cost less, by .8 % in the mean and up to 8 %, and of 40 tables of 200 to 3,000 normal
+# rows 24, by .1 % in the mean.
+_FEW_TO_MOVE, _FEW_CELLS = 200, 300
 _MET = 1e-9
 # Labels are used if their cost is lower by more than _CHEAPER. If they come from moving points one by one, and their
 # violation is more than _NO_WORSE points larger than that of the other labels, their cost must be lower by more than
@@ -75,6 +79,26 @@ def round_prices(
     Returns them with the sum of their potentials and their table.
     """
     labels, counts, cost, _ = points.priced(solved.prices)
+    few = points.weights is None and points.lists is None and counts.size <= _FEW_CELLS
+    if not few or counts.shape[1] == 1 or points.n_samples >= _FEW_TO_MOVE * counts.size:
+        labels, added, counts = _near_table(points, criterion, solved, labels, counts)
+        return labels, cost + added, counts
+    every = np.full(len(counts), points.n_samples)
+    group, rows, costs = _movable_rows(points, solved.prices, labels, every)
+    near_labels, _, near = _near_table(points, criterion, solved, labels.copy(), counts.copy())
+    _, _, cheaper = move_dearest(costs, group, near_labels[rows], near, criterion, most=0.0)
+    # Moves are chosen one after the other, so other moves to the same table can cost less.
+    added, counts = move_to_table(points, solved.prices, labels, counts, [np.rint(cheaper)])
+    return labels, cost + added, counts
+
+
+def _near_table(
+    points: Points, criterion: Criterion, solved: Prices, labels: Any, counts: np.ndarray
+) -> tuple[Any, float, np.ndarray]:
+    """Change the labels and the table that `Points.priced` returns until the bounds are met as well as possible.
+
+    Returns them with the increase of the sum of the labels' potentials.
+    """
     unit = temperature_unit(points)
     soft, prices = soft_table(solved), solved.prices / unit
 
@@ -94,7 +118,7 @@ def round_prices(
     if small:
         nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit)
         if criterion.excess(nearby[1]).max() <= accepted(criterion):
-            return nearby[0], cost + nearby[2], nearby[1]
+            return nearby[0], nearby[2], nearby[1]
     if points.weights is not None:
         added = move_singly(points, criterion, solved.prices, labels, counts)
     elif criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
@@ -113,7 +137,7 @@ def round_prices(
         added, counts = moved(labels, counts, tables)
     if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
         labels, counts, added = nearby
-    return labels, cost + added, counts
+    return labels, added, counts
 
 
 def soft_table(solved: Prices) -> np.ndarray:
@@ -392,9 +416,15 @@ def _round_loosely(
 
 
 def move_dearest(
-    costs: np.ndarray, codes: np.ndarray, labels: np.ndarray, counts: np.ndarray, criterion: Criterion
+    costs: np.ndarray,
+    codes: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    criterion: Criterion,
+    *,
+    most: float = 1.0,
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Move one point after the other to a cheaper cluster, as long as every cell is off its bounds by at most a point.
+    """Move one point after the other to a cheaper cluster, as long as every cell is off its bounds by at most `most`.
 
     A move of another group between the same two clusters may be made with it, which keeps their shares. If a cell is
     off by more at the start, all cells may be off by that much. Returns labels, cost and table.
@@ -402,7 +432,9 @@ def move_dearest(
     labels, counts = labels.astype(np.int32), counts.astype(float)
     n_groups, n_clusters = counts.shape
     members = [np.flatnonzero(codes == j) for j in range(n_groups)]
-    allowed = max(1.0, float(criterion.excess(counts).max())) + _MET
+    allowed = max(most, float(criterion.excess(counts).max())) + _MET
+    # Smaller differences may be rounding errors.
+    least = _FREE * float(costs.mean())
     # saved[j, k, l] is the most negative change of the cost if a point of group j moves from cluster k to l.
     saved = np.zeros((n_groups, n_clusters, n_clusters))
     point = np.full(saved.shape, -1)
@@ -421,26 +453,46 @@ def move_dearest(
     for j in range(n_groups):
         look(j)
     for _ in range(_MOST_LOOSE):
-        cheapest = np.argsort(saved, axis=None, kind="stable")
-        single: list[tuple[int, ...]] = [
-            tuple(map(int, np.unravel_index(i, saved.shape))) for i in cheapest[: int((saved < 0).sum())]
-        ]
-        tried: list[tuple[float, tuple[tuple[int, ...], ...]]] = [(saved[move], (move,)) for move in single]
-        for j, k, m in single[:_PAIRED]:
-            others = [(i, *ends) for i in range(n_groups) if i != j for ends in ((k, m), (m, k))]
-            tried += [(saved[j, k, m] + saved[other], ((j, k, m), other)) for other in others]
-        for change, moves in sorted(tried, key=lambda found: found[0]):
-            table = counts.copy()
-            for j, k, m in moves:
-                table[j, k] -= 1
-                table[j, m] += 1
-            if change < 0 and criterion.excess(table).max() <= allowed:
-                break
-        else:
+        change, group, old, new, other, sign = _cheaper_moves(saved, least)
+        moved = np.eye(n_groups)[:, group] + sign * np.eye(n_groups)[:, other]
+        columns = np.hstack([counts[:, old] - moved, counts[:, new] + moved])
+        off = criterion.excess_of(columns, np.r_[old, new]).max(axis=0).reshape(2, -1).max(axis=0)
+        within = np.flatnonzero(off <= allowed)
+        if not len(within):
             break
-        counts = table
+        best = within[change[within].argmin()]
+        k, m = old[best], new[best]
+        counts[:, k] -= moved[:, best]
+        counts[:, m] += moved[:, best]
+        moves = [(group[best], k, m)]
+        if sign[best]:
+            moves.append((other[best], k, m) if sign[best] > 0 else (other[best], m, k))
         for move in moves:
             labels[point[move]] = move[2]
-        for j in {move[0] for move in moves}:
-            look(j)
+        for move in moves:
+            look(move[0])
     return labels, float(costs[np.arange(len(costs)), labels].sum()), counts
+
+
+def _cheaper_moves(saved: np.ndarray, least: float) -> tuple[np.ndarray, ...]:
+    """The moves of `move_dearest` that lower the cost by more than `least`: first single ones, then pairs.
+
+    Returns the change of the cost, the group, the old and the new cluster, and the other group of a pair with the
+    direction of its move: 1 for the same, -1 for the opposite, and 0 for a single move.
+    """
+    cheapest = np.argsort(saved, axis=None, kind="stable")[: int((saved < -least).sum())]
+    group, old, new = np.unravel_index(cheapest, saved.shape)
+    change = saved[group, old, new]
+    j, k, m = group[:_PAIRED], old[:_PAIRED], new[:_PAIRED]
+    paired = change[:_PAIRED] + np.stack([saved[:, k, m], saved[:, m, k]])
+    paired[:, j, np.arange(len(j))] = np.inf
+    back, other, first = np.nonzero(paired < -least)
+    single = np.zeros(len(change), int)
+    return (
+        np.r_[change, paired[back, other, first]],
+        np.r_[group, j[first]],
+        np.r_[old, k[first]],
+        np.r_[new, m[first]],
+        np.r_[single, other],
+        np.r_[single, 1 - 2 * back],
+    )
