@@ -138,10 +138,8 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
         shift = density.const[k]
         for i in range(TILE):
             row[i] = shift
-        r = density.roots[k]
-        m = density.root_means[k]
-        f = 0
-        while f + 3 < n_features:
+        r, m = density.roots[k], density.root_means[k]
+        for f in range(0, n_features - 3, 4):
             x0, x1, x2, x3 = points[f], points[f + 1], points[f + 2], points[f + 3]
             r0, r1, r2, r3 = r[f], r[f + 1], r[f + 2], r[f + 3]
             m0, m1, m2, m3 = m[f], m[f + 1], m[f + 2], m[f + 3]
@@ -151,22 +149,18 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
                 d2 = r2 * x2[i] - m2
                 d3 = r3 * x3[i] - m3
                 row[i] -= d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
-            f += 4
-        while f < n_features:
+        for f in range(n_features - n_features % 4, n_features):
             x, rf, mf = points[f], r[f], m[f]
             for i in range(TILE):
                 diff = rf * x[i] - mf
                 row[i] -= diff * diff
-            f += 1
         table = density.tables[k]
-        c = 0
-        while c + 1 < n_columns:
+        for c in range(0, n_columns - 1, 2):
             code, other = codes[c], codes[c + 1]
             for i in range(TILE):
                 row[i] += table[code[i]] + table[other[i]]
-            c += 2
-        if c < n_columns:
-            code = codes[c]
+        if n_columns % 2:
+            code = codes[n_columns - 1]
             for i in range(TILE):
                 row[i] += table[code[i]]
         for i in range(TILE):
@@ -207,7 +201,7 @@ def _responsibilities(rows, t, n, density, sharpness, with_logsum, psi, top, tot
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, logsum, with_hard, hard):  # type: ignore[no-untyped-def]
+def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, logsum, hard):  # type: ignore[no-untyped-def]
     real = rows.points.dtype
     scratch = np.empty((len(density.const), TILE), real)
     top, total = np.empty(TILE, real), np.empty(TILE, real)
@@ -217,7 +211,7 @@ def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, lo
         logsum[t] = _responsibilities(
             rows, t, layout.count[t], density, sharpness, with_logsum, psi, top, total, mass[t]
         )
-        if with_hard:
+        if len(hard) > 0:
             # `total` holds the largest responsibility of each point. The first component that has it gets the rows.
             for i in range(TILE):
                 top[i] = rows.counts[t, i]
@@ -231,19 +225,42 @@ def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, lo
                 hard[t, k] = acc
 
 
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def _pulls(psi, alpha, c, pull):  # type: ignore[no-untyped-def]
+    """Compute ``alpha - sum_l c[l] psi[l, i]`` for the points of one tile in `pull`."""
+    for i in range(TILE):
+        pull[i] = alpha
+    for k in range(len(psi)):
+        # `c` is mostly zero, because penalties on the largest gap depend on one or two clusters.
+        if c[k] != 0:
+            row = psi[k]
+            for i in range(TILE):
+                pull[i] -= c[k] * row[i]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def _add_levels(codes, n, turned, levels):  # type: ignore[no-untyped-def]
+    """Add the weights of `n` points to their categories, for all clusters at once."""
+    for f in range(codes.shape[0]):
+        for i in range(n):
+            target = levels[codes[f, i]]
+            source = turned[i]
+            for k in range(turned.shape[1]):
+                target[k] += source[k]
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _weighted_moments(  # type: ignore[no-untyped-def]
-    lo, hi, edges, rows, layout, density, sharpness, kept, alpha, C, weight, first, second, levels, logsum
+    lo, hi, edges, rows, layout, density, sharpness, kept, alpha, C, sums, logsum
 ):
     points, codes, means = rows.points, rows.codes, density.means
+    weight, first, second, levels = sums
     n_clusters, n_features = means.shape
     zero = points.dtype.type(0)
     scratch = np.empty((n_clusters, TILE), points.dtype)
     turned = np.empty((TILE, n_clusters), points.dtype)
-    v = np.empty(TILE, points.dtype)
-    pull = np.empty(TILE, points.dtype)
-    top = np.empty(TILE, points.dtype)
-    total = np.empty(TILE, points.dtype)
+    v, pull = np.empty(TILE, points.dtype), np.empty(TILE, points.dtype)
+    top, total = np.empty(TILE, points.dtype), np.empty(TILE, points.dtype)
     nowhere = np.empty(n_clusters)
     for b in range(lo, hi):
         for t in range(edges[b], edges[b + 1]):
@@ -252,16 +269,8 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                 logsum[t] = _responsibilities(
                     rows, t, layout.count[t], density, sharpness, True, psi, top, total, nowhere
                 )
-            c = C[layout.group[t]]
-            times = rows.counts[t]
-            for i in range(TILE):
-                pull[i] = alpha
-            for k in range(n_clusters):
-                # C is mostly zero, because penalties on the largest gap depend on one or two clusters.
-                if c[k] != zero:
-                    row = psi[k]
-                    for i in range(TILE):
-                        pull[i] -= c[k] * row[i]
+            c, times = C[layout.group[t]], rows.counts[t]
+            _pulls(psi, alpha, c, pull)
             for k in range(n_clusters):
                 row = psi[k]
                 acc = zero
@@ -270,8 +279,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                     v[i] = w
                     acc += w
                 weight[b, k] += acc
-                f = 0
-                while f + 1 < n_features:
+                for f in range(0, n_features - 1, 2):
                     x, y = points[t, f], points[t, f + 1]
                     m, n = means[k, f], means[k, f + 1]
                     a1 = a2 = b1 = b2 = zero
@@ -288,8 +296,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                     second[b, k, f] += a2
                     first[b, k, f + 1] += b1
                     second[b, k, f + 1] += b2
-                    f += 2
-                if f < n_features:
+                for f in range(n_features - n_features % 2, n_features):
                     x, m = points[t, f], means[k, f]
                     a1 = a2 = zero
                     for i in range(TILE):
@@ -302,13 +309,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                 if codes.shape[1] > 0:
                     for i in range(TILE):
                         turned[i, k] = v[i]
-            # `turned` has one row for each point, so that an addition to a category works on all clusters at once.
-            for f in range(codes.shape[1]):
-                for i in range(layout.count[t]):
-                    target = levels[b, codes[t, f, i]]
-                    source = turned[i]
-                    for k in range(n_clusters):
-                        target[k] += source[k]
+            _add_levels(codes[t], layout.count[t], turned, levels[b])
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -384,7 +385,7 @@ class MixtureTiles:
         mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
         hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
         given = self.rows, self.layout, self._for_kernels(components), self.rows.points.dtype.type(sharpness)
-        out = with_logsum, self._psi, mass, logsum, with_hard, hard
+        out = with_logsum, self._psi, mass, logsum, hard
         run_over_tiles(_table, n_tiles, self.n_points * n_clusters, *given, *out)
         if with_hard:
             hard = sum_by_group(hard, self.layout, self.n_groups)
@@ -411,20 +412,19 @@ class MixtureTiles:
         size = n_clusters * (2 * n_features + len(self.members) + 1)
         most = min(_MAX_BLOCKS, n_tiles, max(1, _MAX_BLOCK_BYTES // (8 * size)))
         n_blocks = min(most, max(1, self.n_points * n_clusters // _ENTRIES_PER_BLOCK))
-        weight = np.zeros((n_blocks, n_clusters))
-        first, second = np.zeros((2, n_blocks, n_clusters, n_features))
-        joint = np.zeros((n_blocks, len(self.members), n_clusters))
-        logsum = np.zeros(n_tiles)
         edges = np.arange(n_blocks + 1) * n_tiles // n_blocks
+        by_feature, by_joint = (n_clusters, n_features), (len(self.members), n_clusters)
+        sums = Moments(*(np.zeros((n_blocks, *of)) for of in ((n_clusters,), by_feature, by_feature, by_joint)))
+        logsum = np.zeros(n_tiles)
         psi = self._psi if kept else self._psi[:0]
         pulls = np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype)
         given = edges, self.rows, self.layout, self._for_kernels(components), dtype.type(sharpness), psi
-        out = dtype.type(alpha), pulls, weight, first, second, joint, logsum
+        out = dtype.type(alpha), pulls, sums, logsum
         run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, *given, *out)
+        weight, first, second, joint = (part.sum(axis=0) for part in sums)
         levels = np.zeros(components.tables.shape[::-1])
-        _parted(joint.sum(axis=0), self.members, levels)
-        found = Moments(weight.sum(axis=0), first.sum(axis=0), second.sum(axis=0), levels[:-1].T)
-        return found, float(logsum.sum())
+        _parted(joint, self.members, levels)
+        return Moments(weight, first, second, levels[:-1].T), float(logsum.sum())
 
     def log_joint(self, components: Components) -> np.ndarray:
         """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters), points in the order of `layout.order`."""
