@@ -414,7 +414,9 @@ class MixtureTiles:
         n_blocks = min(most, max(1, self.n_points * n_clusters // _ENTRIES_PER_BLOCK))
         edges = np.arange(n_blocks + 1) * n_tiles // n_blocks
         by_feature, by_joint = (n_clusters, n_features), (len(self.members), n_clusters)
-        sums = Moments(*(np.zeros((n_blocks, *of)) for of in ((n_clusters,), by_feature, by_feature, by_joint)))
+        sums = Moments(
+            *(np.zeros((n_blocks, *of)) for of in ((n_clusters,), by_feature, by_feature, by_joint))
+        )
         logsum = np.zeros(n_tiles)
         psi = self._psi if kept else self._psi[:0]
         pulls = np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype)
