@@ -319,7 +319,7 @@ def _by_row(lo, hi, rows, layout, density, out):  # type: ignore[no-untyped-def]
         _log_joint(rows, t, density, z, top)
         for i in range(layout.count[t]):
             for k in range(z.shape[0]):
-                out[layout.start[t] + i, k] = z[k, i]
+                out[layout.order[layout.start[t] + i], k] = z[k, i]
 
 
 @njit(cache=True, nogil=True)
@@ -429,7 +429,7 @@ class MixtureTiles:
         return Moments(weight, first, second, levels[:-1].T), float(logsum.sum())
 
     def log_joint(self, components: Components) -> np.ndarray:
-        """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters), points in the order of `layout.order`."""
+        """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters)."""
         out = np.empty((self.n_points, len(components.const)), self.rows.points.dtype)
         given = self.rows, self.layout, self._for_kernels(components)
         run_over_tiles(_by_row, self.layout.n_tiles, out.size, *given, out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -17,10 +16,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
-from fairclust.kernels.mixture import Components, MixtureTiles
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
+    Data,
     Objective,
     Trace,
     calibrated,
@@ -46,13 +45,6 @@ _DEFAULT_LAM = 10.0
 _FIRST = 0.5
 # The authors' program adds this to the variances of plain EM.
 _PROGRAM_RIDGE = 1e-6
-
-
-class _Data(NamedTuple):
-    rows: Rows
-    learned: Rows  # those that are learned from
-    tiles: MixtureTiles  # those on which Delta is measured
-    family: Family
 
 
 class _Learned(NamedTuple):
@@ -218,7 +210,7 @@ class FairMixture(FairClusterer):
         learned = slice(None) if in_batches else sample
         family = self._set_frame(X[learned])
         rows = Rows(self._columns, X, codes, len(self.groups_))
-        data = _Data(rows, rows.part(learned), rows.part(sample).tiles(merge=True), family)
+        data = Data(rows, rows.part(learned), rows.part(sample).tiles(merge=True), family)
         sizes = self._tables(np.bincount(codes))
         found, self.lam_ = fit_to_level(
             self,
@@ -244,36 +236,28 @@ class FairMixture(FairClusterer):
             )
 
     def _learned(
-        self, data: _Data, rng: np.random.RandomState, lam: float, before: _Learned | None
+        self, data: Data, rng: np.random.RandomState, lam: float, before: _Learned | None
     ) -> tuple[_Learned, list[np.ndarray], float]:
         """What is learned with one weight, the tables of its labels, and the mean negative log-likelihood."""
-        rows, learned, tiles, family = data
-        reference = bool(self.match_reference)
-        if before is None:
-            start = start_mixture(
-                learned, tiles, family, self.n_clusters, self.init, rng, reference=reference
-            )
-        else:
-            start = before.mixture
+        rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
+        start = None if before is None else before.mixture
+        if start is None:
+            start = start_mixture(data, self.n_clusters, self.init, rng, reference=reference)
         watch = partial(self._watched, rows) if self.record_labels else None
         trace = Trace(watch, balance if self.match_reference == "best_balance" else None)
-        objective = self._objective(rows, tiles, lam, rng)
-        mixture = learn(
-            objective, start, trace, solver=self.solver, max_iter=self.max_iter, reference=reference
-        )
+        objective = self._objective(data, lam, rng)
+        mixture = learn(objective, start, trace, solver=self.solver, max_iter=self.max_iter)
         nll = tiles.table(mixture.components)[1] / -tiles.n_samples
         offset = np.zeros(self.n_clusters)
         if self.calibrate and rows.n_groups > 1 and self.n_clusters > 1:
             offset = calibrated(tiles, mixture)
-        labels = self._labels(rows, mixture.shifted(offset))
+        labels = rows.labels(mixture.shifted(offset))
         tables = self._tables(contingency(labels, rows.codes, self.n_clusters, rows.n_groups))
         return _Learned(mixture, trace, offset, labels), tables, nll
 
-    def _objective(
-        self, rows: Rows, tiles: MixtureTiles, lam: float, rng: np.random.RandomState
-    ) -> Objective:
+    def _objective(self, data: Data, lam: float, rng: np.random.RandomState) -> Objective:
         """The objective with one weight, which draws the batches if there are any."""
-        reference = bool(self.match_reference) and lam != 0
+        rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
         penalty, batches = no_penalty, None
         if lam != 0:
             members = self._members() or [np.eye(rows.n_groups)]
@@ -282,11 +266,11 @@ class FairMixture(FairClusterer):
             in_file = is_mapped(rows.X)
             parts = divided(len(rows.X), self.sample_size or _BATCH, None if in_file else rng)
             batches = Batches(rows, parts, rng)
-        return Objective(tiles, penalty, with_labels=reference, batches=batches)
+        return Objective(tiles, penalty, reference=reference, batches=batches)
 
     def _watched(self, rows: Rows, mixture: Mixture) -> dict[str, float]:
         """What `record_labels` adds to a record."""
-        labels, numeric = self._labels(rows, mixture.components), self._columns.numeric
+        labels, numeric = rows.labels(mixture.components), self._columns.numeric
         table = contingency(labels, rows.codes, self.n_clusters, rows.n_groups)
         cost = sse(rows.X[:, numeric], labels) if len(numeric) else np.nan
         return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
@@ -334,7 +318,7 @@ class FairMixture(FairClusterer):
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
         return float(sum(delta(of_column) for of_column in self._tables(table)))
 
-    def _expose(self, data: _Data, found: _Learned) -> None:
+    def _expose(self, data: Data, found: _Learned) -> None:
         """Set the attributes of the fit, with one more pass over the rows that were learned from."""
         mixture, columns = found.mixture, self._columns
         self._mixture, self._offset, self.labels_ = mixture, found.offset, found.labels
@@ -368,9 +352,6 @@ class FairMixture(FairClusterer):
         rows = self._new_rows(X)
         return Rows(self._columns, rows, np.zeros(len(rows), np.int32), 1)
 
-    def _labels(self, rows: Rows, components: Components) -> np.ndarray:
-        return _by_row(lambda z: z.argmax(axis=1).astype(np.int32), rows, components)
-
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Most probable component of each row. The groups are not needed.
 
@@ -383,7 +364,7 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._labels(self._new(X), self._mixture.shifted(self._offset))
+        return self._new(X).labels(self._mixture.shifted(self._offset))
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
@@ -430,7 +411,8 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        return _by_row(partial(softmax, axis=1), self._new(X), self._mixture.components)
+        found = self._new(X).log_joint(self._mixture.components)
+        return np.concatenate([softmax(z, axis=1) for z in found])
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -461,11 +443,5 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        found = _by_row(partial(logsumexp, axis=1), self._new(X), self._mixture.components)
-        return found - self._log_volume
-
-
-def _by_row(reduce: Callable[[np.ndarray], np.ndarray], rows: Rows, components: Components) -> np.ndarray:
-    """A function of the log joint densities of each row, shape (n_rows, n_clusters), in the frame of the fit."""
-    tiles = rows._replace(codes=np.zeros(len(rows.X), np.int32), n_groups=1).in_blocks()
-    return np.concatenate([reduce(part.log_joint(components).astype(float)) for part in tiles])
+        found = self._new(X).log_joint(self._mixture.components)
+        return np.concatenate([logsumexp(z, axis=1) for z in found]) - self._log_volume

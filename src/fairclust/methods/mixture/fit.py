@@ -171,6 +171,15 @@ class Adam:
         return mixture.at(mixture.vector() + (self.rate / (1 - 0.9**self._step)) * self._mean / root)
 
 
+class Data(NamedTuple):
+    """What a fit learns from, and the kind of mixture."""
+
+    rows: Rows  # All rows
+    learned: Rows  # Those of the log-likelihood
+    tiles: MixtureTiles  # Those of the penalty
+    family: Family
+
+
 @dataclass
 class Batches:
     """The incremental E-step (Algorithm 3).
@@ -212,7 +221,7 @@ class Objective:
 
     tiles: MixtureTiles  # The rows on which the penalty is evaluated
     penalty: Penalty = no_penalty
-    with_labels: bool = False  # Whether the penalty takes the table of hard labels
+    reference: bool = False  # Whether the objective and its steps are those of the published program
     batches: Batches | None = None  # The rows of the log-likelihood, if they are not those of `tiles`
 
     def expect(self, mixture: Mixture, seen: State | None = None) -> tuple[Moments, float]:
@@ -230,7 +239,7 @@ class Objective:
 
     def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_loglik: bool = True) -> State:
         """The state of a mixture. A penalty that takes hard labels takes `held` too."""
-        tiles, with_hard = self.tiles, self.with_labels
+        tiles, with_hard = self.tiles, self.reference and self.penalty is not no_penalty
         given = {"with_logsum": with_loglik and self.batches is None, "with_hard": with_hard, "keep": True}
         sums, logsum, hard = tiles.table(mixture.components, **given)
         M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
@@ -294,7 +303,7 @@ class Trace:
 
 
 def learn(
-    objective: Objective, start: Mixture, trace: Trace, *, solver: str, max_iter: int | None, reference: bool
+    objective: Objective, start: Mixture, trace: Trace, *, solver: str, max_iter: int | None
 ) -> Mixture:
     """The best mixture that gradient ascent or EM finds or, if the objectives are not known, the last one."""
     if solver == "gd":
@@ -304,11 +313,10 @@ def learn(
         times = 1 if objective.batches is None else len(objective.batches.parts)
         last = trace.follow(plain_em(objective, start), max_iter or _ROUNDS, TOL, times, "objective")
     else:
-        rest = (1, "clustering") if reference else (_ROUNDS_AT_REST, "objective")
-        states = fair_em(objective, start, reference=reference)
-        last = trace.follow(states, max_iter or _ROUNDS, TOL, *rest)
+        rest = (1, "clustering") if objective.reference else (_ROUNDS_AT_REST, "objective")
+        last = trace.follow(fair_em(objective, start), max_iter or _ROUNDS, TOL, *rest)
     # The objective of an iterate is known only if every step uses all rows.
-    is_known = objective.batches is None and not reference
+    is_known = objective.batches is None and not objective.reference
     return trace.best if trace.best is not None and (trace.rank is not None or is_known) else last
 
 
@@ -320,15 +328,14 @@ def plain_em(objective: Objective, mixture: Mixture) -> Iterator[tuple[int, Stat
         mixture = mixture.maximum(moments)
 
 
-def fair_em(
-    objective: Objective, mixture: Mixture, *, reference: bool = False
-) -> Iterator[tuple[int, State]]:
+def fair_em(objective: Objective, mixture: Mixture) -> Iterator[tuple[int, State]]:
     """Generalised EM (Algorithms 2 and 3).
 
-    A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. With
-    `reference` it has a new Adam, holds its first mean responsibilities and is not halved, as in the published program.
+    A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. As in
+    the published program, one with `reference` has a new Adam, holds its first mean responsibilities and is not halved.
     """
-    sizes, adam, held = objective.tiles.group_sizes, Adam(_RATE_OF_EM), None
+    sizes, reference = objective.tiles.group_sizes, objective.reference
+    adam, held = Adam(_RATE_OF_EM), None
     now = objective.look(mixture)
     for step in count():
         start = now.mixture
@@ -364,7 +371,7 @@ def _about(mixture: Mixture, moments: Moments, start: Mixture) -> Moments:
 
 
 def ascend(objective: Objective, mixture: Mixture, max_iter: int) -> Iterator[tuple[int, State]]:
-    """Gradient ascent with Adam (Algorithm 1) on all rows, which yields every `RECORD_EVERY`-th step and the last one."""
+    """Gradient ascent with Adam (Algorithm 1) on all rows. It yields every `RECORD_EVERY`-th step, and the last one."""
     adam = Adam(_RATE_OF_ASCENT)
     for step in count():
         recorded = step % RECORD_EVERY == 0 or step == max_iter
@@ -408,21 +415,14 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
 
 
 def start_mixture(
-    rows: Rows,
-    tiles: MixtureTiles,
-    family: Family,
-    n_clusters: int,
-    init: Any,
-    rng: np.random.RandomState,
-    *,
-    reference: bool,
+    data: Data, n_clusters: int, init: Any, rng: np.random.RandomState, *, reference: bool
 ) -> Mixture:
     """Parameters to start from: the means of `init`, or of k-means if it is a string, and plain EM from them for "em".
 
     Of rows that are mapped from a file, k-means uses 200,000 at most. Plain EM with `reference` is that of the authors'
     program, and k-means with `reference` is the start of their paper's text.
     """
-    columns, X, *_ = rows
+    (columns, X, *_), tiles, family = data.learned, data.tiles, data.family
     n_numeric = len(columns.numeric)
     means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))
     points = np.zeros((0, n_numeric))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.mixture import MixtureTiles, PackedRows
+from fairclust.kernels.mixture import Components, MixtureTiles, PackedRows
 from fairclust.kernels.tiles import blocks, distinct_rows, make_layout, pack_points
 
 _BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
@@ -85,6 +85,14 @@ class Rows(NamedTuple):
     def in_blocks(self) -> Iterator[MixtureTiles]:
         """The tiles of all rows, block by block."""
         return (self.part(block).tiles() for block in blocks(len(self.X), _BLOCK_ROWS))
+
+    def log_joint(self, components: Components) -> Iterator[np.ndarray]:
+        """Logarithms of the joint densities, shape (n_rows, n_clusters), block by block."""
+        return (tiles.log_joint(components).astype(float) for tiles in self.in_blocks())
+
+    def labels(self, components: Components) -> np.ndarray:
+        """The most probable component of every row."""
+        return np.concatenate([z.argmax(axis=1).astype(np.int32) for z in self.log_joint(components)])
 
 
 def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
