@@ -94,17 +94,13 @@ def probabilities_by_feature(logits, edges):  # type: ignore[no-untyped-def]
     for k in range(logits.shape[0]):
         for f in range(len(edges) - 1):
             lo, hi = edges[f], edges[f + 1]
-            top = logits[k, lo]
-            for e in range(lo + 1, hi):
-                top = max(top, logits[k, e])
+            top = logits[k, lo:hi].max()
             total = 0.0
             for e in range(lo, hi):
                 shares[k, e] = np.exp(logits[k, e] - top)
                 total += shares[k, e]
-            log_total = top + np.log(total)
-            for e in range(lo, hi):
-                shares[k, e] /= total
-                logs[k, e] = logits[k, e] - log_total
+            shares[k, lo:hi] /= total
+            logs[k, lo:hi] = logits[k, lo:hi] - (top + np.log(total))
     return logs, shares
 
 
@@ -115,11 +111,7 @@ def logit_gradient(levels, shares, edges):  # type: ignore[no-untyped-def]
     for k in range(levels.shape[0]):
         for f in range(len(edges) - 1):
             lo, hi = edges[f], edges[f + 1]
-            total = 0.0
-            for e in range(lo, hi):
-                total += levels[k, e]
-            for e in range(lo, hi):
-                found[k, e] = levels[k, e] - shares[k, e] * total
+            found[k, lo:hi] = levels[k, lo:hi] - shares[k, lo:hi] * levels[k, lo:hi].sum()
     return found
 
 
@@ -135,9 +127,7 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
     top[:] = -np.inf
     for k in range(n_clusters):
         row = z[k]
-        shift = density.const[k]
-        for i in range(TILE):
-            row[i] = shift
+        row[:] = density.const[k]
         r, m = density.roots[k], density.root_means[k]
         for f in range(0, n_features - 3, 4):
             x0, x1, x2, x3 = points[f], points[f + 1], points[f + 2], points[f + 3]
@@ -175,8 +165,7 @@ def _responsibilities(rows, t, n, density, sharpness, with_logsum, psi, top, tot
     zero = psi.dtype.type(0)
     counts = rows.counts[t]
     _log_joint(rows, t, density, psi, top)
-    for i in range(TILE):
-        total[i] = zero
+    total[:] = zero
     for k in range(n_clusters):
         row = psi[k]
         for i in range(TILE):
@@ -213,8 +202,7 @@ def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, lo
         )
         if len(hard) > 0:
             # `total` holds the largest responsibility of each point. The first component that has it gets the rows.
-            for i in range(TILE):
-                top[i] = rows.counts[t, i]
+            top[:] = rows.counts[t]
             for k in range(len(psi)):
                 row = psi[k]
                 acc = zero
@@ -228,8 +216,7 @@ def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, lo
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _pulls(psi, alpha, c, pull):  # type: ignore[no-untyped-def]
     """Compute ``alpha - sum_l c[l] psi[l, i]`` for the points of one tile in `pull`."""
-    for i in range(TILE):
-        pull[i] = alpha
+    pull[:] = alpha
     for k in range(len(psi)):
         # `c` is mostly zero, because penalties on the largest gap depend on one or two clusters.
         if c[k] != 0:
@@ -318,19 +305,15 @@ def _by_row(lo, hi, rows, layout, density, out):  # type: ignore[no-untyped-def]
     for t in range(lo, hi):
         _log_joint(rows, t, density, z, top)
         for i in range(layout.count[t]):
-            for k in range(z.shape[0]):
-                out[layout.order[layout.start[t] + i], k] = z[k, i]
+            out[layout.order[layout.start[t] + i]] = z[:, i]
 
 
 @njit(cache=True, nogil=True)
 def _parted(joint, members, out):  # type: ignore[no-untyped-def]
     """Add the sums of joint categories to each of their members."""
     for s in range(members.shape[0]):
-        source = joint[s]
         for m in range(members.shape[1]):
-            target = out[members[s, m]]
-            for k in range(joint.shape[1]):
-                target[k] += source[k]
+            out[members[s, m]] += joint[s]
 
 
 @dataclass
