@@ -30,7 +30,7 @@ def problem(kind, n_groups, by_precision):
     mixture = Mixture(family, rng.normal(size=3), means, log_sd, rng.normal(size=(3, sum(sizes))))
     numeric, categorical = np.split(np.arange(X.shape[1]), [n_numeric])
     columns = rows.Columns(numeric, categorical, sizes, np.zeros(n_numeric))
-    tiles = columns.tiles(X, groups, n_groups)
+    tiles = rows.Rows(columns, X, groups, n_groups).tiles()
     return tiles, np.bincount(groups).astype(float), mixture
 
 
@@ -54,7 +54,7 @@ def test_gradient_of_the_objective(monkeypatch, kind, n_groups, name, by_precisi
         sums, logsum, _ = tiles.table(at.components)
         return logsum / N - objective.penalty(sums / sizes[:, None], None, None)[0]
 
-    found = mixture.gradient(objective.pull(mixture, objective.look(mixture), 1 / N))
+    found = mixture.gradient(objective.pull(objective.look(mixture), 1 / N))
     expected = approx_fprime(mixture.vector(), value, 1e-6)
     np.testing.assert_allclose(found, expected, atol=3e-5)
     assert np.abs(found).max() > 1e-2

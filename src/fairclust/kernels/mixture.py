@@ -18,7 +18,7 @@ can be one point with a count, and columns of categories can be joined: see `fai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -323,7 +323,8 @@ class MixtureTiles:
     layout: TileLayout
     n_groups: int
     rows: PackedRows
-    # (n_joint_categories, width), int32: the categories of each joint category, as columns of `Components.tables`.
+    # (n_joint_categories, width), int32: the categories of each joint category, as columns of `Components.tables`. The
+    # last joint category has unknown ones.
     members: np.ndarray
 
     def __post_init__(self) -> None:
@@ -331,19 +332,18 @@ class MixtureTiles:
         self.group_sizes = sum_by_group(counts, self.layout, self.n_groups)
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
-        self._last: tuple[Components, Components] | None = None
-        # The responsibilities of all points, or of none if they are not kept or take too much memory.
+        # Of the last table: what its kernel took, and the responsibilities of all points, or of none if they take too
+        # much memory.
+        self._given: tuple[Any, ...] = ()
         self._psi = np.empty((0, 0, TILE), self.rows.points.dtype)
 
-    def _for_kernels(self, components: Components) -> Components:
-        """The components in the dtype of the points, with the tables of the joint categories."""
-        # The two passes of a gradient have the same components.
-        if self._last is None or self._last[0] is not components:
-            *parts, tables = (part.astype(self.rows.points.dtype) for part in components)
-            # The log probability of a joint category is the sum of those of its members.
-            joint = sum(np.take(tables, column, axis=1) for column in self.members.T)
-            self._last = components, Components._make([*parts, joint])
-        return self._last[1]
+    def _for_kernels(self, components: Components, sharpness: float = 1.0) -> tuple[Any, ...]:
+        """What all kernels take, in the dtype of the points, with the tables of the joint categories."""
+        dtype = self.rows.points.dtype
+        *parts, tables = (part.astype(dtype) for part in components)
+        # The log probability of a joint category is the sum of those of its members.
+        joint = sum(np.take(tables, column, axis=1) for column in self.members.T)
+        return self.rows, self.layout, Components._make([*parts, joint]), dtype.type(sharpness)
 
     def table(
         self,
@@ -352,68 +352,58 @@ class MixtureTiles:
         sharpness: float = 1.0,
         with_logsum: bool = True,
         with_hard: bool = False,
-        keep: bool = False,
     ) -> tuple[np.ndarray, float, np.ndarray]:
         """Sums per group of the responsibilities ``softmax(sharpness * z_i)``, and the log-likelihood, in one pass.
 
         `sharpness` is the inverse temperature; the log-likelihood has a meaning only at 1, and is 0 without
         `with_logsum`. The third value, shape (n_groups, n_clusters), is with `with_hard` the number of rows for which
-        each component is the most probable. With `keep`, the responsibilities are kept for `moments`.
+        each component is the most probable.
         """
         n_tiles, n_clusters = self.layout.n_tiles, len(components.const)
-        fits = keep and n_tiles * n_clusters * TILE * self._psi.itemsize <= _KEEP_BYTES
+        fits = n_tiles * n_clusters * TILE * self._psi.itemsize <= _KEEP_BYTES
         room = (n_tiles if fits else 0, n_clusters, TILE)
         if self._psi.shape != room:
             self._psi = np.empty(room, self._psi.dtype)
         mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
         hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
-        given = self.rows, self.layout, self._for_kernels(components), self.rows.points.dtype.type(sharpness)
+        self._given = self._for_kernels(components, sharpness)
         out = with_logsum, self._psi, mass, logsum, hard
-        run_over_tiles(_table, n_tiles, self.n_points * n_clusters, *given, *out)
+        run_over_tiles(_table, n_tiles, self.n_points * n_clusters, *self._given, *out)
         if with_hard:
             hard = sum_by_group(hard, self.layout, self.n_groups)
         return sum_by_group(mass, self.layout, self.n_groups), float(logsum.sum()), hard
 
     def moments(
-        self,
-        components: Components,
-        *,
-        alpha: float = 1.0,
-        C: np.ndarray | None = None,
-        sharpness: float = 1.0,
-        kept: bool = False,
+        self, components: Components | None = None, *, alpha: float = 1.0, C: np.ndarray | None = None
     ) -> tuple[Moments, float]:
         """Moments about the means, weighted by ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``, by default C = 0.
 
-        Also returns the log-likelihood. `kept` uses the responsibilities of the last call of `table`, which must have
-        had the same components and sharpness. The log-likelihood is 0 if these were stored. The weights are not
-        multiplied by the sharpness.
+        Without `components`, the responsibilities are those of the last call of `table`, and the weights are not
+        multiplied by its sharpness. With them, the second value is the log-likelihood.
         """
-        n_clusters, n_features = components.means.shape
+        psi = self._psi if components is None else self._psi[:0]
+        given = self._given if components is None else self._for_kernels(components)
         n_tiles, dtype = self.layout.n_tiles, self.rows.points.dtype
+        n_clusters, n_features = given[2].means.shape
         # Edges of the runs of tiles that have one sum each. They do not depend on the number of threads.
         size = n_clusters * (2 * n_features + len(self.members) + 1)
         most = min(_MAX_BLOCKS, n_tiles, max(1, _MAX_BLOCK_BYTES // (8 * size)))
         n_blocks = min(most, max(1, self.n_points * n_clusters // _ENTRIES_PER_BLOCK))
         edges = np.arange(n_blocks + 1) * n_tiles // n_blocks
-        by_feature, by_joint = (n_clusters, n_features), (len(self.members), n_clusters)
-        sums = Moments(
-            *(np.zeros((n_blocks, *of)) for of in ((n_clusters,), by_feature, by_feature, by_joint))
-        )
+        weight = np.zeros((n_blocks, n_clusters))
+        first, second = np.zeros((2, n_blocks, n_clusters, n_features))
+        sums = Moments(weight, first, second, np.zeros((n_blocks, len(self.members), n_clusters)))
         logsum = np.zeros(n_tiles)
-        psi = self._psi if kept else self._psi[:0]
         pulls = np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype)
-        given = edges, self.rows, self.layout, self._for_kernels(components), dtype.type(sharpness), psi
         out = dtype.type(alpha), pulls, sums, logsum
-        run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, *given, *out)
+        run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, edges, *given, psi, *out)
         weight, first, second, joint = (part.sum(axis=0) for part in sums)
-        levels = np.zeros(components.tables.shape[::-1])
+        levels = np.zeros((self.members[-1, 0] + 1, n_clusters))
         _parted(joint, self.members, levels)
         return Moments(weight, first, second, levels[:-1].T), float(logsum.sum())
 
     def log_joint(self, components: Components) -> np.ndarray:
         """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters)."""
         out = np.empty((self.n_points, len(components.const)), self.rows.points.dtype)
-        given = self.rows, self.layout, self._for_kernels(components)
-        run_over_tiles(_by_row, self.layout.n_tiles, out.size, *given, out)
+        run_over_tiles(_by_row, self.layout.n_tiles, out.size, *self._for_kernels(components)[:3], out)
         return out

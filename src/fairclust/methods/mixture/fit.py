@@ -231,17 +231,17 @@ class Objective:
         """
         if self.batches is not None:
             return self.batches.expect(mixture)
-        components, n_samples = mixture.components, self.tiles.n_samples
+        n_samples = self.tiles.n_samples
         if seen is not None:
-            return self.tiles.moments(components, alpha=1 / n_samples, kept=True)[0], seen.loglik
-        found, logsum = self.tiles.moments(components)
+            return self.tiles.moments(alpha=1 / n_samples)[0], seen.loglik
+        found, logsum = self.tiles.moments(mixture.components)
         return found.times(1 / n_samples), logsum / n_samples
 
     def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_loglik: bool = True) -> State:
         """The state of a mixture. A penalty that takes hard labels takes `held` too."""
         tiles, with_hard = self.tiles, self.reference and self.penalty is not no_penalty
-        given = {"with_logsum": with_loglik and self.batches is None, "with_hard": with_hard, "keep": True}
-        sums, logsum, hard = tiles.table(mixture.components, **given)
+        with_logsum = with_loglik and self.batches is None
+        sums, logsum, hard = tiles.table(mixture.components, with_logsum=with_logsum, with_hard=with_hard)
         M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
         return State(mixture, logsum / tiles.n_samples, M, *self.penalty(M, labels, held), labels)
 
@@ -251,7 +251,7 @@ class Objective:
         The state must be the last one that `look` has returned.
         """
         C = -state.by_M / self.tiles.group_sizes[:, None]
-        return self.tiles.moments(state.mixture.components, alpha=alpha, C=C, kept=True)[0]
+        return self.tiles.moments(alpha=alpha, C=C)[0]
 
 
 @dataclass
@@ -390,13 +390,13 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
     """
 
     def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
-        components, sizes = mixture.shifted(offset), tiles.group_sizes[:, None]
-        sums, _, _ = tiles.table(components, sharpness=sharpness, with_logsum=False, keep=True)
+        sizes = tiles.group_sizes[:, None]
+        sums, _, _ = tiles.table(mixture.shifted(offset), sharpness=sharpness, with_logsum=False)
         M = np.maximum(sums / sizes, 1e-9)
         mean = M.mean(axis=0)
         logs = np.log(M / mean)
         by_M = 2 * (logs / M - logs.mean(axis=0) / mean)
-        moved = tiles.moments(components, alpha=0.0, C=by_M / sizes, sharpness=sharpness, kept=True)[0]
+        moved, _ = tiles.moments(alpha=0.0, C=by_M / sizes)
         return float((logs**2).sum()), sharpness * moved.weight
 
     def judged(offset: np.ndarray) -> tuple[float, int]:
