@@ -260,8 +260,7 @@ class FairMixture(FairClusterer):
         rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
         penalty, batches = no_penalty, None
         if lam != 0:
-            members = self._members() or [np.eye(rows.n_groups)]
-            penalty = fair_penalty(lam, members, tiles.group_sizes, reference=reference)
+            penalty = fair_penalty(lam, self._members(), tiles.group_sizes, reference=reference)
         if self.solver == "mini-batch":
             in_file = is_mapped(rows.X)
             parts = divided(len(rows.X), self.sample_size or _BATCH, None if in_file else rng)

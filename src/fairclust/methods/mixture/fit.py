@@ -134,10 +134,13 @@ def fair_penalty(
 ) -> Penalty:
     """The sum of the penalties of the sensitive columns, each of the column's own table.
 
-    For each column, `members` (n_values, n_groups) has ones and zeros that say which groups have which value.
+    For each of several columns, `members` (n_values, n_groups) has ones and zeros that say which groups have which
+    value. It is empty for one column, whose values are the groups.
     """
-    sizes = [of @ group_sizes for of in members]
+    sizes = [of @ group_sizes for of in members] or [group_sizes]
     penalties = [program_penalty(lam, of) if reference else smooth_penalty(lam) for of in sizes]
+    if not members:
+        return penalties[0]
     # A value's mean is the mean of its groups' means, weighted by the sizes of the groups.
     means = [of * group_sizes / total[:, None] for of, total in zip(members, sizes, strict=True)]
 
