@@ -215,7 +215,7 @@ class FairMixture(FairClusterer):
         found, self.lam_ = fit_to_level(
             self,
             "lam",
-            partial(self._learned, data, rng),
+            partial(self._fit_weight, data, rng),
             sizes=sizes,
             targets=[of_column / len(codes) for of_column in sizes],
             first=_FIRST,
@@ -235,7 +235,7 @@ class FairMixture(FairClusterer):
                 "Take fewer clusters or a smaller lam"
             )
 
-    def _learned(
+    def _fit_weight(
         self, data: Data, rng: np.random.RandomState, lam: float, before: _Learned | None
     ) -> tuple[_Learned, list[np.ndarray], float]:
         """What is learned with one weight, the tables of its labels, and the mean negative log-likelihood."""
