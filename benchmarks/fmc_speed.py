@@ -25,9 +25,9 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from fairclust.methods import FairMixture, VariationalFairKMeans
-from fairclust.methods.mixture.fit import Objective, Trace, fair_em, smooth_penalty
+from fairclust.methods.mixture.fit import TOL, Objective, Trace, fair_em, smooth_penalty
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import Columns
+from fairclust.methods.mixture.rows import Columns, Rows
 from fairclust.metrics import Scored, score_labels
 from measuring import (
     CENSUS_ROWS,
@@ -80,14 +80,14 @@ def round_tiles(args: argparse.Namespace) -> dict[str, float]:
     X, groups = adult(args.mirror)
     shift = X.mean(axis=0)
     columns = Columns(np.arange(X.shape[1]), np.array([], int), (), shift)
-    tiles = columns.tiles(X, groups, 2)
+    tiles = Rows(columns, X, groups, 2).tiles()
     family = Family(True, (), -5.0)
     start = Mixture(family, np.zeros(K), centers_of(X, K) - shift, np.zeros((1, 1)), np.zeros((K, 0)))
     objective = Objective(tiles, smooth_penalty(LAM))
     components = start.components
 
     def rounds(n: int) -> None:
-        fair_em(objective, start, Trace(), max_iter=n)
+        Trace().follow(fair_em(objective, start), n, TOL, times=5, quantity="objective")
 
     ten, twenty = (least(lambda n=n: rounds(n), 3, process_time) for n in (10, 20))
     return {

@@ -9,7 +9,7 @@ import fairclust.kernels.mixture as module
 from fairclust.kernels.mixture import Components
 from fairclust.kernels.tiles import TILE
 from fairclust.methods.mixture import rows
-from fairclust.methods.mixture.rows import Columns
+from fairclust.methods.mixture.rows import Columns, Rows
 
 
 def columns_of(n_numeric, sizes, shift=0.0, unit=1.0):
@@ -66,7 +66,7 @@ def test_passes_match_numpy(
     monkeypatch.setattr(rows, "DTYPE", dtype)
     X, groups, components = problem(n_samples, n_numeric, sizes, n_clusters, n_groups, shared)
     columns = columns_of(n_numeric, sizes, shift=0.5)
-    tiles = columns.tiles(X, groups, n_groups, merge=merge)
+    tiles = Rows(columns, X, groups, n_groups).tiles(merge=merge)
     means = components.means - 0.5
     moved = components._replace(means=means, root_means=components.roots * means)
     numeric, levels = X[:, :n_numeric], columns.levels(X)
@@ -83,8 +83,8 @@ def test_passes_match_numpy(
     pull = 0.7 + C[groups] - (C[groups] * psi).sum(axis=1, keepdims=True)
     for alpha, table, w in ((1.0, None, psi), (0.7, C, psi * pull)):
         for kept in (False, True):
-            tiles.table(moved, keep=kept)
-            found, again = tiles.moments(moved, alpha=alpha, C=table, kept=kept)
+            tiles.table(moved)
+            found, again = tiles.moments(None if kept else moved, alpha=alpha, C=table)
             for a, b in zip(found, twin_moments(numeric, levels, components, w, sum(sizes)), strict=True):
                 np.testing.assert_allclose(a, b, **close)
             assert again == (0 if kept else pytest.approx(logsum))
@@ -93,10 +93,8 @@ def test_passes_match_numpy(
         assert tiles.n_samples == n_samples
         assert (tiles.n_points < n_samples) == (n_numeric == 0 and n_samples > 1)
     else:
-        np.testing.assert_allclose(
-            tiles.log_joint(moved), z[tiles.layout.order], rtol=100 * tol, atol=10 * tol
-        )
-    scaled = columns._replace(unit=3.0).tiles(X, groups, n_groups, merge=merge)
+        np.testing.assert_allclose(tiles.log_joint(moved), z, rtol=100 * tol, atol=10 * tol)
+    scaled = Rows(columns._replace(unit=3.0), X, groups, n_groups).tiles(merge=merge)
     np.testing.assert_allclose(3 * scaled.rows.points, tiles.rows.points, rtol=1e-6)
 
 
@@ -104,7 +102,7 @@ def test_points_far_from_all_means_have_finite_sums():
     X = np.array([[1e4], [-1e4], [0.0]])
     means, roots = np.array([[0.0], [1.0]]), np.full((2, 1), np.sqrt(0.5e4))
     components = Components(np.zeros(2), means, roots, roots * means, np.zeros((2, 1)))
-    tiles = columns_of(1, ()).tiles(X, np.zeros(3, int), 1)
+    tiles = Rows(columns_of(1, ()), X, np.zeros(3, int), 1).tiles()
     sums, logsum, _ = tiles.table(components)
     assert np.isfinite(logsum)
     np.testing.assert_allclose(sums, [[2.0, 1.0]], atol=1e-6)
@@ -120,9 +118,9 @@ def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
                 monkeypatch.setattr(module, "_KEEP_BYTES", keep_bytes)
                 monkeypatch.setattr(module, "_ENTRIES_PER_BLOCK", entries)
                 numba.set_num_threads(threads)
-                tiles = columns_of(3, (3, 2)).tiles(X, groups, 3)
-                tiles.table(components, keep=True)
-                found.append(tiles.moments(components, C=C, kept=True)[0])
+                tiles = Rows(columns_of(3, (3, 2)), X, groups, 3).tiles()
+                tiles.table(components)
+                found.append(tiles.moments(C=C)[0])
     finally:
         numba.set_num_threads(before)
     for i, other in enumerate(found):
@@ -134,5 +132,6 @@ def test_limits_of_memory_and_threads_change_nothing(monkeypatch):
 
 def test_more_combinations_than_an_integer_holds():
     codes = np.random.default_rng(0).integers(2, size=(50, 40))
-    tiles = columns_of(0, (2,) * 40).tiles(np.vstack([codes, codes]), np.zeros(100, int), 1, merge=True)
+    twice = Rows(columns_of(0, (2,) * 40), np.vstack([codes, codes]), np.zeros(100, int), 1)
+    tiles = twice.tiles(merge=True)
     assert (tiles.n_points, tiles.n_samples) == (50, 100)

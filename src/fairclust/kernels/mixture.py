@@ -18,7 +18,7 @@ can be one point with a count, and columns of categories can be joined: see `fai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -94,17 +94,13 @@ def probabilities_by_feature(logits, edges):  # type: ignore[no-untyped-def]
     for k in range(logits.shape[0]):
         for f in range(len(edges) - 1):
             lo, hi = edges[f], edges[f + 1]
-            top = logits[k, lo]
-            for e in range(lo + 1, hi):
-                top = max(top, logits[k, e])
+            top = logits[k, lo:hi].max()
             total = 0.0
             for e in range(lo, hi):
                 shares[k, e] = np.exp(logits[k, e] - top)
                 total += shares[k, e]
-            log_total = top + np.log(total)
-            for e in range(lo, hi):
-                shares[k, e] /= total
-                logs[k, e] = logits[k, e] - log_total
+            shares[k, lo:hi] /= total
+            logs[k, lo:hi] = logits[k, lo:hi] - (top + np.log(total))
     return logs, shares
 
 
@@ -115,11 +111,7 @@ def logit_gradient(levels, shares, edges):  # type: ignore[no-untyped-def]
     for k in range(levels.shape[0]):
         for f in range(len(edges) - 1):
             lo, hi = edges[f], edges[f + 1]
-            total = 0.0
-            for e in range(lo, hi):
-                total += levels[k, e]
-            for e in range(lo, hi):
-                found[k, e] = levels[k, e] - shares[k, e] * total
+            found[k, lo:hi] = levels[k, lo:hi] - shares[k, lo:hi] * levels[k, lo:hi].sum()
     return found
 
 
@@ -135,13 +127,9 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
     top[:] = -np.inf
     for k in range(n_clusters):
         row = z[k]
-        shift = density.const[k]
-        for i in range(TILE):
-            row[i] = shift
-        r = density.roots[k]
-        m = density.root_means[k]
-        f = 0
-        while f + 3 < n_features:
+        row[:] = density.const[k]
+        r, m = density.roots[k], density.root_means[k]
+        for f in range(0, n_features - 3, 4):
             x0, x1, x2, x3 = points[f], points[f + 1], points[f + 2], points[f + 3]
             r0, r1, r2, r3 = r[f], r[f + 1], r[f + 2], r[f + 3]
             m0, m1, m2, m3 = m[f], m[f + 1], m[f + 2], m[f + 3]
@@ -151,22 +139,18 @@ def _log_joint(rows, t, density, z, top):  # type: ignore[no-untyped-def]
                 d2 = r2 * x2[i] - m2
                 d3 = r3 * x3[i] - m3
                 row[i] -= d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
-            f += 4
-        while f < n_features:
+        for f in range(n_features - n_features % 4, n_features):
             x, rf, mf = points[f], r[f], m[f]
             for i in range(TILE):
                 diff = rf * x[i] - mf
                 row[i] -= diff * diff
-            f += 1
         table = density.tables[k]
-        c = 0
-        while c + 1 < n_columns:
+        for c in range(0, n_columns - 1, 2):
             code, other = codes[c], codes[c + 1]
             for i in range(TILE):
                 row[i] += table[code[i]] + table[other[i]]
-            c += 2
-        if c < n_columns:
-            code = codes[c]
+        if n_columns % 2:
+            code = codes[n_columns - 1]
             for i in range(TILE):
                 row[i] += table[code[i]]
         for i in range(TILE):
@@ -181,8 +165,7 @@ def _responsibilities(rows, t, n, density, sharpness, with_logsum, psi, top, tot
     zero = psi.dtype.type(0)
     counts = rows.counts[t]
     _log_joint(rows, t, density, psi, top)
-    for i in range(TILE):
-        total[i] = zero
+    total[:] = zero
     for k in range(n_clusters):
         row = psi[k]
         for i in range(TILE):
@@ -207,7 +190,7 @@ def _responsibilities(rows, t, n, density, sharpness, with_logsum, psi, top, tot
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, logsum, with_hard, hard):  # type: ignore[no-untyped-def]
+def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, logsum, hard):  # type: ignore[no-untyped-def]
     real = rows.points.dtype
     scratch = np.empty((len(density.const), TILE), real)
     top, total = np.empty(TILE, real), np.empty(TILE, real)
@@ -217,10 +200,9 @@ def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, lo
         logsum[t] = _responsibilities(
             rows, t, layout.count[t], density, sharpness, with_logsum, psi, top, total, mass[t]
         )
-        if with_hard:
+        if len(hard) > 0:
             # `total` holds the largest responsibility of each point. The first component that has it gets the rows.
-            for i in range(TILE):
-                top[i] = rows.counts[t, i]
+            top[:] = rows.counts[t]
             for k in range(len(psi)):
                 row = psi[k]
                 acc = zero
@@ -231,19 +213,41 @@ def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, lo
                 hard[t, k] = acc
 
 
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def _pulls(psi, alpha, c, pull):  # type: ignore[no-untyped-def]
+    """Compute ``alpha - sum_l c[l] psi[l, i]`` for the points of one tile in `pull`."""
+    pull[:] = alpha
+    for k in range(len(psi)):
+        # `c` is mostly zero, because penalties on the largest gap depend on one or two clusters.
+        if c[k] != 0:
+            row = psi[k]
+            for i in range(TILE):
+                pull[i] -= c[k] * row[i]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def _add_levels(codes, n, turned, levels):  # type: ignore[no-untyped-def]
+    """Add the weights of `n` points to their categories, for all clusters at once."""
+    for f in range(codes.shape[0]):
+        for i in range(n):
+            target = levels[codes[f, i]]
+            source = turned[i]
+            for k in range(turned.shape[1]):
+                target[k] += source[k]
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _weighted_moments(  # type: ignore[no-untyped-def]
-    lo, hi, edges, rows, layout, density, sharpness, kept, alpha, C, weight, first, second, levels, logsum
+    lo, hi, edges, rows, layout, density, sharpness, kept, alpha, C, sums, logsum
 ):
     points, codes, means = rows.points, rows.codes, density.means
+    weight, first, second, levels = sums
     n_clusters, n_features = means.shape
     zero = points.dtype.type(0)
     scratch = np.empty((n_clusters, TILE), points.dtype)
     turned = np.empty((TILE, n_clusters), points.dtype)
-    v = np.empty(TILE, points.dtype)
-    pull = np.empty(TILE, points.dtype)
-    top = np.empty(TILE, points.dtype)
-    total = np.empty(TILE, points.dtype)
+    v, pull = np.empty(TILE, points.dtype), np.empty(TILE, points.dtype)
+    top, total = np.empty(TILE, points.dtype), np.empty(TILE, points.dtype)
     nowhere = np.empty(n_clusters)
     for b in range(lo, hi):
         for t in range(edges[b], edges[b + 1]):
@@ -252,16 +256,8 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                 logsum[t] = _responsibilities(
                     rows, t, layout.count[t], density, sharpness, True, psi, top, total, nowhere
                 )
-            c = C[layout.group[t]]
-            times = rows.counts[t]
-            for i in range(TILE):
-                pull[i] = alpha
-            for k in range(n_clusters):
-                # C is mostly zero, because penalties on the largest gap depend on one or two clusters.
-                if c[k] != zero:
-                    row = psi[k]
-                    for i in range(TILE):
-                        pull[i] -= c[k] * row[i]
+            c, times = C[layout.group[t]], rows.counts[t]
+            _pulls(psi, alpha, c, pull)
             for k in range(n_clusters):
                 row = psi[k]
                 acc = zero
@@ -270,8 +266,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                     v[i] = w
                     acc += w
                 weight[b, k] += acc
-                f = 0
-                while f + 1 < n_features:
+                for f in range(0, n_features - 1, 2):
                     x, y = points[t, f], points[t, f + 1]
                     m, n = means[k, f], means[k, f + 1]
                     a1 = a2 = b1 = b2 = zero
@@ -288,8 +283,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                     second[b, k, f] += a2
                     first[b, k, f + 1] += b1
                     second[b, k, f + 1] += b2
-                    f += 2
-                if f < n_features:
+                for f in range(n_features - n_features % 2, n_features):
                     x, m = points[t, f], means[k, f]
                     a1 = a2 = zero
                     for i in range(TILE):
@@ -302,13 +296,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                 if codes.shape[1] > 0:
                     for i in range(TILE):
                         turned[i, k] = v[i]
-            # `turned` has one row for each point, so that an addition to a category works on all clusters at once.
-            for f in range(codes.shape[1]):
-                for i in range(layout.count[t]):
-                    target = levels[b, codes[t, f, i]]
-                    source = turned[i]
-                    for k in range(n_clusters):
-                        target[k] += source[k]
+            _add_levels(codes[t], layout.count[t], turned, levels[b])
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -317,19 +305,15 @@ def _by_row(lo, hi, rows, layout, density, out):  # type: ignore[no-untyped-def]
     for t in range(lo, hi):
         _log_joint(rows, t, density, z, top)
         for i in range(layout.count[t]):
-            for k in range(z.shape[0]):
-                out[layout.start[t] + i, k] = z[k, i]
+            out[layout.order[layout.start[t] + i]] = z[:, i]
 
 
 @njit(cache=True, nogil=True)
 def _parted(joint, members, out):  # type: ignore[no-untyped-def]
     """Add the sums of joint categories to each of their members."""
     for s in range(members.shape[0]):
-        source = joint[s]
         for m in range(members.shape[1]):
-            target = out[members[s, m]]
-            for k in range(joint.shape[1]):
-                target[k] += source[k]
+            out[members[s, m]] += joint[s]
 
 
 @dataclass
@@ -339,7 +323,8 @@ class MixtureTiles:
     layout: TileLayout
     n_groups: int
     rows: PackedRows
-    # (n_joint_categories, width), int32: the categories of each joint category, as columns of `Components.tables`.
+    # (n_joint_categories, width), int32: the categories of each joint category, as columns of `Components.tables`. The
+    # last joint category has unknown ones.
     members: np.ndarray
 
     def __post_init__(self) -> None:
@@ -347,19 +332,18 @@ class MixtureTiles:
         self.group_sizes = sum_by_group(counts, self.layout, self.n_groups)
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
-        self._last: tuple[Components, Components] | None = None
-        # The responsibilities of all points, or of none if they are not kept or take too much memory.
+        # Of the last table: what its kernel took, and the responsibilities of all points, or of none if they take too
+        # much memory.
+        self._given: tuple[Any, ...] = ()
         self._psi = np.empty((0, 0, TILE), self.rows.points.dtype)
 
-    def _for_kernels(self, components: Components) -> Components:
-        """The components in the dtype of the points, with the tables of the joint categories."""
-        # The two passes of a gradient have the same components.
-        if self._last is None or self._last[0] is not components:
-            *parts, tables = (part.astype(self.rows.points.dtype) for part in components)
-            # The log probability of a joint category is the sum of those of its members.
-            joint = sum(np.take(tables, column, axis=1) for column in self.members.T)
-            self._last = components, Components._make([*parts, joint])
-        return self._last[1]
+    def _for_kernels(self, components: Components, sharpness: float = 1.0) -> tuple[Any, ...]:
+        """What all kernels take, in the dtype of the points, with the tables of the joint categories."""
+        dtype = self.rows.points.dtype
+        *parts, tables = (part.astype(dtype) for part in components)
+        # The log probability of a joint category is the sum of those of its members.
+        joint = sum(np.take(tables, column, axis=1) for column in self.members.T)
+        return self.rows, self.layout, Components._make([*parts, joint]), dtype.type(sharpness)
 
     def table(
         self,
@@ -368,67 +352,58 @@ class MixtureTiles:
         sharpness: float = 1.0,
         with_logsum: bool = True,
         with_hard: bool = False,
-        keep: bool = False,
     ) -> tuple[np.ndarray, float, np.ndarray]:
         """Sums per group of the responsibilities ``softmax(sharpness * z_i)``, and the log-likelihood, in one pass.
 
         `sharpness` is the inverse temperature; the log-likelihood has a meaning only at 1, and is 0 without
         `with_logsum`. The third value, shape (n_groups, n_clusters), is with `with_hard` the number of rows for which
-        each component is the most probable. With `keep`, the responsibilities are kept for `moments`.
+        each component is the most probable.
         """
         n_tiles, n_clusters = self.layout.n_tiles, len(components.const)
-        fits = keep and n_tiles * n_clusters * TILE * self._psi.itemsize <= _KEEP_BYTES
+        fits = n_tiles * n_clusters * TILE * self._psi.itemsize <= _KEEP_BYTES
         room = (n_tiles if fits else 0, n_clusters, TILE)
         if self._psi.shape != room:
             self._psi = np.empty(room, self._psi.dtype)
         mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
         hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
-        given = self.rows, self.layout, self._for_kernels(components), self.rows.points.dtype.type(sharpness)
-        out = with_logsum, self._psi, mass, logsum, with_hard, hard
-        run_over_tiles(_table, n_tiles, self.n_points * n_clusters, *given, *out)
+        self._given = self._for_kernels(components, sharpness)
+        out = with_logsum, self._psi, mass, logsum, hard
+        run_over_tiles(_table, n_tiles, self.n_points * n_clusters, *self._given, *out)
         if with_hard:
             hard = sum_by_group(hard, self.layout, self.n_groups)
         return sum_by_group(mass, self.layout, self.n_groups), float(logsum.sum()), hard
 
     def moments(
-        self,
-        components: Components,
-        *,
-        alpha: float = 1.0,
-        C: np.ndarray | None = None,
-        sharpness: float = 1.0,
-        kept: bool = False,
+        self, components: Components | None = None, *, alpha: float = 1.0, C: np.ndarray | None = None
     ) -> tuple[Moments, float]:
         """Moments about the means, weighted by ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``, by default C = 0.
 
-        Also returns the log-likelihood. `kept` uses the responsibilities of the last call of `table`, which must have
-        had the same components and sharpness. The log-likelihood is 0 if these were stored. The weights are not
-        multiplied by the sharpness.
+        Without `components`, the responsibilities are those of the last call of `table`, and the weights are not
+        multiplied by its sharpness. With them, the second value is the log-likelihood.
         """
-        n_clusters, n_features = components.means.shape
+        psi = self._psi if components is None else self._psi[:0]
+        given = self._given if components is None else self._for_kernels(components)
         n_tiles, dtype = self.layout.n_tiles, self.rows.points.dtype
+        n_clusters, n_features = given[2].means.shape
         # Edges of the runs of tiles that have one sum each. They do not depend on the number of threads.
         size = n_clusters * (2 * n_features + len(self.members) + 1)
         most = min(_MAX_BLOCKS, n_tiles, max(1, _MAX_BLOCK_BYTES // (8 * size)))
         n_blocks = min(most, max(1, self.n_points * n_clusters // _ENTRIES_PER_BLOCK))
+        edges = np.arange(n_blocks + 1) * n_tiles // n_blocks
         weight = np.zeros((n_blocks, n_clusters))
         first, second = np.zeros((2, n_blocks, n_clusters, n_features))
-        joint = np.zeros((n_blocks, len(self.members), n_clusters))
+        sums = Moments(weight, first, second, np.zeros((n_blocks, len(self.members), n_clusters)))
         logsum = np.zeros(n_tiles)
-        edges = np.arange(n_blocks + 1) * n_tiles // n_blocks
-        psi = self._psi if kept else self._psi[:0]
         pulls = np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype)
-        given = edges, self.rows, self.layout, self._for_kernels(components), dtype.type(sharpness), psi
-        out = dtype.type(alpha), pulls, weight, first, second, joint, logsum
-        run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, *given, *out)
-        levels = np.zeros(components.tables.shape[::-1])
-        _parted(joint.sum(axis=0), self.members, levels)
-        found = Moments(weight.sum(axis=0), first.sum(axis=0), second.sum(axis=0), levels[:-1].T)
-        return found, float(logsum.sum())
+        out = dtype.type(alpha), pulls, sums, logsum
+        run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, edges, *given, psi, *out)
+        weight, first, second, joint = (part.sum(axis=0) for part in sums)
+        levels = np.zeros((self.members[-1, 0] + 1, n_clusters))
+        _parted(joint, self.members, levels)
+        return Moments(weight, first, second, levels[:-1].T), float(logsum.sum())
 
     def log_joint(self, components: Components) -> np.ndarray:
-        """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters), points in the order of `layout.order`."""
+        """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters)."""
         out = np.empty((self.n_points, len(components.const)), self.rows.points.dtype)
-        given = self.rows, self.layout, self._for_kernels(components)
-        run_over_tiles(_by_row, self.layout.n_tiles, out.size, *given, out)
+        run_over_tiles(_by_row, self.layout.n_tiles, out.size, *self._for_kernels(components)[:3], out)
         return out

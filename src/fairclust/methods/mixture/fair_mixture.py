@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -17,32 +16,27 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
-from fairclust.kernels.mixture import Components
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
+    Data,
     Objective,
-    Penalty,
     Trace,
-    ascend,
     calibrated,
-    fair_em,
+    fair_penalty,
+    learn,
     no_penalty,
-    plain_em,
-    program_penalty,
-    smooth_penalty,
     start_mixture,
-    sum_of_columns,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import Columns, divided, draw, find_columns
+from fairclust.methods.mixture.rows import Columns, Rows, divided, draw, find_columns
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
 
 # The variances are squares of the unit, and their sums must be finite.
 _LARGEST_UNIT = 1e150
-# Rounds of EM and steps of gradient ascent, and the share of the rows in a mini-batch.
-_ROUNDS, _STEPS, _BATCH = 200, 10_000, 0.1
+# The share of the rows in a mini-batch.
+_BATCH = 0.1
 # The least variance, in units of the mean variance of the numeric features. Without it, a component with a diagonal
 # covariance shrinks to a single point.
 _MIN_VARIANCE = 1e-3
@@ -211,63 +205,17 @@ class FairMixture(FairClusterer):
         rng = check_random_state(self.random_state)
         names = list(getattr(self, "feature_names_in_", []))
         self._columns = find_columns(X, self.categorical_features, names, self.categories_)
-        in_batches, n_groups = self.solver == "mini-batch", len(self.groups_)
-        reference = bool(self.match_reference)
+        in_batches = self.solver == "mini-batch"
         sample = draw(codes, self.sample_size or (_BATCH if in_batches else None), rng)
         learned = slice(None) if in_batches else sample
-        rows, row_codes = X[learned], codes[learned]
-        family = self._set_frame(rows)
-        columns, numeric = self._columns, self._columns.numeric
-        tiles = columns.tiles(X[sample], codes[sample], n_groups, merge=True)
-
-        def count(labels: np.ndarray) -> np.ndarray:
-            return contingency(labels, codes, self.n_clusters, n_groups)
-
-        def watch(mixture: Mixture) -> dict[str, float]:
-            labels = self._labels(X, mixture.components)
-            table = count(labels)
-            cost = sse(X[:, numeric], labels) if len(numeric) else np.nan
-            return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
-
-        def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
-            start = None if before is None else before.mixture
-            if start is None:
-                what = family, self.n_clusters, self.init
-                start = start_mixture(rows, columns, tiles, *what, rng, reference=reference)
-            rank = balance if self.match_reference == "best_balance" else None
-            trace = Trace(watch if self.record_labels else None, rank)
-            batches = None
-            if in_batches:
-                parts = divided(len(X), self.sample_size or _BATCH, None if is_mapped(X) else rng)
-                batches = Batches(lambda part: columns.tiles(X[part], codes[part], n_groups), parts, rng)
-            penalty: Penalty = no_penalty
-            in_groups, members = tiles.group_sizes, self._members()
-            if lam != 0:
-                of_columns = [
-                    program_penalty(lam, of @ in_groups) if reference else smooth_penalty(lam)
-                    for of in members or [np.eye(n_groups)]
-                ]
-                penalty = sum_of_columns(of_columns, members, in_groups) if members else of_columns[0]
-            objective = Objective(tiles, penalty, with_labels=reference and lam != 0, batches=batches)
-            plain = plain_em if lam == 0 else partial(fair_em, reference=reference)
-            learn = ascend if self.solver == "gd" else plain
-            max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
-            mixture = learn(objective, start, trace, max_iter=max_iter)
-            # The objective of an iterate is known only if every step uses all rows. Otherwise the last one is returned.
-            if trace.best is not None and (rank is not None or not (batches or reference)):
-                mixture = trace.best
-            nll = tiles.table(mixture.components)[1] / -tiles.n_samples
-            offset = np.zeros(self.n_clusters)
-            if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
-                offset = calibrated(tiles, mixture)
-            labels = self._labels(X, mixture.shifted(offset))
-            return _Learned(mixture, trace, offset, labels), self._tables(count(labels)), nll
-
+        family = self._set_frame(X[learned])
+        rows = Rows(self._columns, X, codes, len(self.groups_))
+        data = Data(rows, rows.part(learned), rows.part(sample).tiles(merge=True), family)
         sizes = self._tables(np.bincount(codes))
         found, self.lam_ = fit_to_level(
             self,
             "lam",
-            fit,
+            partial(self._fit_weight, data, rng),
             sizes=sizes,
             targets=[of_column / len(codes) for of_column in sizes],
             first=_FIRST,
@@ -275,13 +223,7 @@ class FairMixture(FairClusterer):
         )
         if hasattr(self, "path_"):
             self.path_ = replace(self.path_, costs=self.path_.costs + self._log_volume)
-        self._mixture, trace, self._offset, self.labels_ = found
-        self.history_, self.converged_ = trace.history, trace.converged
-        self.n_iter_ = max(1, int(trace.history[-1]["step"]))
-        self._expose(rows, row_codes)
-        counts = count(self.labels_)
-        self.hard_delta_ = self._delta(counts)
-        self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
+        self._expose(data, found)
         if not self.converged_:
             self._complain(
                 f"stopped after {self.n_iter_} steps with the objective still moving: raise max_iter"
@@ -292,6 +234,45 @@ class FairMixture(FairClusterer):
                 f"match_reference={self.match_reference}): the others are empty or coincide with one of them. "
                 "Take fewer clusters or a smaller lam"
             )
+
+    def _fit_weight(
+        self, data: Data, rng: np.random.RandomState, lam: float, before: _Learned | None
+    ) -> tuple[_Learned, list[np.ndarray], float]:
+        """What is learned with one weight, the tables of its labels, and the mean negative log-likelihood."""
+        rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
+        start = None if before is None else before.mixture
+        if start is None:
+            start = start_mixture(data, self.n_clusters, self.init, rng, reference=reference)
+        watch = partial(self._watched, rows) if self.record_labels else None
+        trace = Trace(watch, balance if self.match_reference == "best_balance" else None)
+        objective = self._objective(data, lam, rng)
+        mixture = learn(objective, start, trace, solver=self.solver, max_iter=self.max_iter)
+        nll = tiles.table(mixture.components)[1] / -tiles.n_samples
+        offset = np.zeros(self.n_clusters)
+        if self.calibrate and rows.n_groups > 1 and self.n_clusters > 1:
+            offset = calibrated(tiles, mixture)
+        labels = rows.labels(mixture.shifted(offset))
+        tables = self._tables(contingency(labels, rows.codes, self.n_clusters, rows.n_groups))
+        return _Learned(mixture, trace, offset, labels), tables, nll
+
+    def _objective(self, data: Data, lam: float, rng: np.random.RandomState) -> Objective:
+        """The objective with one weight, which draws the batches if there are any."""
+        rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
+        penalty, batches = no_penalty, None
+        if lam != 0:
+            penalty = fair_penalty(lam, self._members(), tiles.group_sizes, reference=reference)
+        if self.solver == "mini-batch":
+            in_file = is_mapped(rows.X)
+            parts = divided(len(rows.X), self.sample_size or _BATCH, None if in_file else rng)
+            batches = Batches(rows, parts, rng)
+        return Objective(tiles, penalty, reference=reference, batches=batches)
+
+    def _watched(self, rows: Rows, mixture: Mixture) -> dict[str, float]:
+        """What `record_labels` adds to a record."""
+        labels, numeric = rows.labels(mixture.components), self._columns.numeric
+        table = contingency(labels, rows.codes, self.n_clusters, rows.n_groups)
+        cost = sse(rows.X[:, numeric], labels) if len(numeric) else np.nan
+        return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
 
     @property
     def _log_volume(self) -> float:
@@ -336,40 +317,39 @@ class FairMixture(FairClusterer):
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
         return float(sum(delta(of_column) for of_column in self._tables(table)))
 
-    def _expose(self, X: np.ndarray, codes: np.ndarray) -> None:
-        """Set public attributes, from the parameters and one more pass over the rows that were learned from."""
-        mixture, columns = self._mixture, self._columns
+    def _expose(self, data: Data, found: _Learned) -> None:
+        """Set the attributes of the fit, with one more pass over the rows that were learned from."""
+        mixture, columns = found.mixture, self._columns
+        self._mixture, self._offset, self.labels_ = mixture, found.offset, found.labels
+        self.history_, self.converged_ = found.trace.history, found.trace.converged
+        self.n_iter_ = max(1, int(self.history_[-1]["step"]))
         self.weights_ = np.exp(mixture.log_weights)
         self.means_ = mixture.means * columns.unit + columns.shift
         self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape)) * columns.unit**2
         shares = np.exp(mixture.log_probabilities)
-        by_column = np.split(shares, mixture.family.edges[1:-1], axis=1) if columns.sizes else []
-        self.probabilities_ = by_column
-        self.cluster_centers_ = np.empty((self.n_clusters, len(columns.numeric) + len(columns.categorical)))
+        self.probabilities_ = np.split(shares, mixture.family.edges[1:-1], axis=1) if columns.sizes else []
+        self.cluster_centers_ = np.empty((self.n_clusters, self.n_features_in_))
         self.cluster_centers_[:, columns.numeric] = self.means_
-        for i, table in zip(columns.categorical, by_column, strict=True):
+        for i, table in zip(columns.categorical, self.probabilities_, strict=True):
             self.cluster_centers_[:, i] = table.argmax(axis=1)
         loglik, sums = 0.0, np.zeros((len(self.groups_), self.n_clusters))
-        for tiles in columns.in_blocks(X, codes, len(self.groups_)):
+        for tiles in data.learned.in_blocks():
             by_group, logsum, _ = tiles.table(mixture.components)
             sums, loglik = sums + by_group, loglik + logsum
-        self.nll_ = -loglik / len(X) + self._log_volume
+        self.nll_ = -loglik / len(data.learned.X) + self._log_volume
         for record in self.history_:
             record["objective"] += self._log_volume
             record["clustering"] += self._log_volume
-        self.soft_delta_ = self._delta(sums)
+        counts = contingency(self.labels_, data.rows.codes, self.n_clusters, data.rows.n_groups)
+        self.soft_delta_, self.hard_delta_ = self._delta(sums), self._delta(counts)
+        self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
         two_means = self.n_clusters > 1 and len(columns.numeric)
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 
-    def _by_row(
-        self, reduce: Callable[[np.ndarray], np.ndarray], X: np.ndarray, components: Components
-    ) -> np.ndarray:
-        """A function of the log joint densities of each row, shape (n_rows, n_clusters), in the frame of the fit."""
-        tiles = self._columns.in_blocks(X, np.zeros(len(X), np.int32), 1)
-        return np.concatenate([reduce(part.log_joint(components).astype(float)) for part in tiles])
-
-    def _labels(self, X: np.ndarray, components: Components) -> np.ndarray:
-        return self._by_row(lambda z: z.argmax(axis=1).astype(np.int32), X, components)
+    def _new(self, X: Any) -> Rows:
+        """Rows for a fitted model, without groups."""
+        rows = self._new_rows(X)
+        return Rows(self._columns, rows, np.zeros(len(rows), np.int32), 1)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Most probable component of each row. The groups are not needed.
@@ -383,7 +363,7 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._labels(self._new_rows(X), self._mixture.shifted(self._offset))
+        return self._new(X).labels(self._mixture.shifted(self._offset))
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
@@ -430,7 +410,8 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        return self._by_row(partial(softmax, axis=1), self._new_rows(X), self._mixture.components)
+        found = self._new(X).log_joint(self._mixture.components)
+        return np.concatenate([softmax(z, axis=1) for z in found])
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -461,5 +442,5 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        rows, components = self._new_rows(X), self._mixture.components
-        return self._by_row(partial(logsumexp, axis=1), rows, components) - self._log_volume
+        found = self._new(X).log_joint(self._mixture.components)
+        return np.concatenate([logsumexp(z, axis=1) for z in found]) - self._log_volume

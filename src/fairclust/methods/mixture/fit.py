@@ -1,14 +1,16 @@
 """Learning a fair mixture: plain EM, generalised EM and gradient ascent, on all rows or on batches.
 
 All maximise the mean log-likelihood minus a penalty on the table of mean responsibilities, M[j, k] = mean of psi_k over
-group j. Both terms are means over the points, so neither grows with the number of rows.
+group j. Both terms are means over the points, so neither grows with the number of rows. `plain_em`, `fair_em` and
+`ascend` yield their iterates without end, and `Trace.follow` records these and stops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
+from itertools import count
 from operator import add
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from fairclust.base import Diverged, initial_centers, is_mapped, record
 from fairclust.kernels.mixture import MixtureTiles, Moments
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import Columns
+from fairclust.methods.mixture.rows import Rows
 from fairclust.metrics import delta
 from fairclust.solvers.lloyd import Lloyd
 
@@ -28,9 +30,9 @@ from fairclust.solvers.lloyd import Lloyd
 GRADIENT_STEPS = 10
 # Steps between two records of gradient ascent, which takes thousands of steps.
 RECORD_EVERY = 50
-# Learning stops when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
-# generalised EM, or in 50 gradient steps.
-TOL = 1e-6
+# Rounds of EM and gradient steps. Learning stops before when the objective has changed by no more than `TOL` in a step
+# of plain EM, in each of five rounds of generalised EM, or in 50 gradient steps.
+_ROUNDS, _STEPS, TOL = 200, 10_000, 1e-6
 _RATE_OF_EM, _RATE_OF_ASCENT = 1e-2, 1e-3
 _MAX_HALVINGS = 10
 # A single round of generalised EM may change nothing although EM has not converged, for example if the optimiser turns
@@ -127,13 +129,20 @@ def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
     return penalty
 
 
-def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], sizes: np.ndarray) -> Penalty:
-    """The sum of the penalties of several sensitive columns, each of the column's own table.
+def fair_penalty(
+    lam: float, members: Sequence[np.ndarray], group_sizes: np.ndarray, *, reference: bool
+) -> Penalty:
+    """The sum of the penalties of the sensitive columns, each of the column's own table.
 
-    For each column, `members` (n_values, n_groups) has ones and zeros that say which groups have which value.
+    For each of several columns, `members` (n_values, n_groups) has ones and zeros that say which groups have which
+    value. It is empty for one column, whose values are the groups.
     """
+    sizes = [of @ group_sizes for of in members] or [group_sizes]
+    penalties = [program_penalty(lam, of) if reference else smooth_penalty(lam) for of in sizes]
+    if not members:
+        return penalties[0]
     # A value's mean is the mean of its groups' means, weighted by the sizes of the groups.
-    means = [of * sizes / (of @ sizes)[:, None] for of in members]
+    means = [of * group_sizes / total[:, None] for of, total in zip(members, sizes, strict=True)]
 
     def penalty(M: np.ndarray, hard: Any = None, held: Any = None) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros_like(M)
@@ -165,6 +174,15 @@ class Adam:
         return mixture.at(mixture.vector() + (self.rate / (1 - 0.9**self._step)) * self._mean / root)
 
 
+class Data(NamedTuple):
+    """What a fit learns from, and the kind of mixture."""
+
+    rows: Rows  # All rows
+    learned: Rows  # Those of the log-likelihood
+    tiles: MixtureTiles  # Those of the penalty
+    family: Family
+
+
 @dataclass
 class Batches:
     """The incremental E-step (Algorithm 3).
@@ -173,29 +191,31 @@ class Batches:
     returned log-likelihood. The batches are fixed, so one table of the size of the parameters is stored for each.
     """
 
-    load: Callable[[Any], MixtureTiles]  # Tiles of the rows of a batch
-    rows: Sequence[np.ndarray | slice]  # Of each batch
+    rows: Rows
+    parts: Sequence[np.ndarray | slice]  # The rows of each batch
     rng: np.random.RandomState
-    # Of each batch, in the order of `rows`: moments about zero, log-likelihood and number of rows
-    _parts: dict[int, tuple[Moments, float, int]] = field(default_factory=dict)
+    # Of each batch, in the order of `parts`: moments about zero, log-likelihood and number of rows
+    _found: dict[int, tuple[Moments, float, int]] = field(default_factory=dict)
 
-    def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
-        for b in [int(self.rng.randint(len(self.rows)))] if self._parts else range(len(self.rows)):
-            tiles = self.load(self.rows[b])
+    def expect(self, mixture: Mixture) -> tuple[Moments, float]:
+        for b in [int(self.rng.randint(len(self.parts)))] if self._found else range(len(self.parts)):
+            tiles = self.rows.part(self.parts[b]).tiles()
             found, logsum = tiles.moments(mixture.components)
-            self._parts[b] = found.moved(mixture.means), logsum, tiles.n_samples
-        moments, logsums, sizes = zip(*self._parts.values(), strict=True)
+            self._found[b] = found.moved(mixture.means), logsum, tiles.n_samples
+        moments, logsums, sizes = zip(*self._found.values(), strict=True)
         return reduce(add, moments).times(1 / sum(sizes)).moved(-mixture.means), sum(logsums) / sum(sizes)
 
 
-class Gaps(NamedTuple):
-    """The table of mean responsibilities of a mixture with its penalty."""
+class State(NamedTuple):
+    """A mixture on the way of a fit, its mean log-likelihood, and its mean responsibilities with their penalty."""
 
-    M: np.ndarray  # (n_groups, n_clusters)
-    penalty: float
-    by_M: np.ndarray  # (n_groups, n_clusters); derivative of the penalty
-    hard: np.ndarray | None  # (n_groups, n_clusters); the table of hard labels, if the penalty takes it
-    loglik: float  # Mean log-likelihood, if it was asked for
+    mixture: Mixture
+    loglik: float
+    M: np.ndarray | None = None  # (n_groups, n_clusters); None without a penalty
+    penalty: float = 0.0
+    by_M: Any = None  # (n_groups, n_clusters); derivative of the penalty
+    hard: np.ndarray | None = None  # (n_groups, n_clusters); hard labels, if the penalty takes them
+    more: Mapping[str, float] = {}  # Further numbers for the record
 
 
 @dataclass
@@ -204,37 +224,42 @@ class Objective:
 
     tiles: MixtureTiles  # The rows on which the penalty is evaluated
     penalty: Penalty = no_penalty
-    with_labels: bool = False  # Whether the penalty takes the table of hard labels
+    reference: bool = False  # Whether the objective and its steps are those of the published program
     batches: Batches | None = None  # The rows of the log-likelihood, if they are not those of `tiles`
 
-    def expect(self, mixture: Mixture) -> tuple[Moments, float]:
-        """The E-step: the moments about the means, per point, and the mean log-likelihood."""
+    def expect(self, mixture: Mixture, seen: State | None = None) -> tuple[Moments, float]:
+        """The E-step: the moments about the means, per point, and the mean log-likelihood.
+
+        `seen`, the last state of the mixture that `look` has returned, saves the responsibilities.
+        """
         if self.batches is not None:
-            return self.batches(mixture)
+            return self.batches.expect(mixture)
+        n_samples = self.tiles.n_samples
+        if seen is not None:
+            return self.tiles.moments(alpha=1 / n_samples)[0], seen.loglik
         found, logsum = self.tiles.moments(mixture.components)
-        return found.times(1 / self.tiles.n_samples), logsum / self.tiles.n_samples
+        return found.times(1 / n_samples), logsum / n_samples
 
-    def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True) -> Gaps:
-        """The gaps of a mixture. A penalty that takes hard labels takes `held` too."""
-        tiles, with_hard = self.tiles, self.with_labels
-        sums, logsum, hard = tiles.table(
-            mixture.components, with_logsum=with_logsum, with_hard=with_hard, keep=True
-        )
+    def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_loglik: bool = True) -> State:
+        """The state of a mixture. A penalty that takes hard labels takes `held` too."""
+        tiles, with_hard = self.tiles, self.reference and self.penalty is not no_penalty
+        with_logsum = with_loglik and self.batches is None
+        sums, logsum, hard = tiles.table(mixture.components, with_logsum=with_logsum, with_hard=with_hard)
         M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
-        return Gaps(M, *self.penalty(M, labels, held), labels, logsum / tiles.n_samples)
+        return State(mixture, logsum / tiles.n_samples, M, *self.penalty(M, labels, held), labels)
 
-    def pull(self, mixture: Mixture, gaps: Gaps, alpha: float = 0.0) -> Moments:
+    def pull(self, state: State, alpha: float = 0.0) -> Moments:
         """Moments whose `Mixture.gradient` is that of `alpha` times the log-likelihood, minus that of the penalty.
 
-        `gaps` must be those of the last call of `look`.
+        The state must be the last one that `look` has returned.
         """
-        C = -gaps.by_M / self.tiles.group_sizes[:, None]
-        return self.tiles.moments(mixture.components, alpha=alpha, C=C, kept=True)[0]
+        C = -state.by_M / self.tiles.group_sizes[:, None]
+        return self.tiles.moments(alpha=alpha, C=C)[0]
 
 
 @dataclass
 class Trace:
-    """Records of the steps, and the best mixture so far."""
+    """Records of the states of a fit, and the best mixture so far."""
 
     # Called with the mixture of every record; the numbers that it returns are recorded too.
     watch: Callable[[Mixture], Mapping[str, float]] | None = None
@@ -245,85 +270,93 @@ class Trace:
     best: Mixture | None = None
     best_value: float = -np.inf
     converged: bool = False
-    _begin: float = field(default_factory=perf_counter)
 
-    def add(self, step: int, mixture: Mixture, loglik: float, gaps: Gaps | None, **more: float) -> None:
-        value = loglik - (0.0 if gaps is None else gaps.penalty)
-        if not (np.isfinite(value) and np.isfinite(mixture.vector()).all()):
+    def follow(
+        self, states: Iterator[tuple[int, State]], max_iter: int, tol: float, times: int, quantity: str
+    ) -> Mixture:
+        """Record the states up to step `max_iter`; returns the last mixture.
+
+        It stops before if none of the last `times` changes of the recorded `quantity` was above `tol`.
+        """
+        begin = perf_counter()
+        for step, now in states:
+            self._add(step, now, begin)
+            begin = perf_counter()
+            last = [one[quantity] for one in self.history[-times - 1 :]]
+            is_still = len(last) > times and float(np.abs(np.diff(last)).max()) <= tol
+            self.converged = step < max_iter and is_still
+            if self.converged or step == max_iter:
+                break
+        return now.mixture
+
+    def _add(self, step: int, now: State, begin: float) -> None:
+        value = now.loglik - now.penalty
+        if not (np.isfinite(value) and np.isfinite(now.mixture.vector()).all()):
             raise Diverged(
                 f"the log-likelihood or a parameter of the mixture is not finite at step {step}: "
                 "take a smaller lam, or scale the columns to similar sizes"
             )
-        fairness = 0.0 if gaps is None else delta(gaps.M)
-        watched = {} if self.watch is None else self.watch(mixture)
-        self.history.append(record(step, self._begin, -value, -loglik, fairness, **more, **watched))
-        self._begin = perf_counter()
-        if self.rank is not None and gaps is not None and gaps.hard is not None:
-            value = self.rank(gaps.hard) if step else -np.inf
+        fairness = 0.0 if now.M is None else delta(now.M)
+        watched = {} if self.watch is None else self.watch(now.mixture)
+        self.history.append(record(step, begin, -value, -now.loglik, fairness, **now.more, **watched))
+        if self.rank is not None and now.hard is not None:
+            value = self.rank(now.hard) if step else -np.inf
         if value > self.best_value:
-            self.best, self.best_value = mixture, value
-
-    def at_rest(self, tol: float, times: int = 1, quantity: str = "objective") -> bool:
-        """Whether none of the last `times` changes of a recorded quantity was above `tol`."""
-        last = [one[quantity] for one in self.history[-times - 1 :]]
-        self.converged = len(last) > times and float(np.abs(np.diff(last)).max()) <= tol
-        return self.converged
+            self.best, self.best_value = now.mixture, value
 
 
-def plain_em(
-    objective: Objective, mixture: Mixture, trace: Trace, *, max_iter: int, tol: float = TOL
+def learn(
+    objective: Objective, start: Mixture, trace: Trace, *, solver: str, max_iter: int | None
 ) -> Mixture:
-    """EM by closed-form steps, without the penalty.
+    """The best mixture that gradient ascent or EM finds or, if the objectives are not known, the last one."""
+    if solver == "gd":
+        steps = max_iter or _STEPS
+        last = trace.follow(ascend(objective, start, steps), steps, TOL, 1, "objective")
+    elif objective.penalty is no_penalty:
+        times = 1 if objective.batches is None else len(objective.batches.parts)
+        last = trace.follow(plain_em(objective, start), max_iter or _ROUNDS, TOL, times, "objective")
+    else:
+        rest = (1, "clustering") if objective.reference else (_ROUNDS_AT_REST, "objective")
+        last = trace.follow(fair_em(objective, start), max_iter or _ROUNDS, TOL, *rest)
+    # The objective of an iterate is known only if every step uses all rows.
+    is_known = objective.batches is None and not objective.reference
+    return trace.best if trace.best is not None and (trace.rank is not None or is_known) else last
 
-    It stops when the mean log-likelihood has not changed by more than `tol` in any of as many steps as there are
-    batches.
-    """
-    patience = 1 if objective.batches is None else len(objective.batches.rows)
-    for step in range(max_iter + 1):
+
+def plain_em(objective: Objective, mixture: Mixture) -> Iterator[tuple[int, State]]:
+    """EM by closed-form steps, without the penalty."""
+    for step in count():
         moments, loglik = objective.expect(mixture)
-        trace.add(step, mixture, loglik, None)
-        if step == max_iter or trace.at_rest(tol, patience):
-            break
+        yield step, State(mixture, loglik)
         mixture = mixture.maximum(moments)
-    return mixture
 
 
-def fair_em(
-    objective: Objective, mixture: Mixture, trace: Trace, *, max_iter: int, reference: bool = False
-) -> Mixture:
+def fair_em(objective: Objective, mixture: Mixture) -> Iterator[tuple[int, State]]:
     """Generalised EM (Algorithms 2 and 3).
 
-    A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. With
-    `reference` it has a new Adam, holds its first mean responsibilities and is not halved, as in the published program.
+    A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. As in
+    the published program, one with `reference` has a new Adam, holds its first mean responsibilities and is not halved.
     """
-    tiles, in_batches = objective.tiles, objective.batches is not None
-    adam = Adam(_RATE_OF_EM)
-    more: dict[str, float] = {}
-    held = None
-    times, quantity = (1, "clustering") if reference else (_ROUNDS_AT_REST, "objective")
-    gaps = objective.look(mixture, with_logsum=not in_batches)
-    for step in range(max_iter + 1):
-        moments, loglik = objective.expect(mixture) if in_batches else (None, gaps.loglik)
-        trace.add(step, mixture, loglik, gaps, **more)
-        if step == max_iter or trace.at_rest(TOL, times, quantity):
-            break
-        if moments is None:
-            moments = tiles.moments(mixture.components, alpha=1 / tiles.n_samples, kept=True)[0]
+    sizes, reference = objective.tiles.group_sizes, objective.reference
+    adam, held = Adam(_RATE_OF_EM), None
+    now = objective.look(mixture)
+    for step in count():
+        start = now.mixture
+        moments, loglik = objective.expect(start, now)
+        yield step, now._replace(loglik=loglik)
+        before = start.value(moments) - now.penalty
         if reference:
             # The program divides the objective by the number of clusters, so that its epsilon is as much larger.
-            adam = Adam(_RATE_OF_EM, 1e-8 * mixture.n_clusters)
-            held = tiles.group_sizes @ gaps.M / tiles.group_sizes.sum()
-        start = mixture
-        before = start.value(moments) - gaps.penalty
+            adam = Adam(_RATE_OF_EM, 1e-8 * start.n_clusters)
+            held = sizes @ now.M / sizes.sum()
+        mixture = start
         for r in range(GRADIENT_STEPS):
-            if r:
-                gaps = objective.look(mixture, held, with_logsum=False)
-            total = moments.moved(start.means - mixture.means) + objective.pull(mixture, gaps)
-            mixture = adam.moved(mixture, total)
+            now = objective.look(mixture, held, with_loglik=False) if r else now
+            mixture = adam.moved(mixture, _about(mixture, moments, start) + objective.pull(now))
         reach, length = mixture.vector() - start.vector(), 1.0
         while True:
-            gaps = objective.look(mixture, with_logsum=not in_batches)
-            after = mixture.value(moments.moved(start.means - mixture.means)) - gaps.penalty
+            now = objective.look(mixture)
+            after = mixture.value(_about(mixture, moments, start)) - now.penalty
             if reference or length == 0.0 or after >= before - 1e-7 * (1 + abs(before)):
                 break
             length = length / 2 if length > 0.5**_MAX_HALVINGS else 0.0
@@ -332,25 +365,23 @@ def fair_em(
                 # No step in this direction was accepted. A new optimiser forgets the direction and takes smaller steps.
                 adam = Adam(adam.rate / 2)
         if not reference:
-            more = {"q_before": before, "q_after": after, "step_length": length}
-    return mixture
+            now = now._replace(more={"q_before": before, "q_after": after, "step_length": length})
 
 
-def ascend(objective: Objective, mixture: Mixture, trace: Trace, *, max_iter: int) -> Mixture:
-    """Gradient ascent with Adam (Algorithm 1) on all rows.
+def _about(mixture: Mixture, moments: Moments, start: Mixture) -> Moments:
+    """Moments about the means of `mixture`, from those about the means of `start`."""
+    return moments.moved(start.means - mixture.means)
 
-    It stops when the objective changes by no more than `TOL` over `RECORD_EVERY` steps.
-    """
+
+def ascend(objective: Objective, mixture: Mixture, max_iter: int) -> Iterator[tuple[int, State]]:
+    """Gradient ascent with Adam (Algorithm 1) on all rows. It yields every `RECORD_EVERY`-th step, and the last one."""
     adam = Adam(_RATE_OF_ASCENT)
-    for step in range(max_iter + 1):
+    for step in count():
         recorded = step % RECORD_EVERY == 0 or step == max_iter
-        gaps = objective.look(mixture, with_logsum=recorded)
+        now = objective.look(mixture, with_loglik=recorded)
         if recorded:
-            trace.add(step, mixture, gaps.loglik, gaps)
-            if step == max_iter or trace.at_rest(TOL):
-                break
-        mixture = adam.moved(mixture, objective.pull(mixture, gaps, 1 / objective.tiles.n_samples))
-    return mixture
+            yield step, now
+        mixture = adam.moved(mixture, objective.pull(now, 1 / objective.tiles.n_samples))
 
 
 def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
@@ -362,13 +393,13 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
     """
 
     def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
-        components, sizes = mixture.shifted(offset), tiles.group_sizes[:, None]
-        sums, _, _ = tiles.table(components, sharpness=sharpness, with_logsum=False, keep=True)
+        sizes = tiles.group_sizes[:, None]
+        sums, _, _ = tiles.table(mixture.shifted(offset), sharpness=sharpness, with_logsum=False)
         M = np.maximum(sums / sizes, 1e-9)
         mean = M.mean(axis=0)
         logs = np.log(M / mean)
         by_M = 2 * (logs / M - logs.mean(axis=0) / mean)
-        moved = tiles.moments(components, alpha=0.0, C=by_M / sizes, sharpness=sharpness, kept=True)[0]
+        moved, _ = tiles.moments(alpha=0.0, C=by_M / sizes)
         return float((logs**2).sum()), sharpness * moved.weight
 
     def judged(offset: np.ndarray) -> tuple[float, int]:
@@ -387,21 +418,14 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
 
 
 def start_mixture(
-    X: np.ndarray,
-    columns: Columns,
-    tiles: MixtureTiles,
-    family: Family,
-    n_clusters: int,
-    init: Any,
-    rng: np.random.RandomState,
-    *,
-    reference: bool,
+    data: Data, n_clusters: int, init: Any, rng: np.random.RandomState, *, reference: bool
 ) -> Mixture:
     """Parameters to start from: the means of `init`, or of k-means if it is a string, and plain EM from them for "em".
 
     Of rows that are mapped from a file, k-means uses 200,000 at most. Plain EM with `reference` is that of the authors'
     program, and k-means with `reference` is the start of their paper's text.
     """
+    (columns, X, *_), tiles, family = data.learned, data.tiles, data.family
     n_numeric = len(columns.numeric)
     means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))
     points = np.zeros((0, n_numeric))
@@ -436,7 +460,7 @@ def _warm(
 ) -> tuple[Mixture, bool]:
     """Plain EM, and whether it converged."""
     trace = Trace()
-    return plain_em(Objective(tiles), mixture, trace, max_iter=max_iter, tol=tol), trace.converged
+    return trace.follow(plain_em(Objective(tiles), mixture), max_iter, tol, 1, "objective"), trace.converged
 
 
 def _numeric_part(tiles: MixtureTiles, mixture: Mixture) -> tuple[MixtureTiles, Mixture]:

@@ -39,7 +39,7 @@ class Family:
         return int(self.edges[-1])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Mixture:
     """Parameters, unconstrained except for the lower bound of the standard deviations."""
 
@@ -49,27 +49,17 @@ class Mixture:
     log_sd: np.ndarray  # (1, 1) or (n_clusters, n_numeric)
     logits: np.ndarray  # (n_clusters, n_levels); probabilities are the softmax over each feature's categories
 
+    def __post_init__(self) -> None:
+        # Every gradient step needs this. SciPy's function takes longer for its checks than for the sums.
+        eta = self.eta - self.eta.max()
+        self.log_weights = eta - np.log(np.exp(eta).sum())
+        self.precisions = np.exp(-2 * self.log_sd)
+        tables = probabilities_by_feature(np.ascontiguousarray(self.logits, float), self.family.edges)
+        self.log_probabilities, self.probabilities = tables
+
     @property
     def n_clusters(self) -> int:
         return len(self.eta)
-
-    @cached_property
-    def log_weights(self) -> np.ndarray:
-        # Every gradient step needs this. SciPy's function takes longer for its checks than for the sums.
-        logits = self.eta - self.eta.max()
-        return logits - np.log(np.exp(logits).sum())
-
-    @cached_property
-    def _probabilities(self) -> tuple[np.ndarray, np.ndarray]:
-        return probabilities_by_feature(np.ascontiguousarray(self.logits, float), self.family.edges)
-
-    @property
-    def log_probabilities(self) -> np.ndarray:
-        return self._probabilities[0]
-
-    @property
-    def probabilities(self) -> np.ndarray:
-        return self._probabilities[1]
 
     @cached_property
     def components(self) -> Components:
@@ -77,10 +67,10 @@ class Mixture:
         n_numeric = self.means.shape[1]
         sd = n_numeric * self.log_sd[0, 0] if self.family.shared else self.log_sd.sum(axis=1)
         const = self.log_weights - (sd + 0.5 * np.log(2 * np.pi) * n_numeric)
+        # Adding zeros gives `roots` the shape of the means, also if all components share one variance.
+        roots = np.sqrt(0.5 * self.precisions) + 0.0 * self.means
         tables = np.zeros((self.n_clusters, self.family.n_levels + 1))
         tables[:, :-1] = self.log_probabilities
-        # Adding zeros gives `roots` the shape of the means, also if all components share one variance.
-        roots = np.sqrt(0.5 * np.exp(-2 * self.log_sd)) + 0.0 * self.means
         return Components(const, self.means, roots, roots * self.means, tables)
 
     def shifted(self, offset: np.ndarray) -> Components:
@@ -103,19 +93,15 @@ class Mixture:
             log_sd = -np.log(np.maximum(log_sd, 1e-12))
         return Mixture(self.family, eta, means, np.maximum(log_sd, self.family.min_log_sd), logits)
 
-    def spread(self, moments: Moments) -> np.ndarray:
-        """Weighted squares about the means in units of the variances, shape as `means`."""
-        return moments.second * np.exp(-2 * self.log_sd)
-
     def value(self, moments: Moments) -> float:
         """Sum of ``w_ik log(pi_k f_k(x_i))`` for moments about these means."""
-        found = moments.weight @ self.components.const - 0.5 * self.spread(moments).sum()
+        squares = (moments.second * self.precisions).sum()
+        found = moments.weight @ self.components.const - 0.5 * squares
         return float(found + (moments.levels * self.log_probabilities).sum())
 
     def gradient(self, moments: Moments) -> np.ndarray:
         """Derivative of `value` with respect to the parameters, as a vector, for moments about these means."""
-        weight = moments.weight[:, None]
-        by_sd = self.spread(moments) - weight
+        by_sd = moments.second * self.precisions - moments.weight[:, None]
         if self.family.by_precision:
             by_sd = -by_sd * np.exp(self.log_sd)
         by_logits = logit_gradient(
@@ -123,7 +109,7 @@ class Mixture:
         )
         parts = [
             moments.weight - np.exp(self.log_weights) * moments.weight.sum(),
-            moments.first * np.exp(-2 * self.log_sd),
+            moments.first * self.precisions,
             by_sd.sum(keepdims=True) if self.family.shared else by_sd,
             by_logits,
         ]

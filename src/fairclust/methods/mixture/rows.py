@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.mixture import MixtureTiles, PackedRows
+from fairclust.kernels.mixture import Components, MixtureTiles, PackedRows
 from fairclust.kernels.tiles import blocks, distinct_rows, make_layout, pack_points
 
 _BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
@@ -47,31 +47,52 @@ class Columns(NamedTuple):
         starts = np.cumsum(sizes) - sizes
         return np.where(known, np.where(known, codes, 0) + starts, sizes.sum()).astype(np.int32)
 
-    def tiles(self, X: np.ndarray, codes: np.ndarray, n_groups: int, *, merge: bool = False) -> MixtureTiles:
-        """Tiles of some rows, which may be mapped from a file, with their groups.
+
+class Rows(NamedTuple):
+    """Rows, which may be mapped from a file, and their groups."""
+
+    columns: Columns
+    X: np.ndarray
+    codes: np.ndarray
+    n_groups: int
+
+    def part(self, rows: np.ndarray | slice) -> Rows:
+        return self._replace(X=self.X[rows], codes=self.codes[rows])
+
+    def tiles(self, *, merge: bool = False) -> MixtureTiles:
+        """The rows in tiles.
 
         With `merge`, columns of categories are joined, and without numeric columns rows with the same categories and
         group become one point. This takes as long as about ten passes.
         """
-        numeric = np.ascontiguousarray(X[:, self.numeric]) if self.sizes else X
-        levels, n_levels = self.levels(X), sum(self.sizes)
+        columns, X, codes, n_groups = self
+        numeric = np.ascontiguousarray(X[:, columns.numeric]) if columns.sizes else X
+        levels, n_levels = columns.levels(X), sum(columns.sizes)
         members, counts = np.arange(n_levels + 1, dtype=np.int32)[:, None], np.ones(len(codes))
-        if merge and self.sizes:
-            if not len(self.numeric):
-                rows, counts = distinct_rows(levels, codes)
-                numeric, levels, codes = numeric[rows], levels[rows], codes[rows]
+        if merge and columns.sizes:
+            if not len(columns.numeric):
+                kept, counts = distinct_rows(levels, codes)
+                numeric, levels, codes = numeric[kept], levels[kept], codes[kept]
             levels, members = _joint_categories(levels, n_levels)
         layout = make_layout(codes, n_groups)
         packed = PackedRows(
-            pack_points(numeric, layout, self.shift, DTYPE, self.unit),
+            pack_points(numeric, layout, columns.shift, DTYPE, columns.unit),
             pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32),
             np.ascontiguousarray(pack_points(counts[:, None], layout, np.zeros(1), DTYPE)[:, 0]),
         )
         return MixtureTiles(layout, n_groups, packed, members)
 
-    def in_blocks(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Iterator[MixtureTiles]:
-        """Tiles of all rows, block by block."""
-        return (self.tiles(X[part], codes[part], n_groups) for part in blocks(len(X), _BLOCK_ROWS))
+    def in_blocks(self) -> Iterator[MixtureTiles]:
+        """The tiles of all rows, block by block."""
+        return (self.part(block).tiles() for block in blocks(len(self.X), _BLOCK_ROWS))
+
+    def log_joint(self, components: Components) -> Iterator[np.ndarray]:
+        """Logarithms of the joint densities, shape (n_rows, n_clusters), block by block."""
+        return (tiles.log_joint(components).astype(float) for tiles in self.in_blocks())
+
+    def labels(self, components: Components) -> np.ndarray:
+        """The most probable component of every row."""
+        return np.concatenate([z.argmax(axis=1).astype(np.int32) for z in self.log_joint(components)])
 
 
 def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
