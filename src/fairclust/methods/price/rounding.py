@@ -86,7 +86,7 @@ def round_prices(
     every = np.full(len(counts), points.n_samples)
     group, rows, costs = _movable_rows(points, solved.prices, labels, every)
     near_labels, _, near = _near_table(points, criterion, solved, labels.copy(), counts.copy())
-    _, _, cheaper = move_dearest(costs, group, near_labels[rows], near, criterion, most=0.0)
+    _, _, cheaper = move_dearest(costs, group, near_labels[rows], near, criterion, as_fair=True)
     # Moves are chosen one after the other, so other moves to the same table can cost less.
     added, counts = move_to_table(points, solved.prices, labels, counts, [np.rint(cheaper)])
     return labels, cost + added, counts
@@ -422,17 +422,18 @@ def move_dearest(
     counts: np.ndarray,
     criterion: Criterion,
     *,
-    most: float = 1.0,
+    as_fair: bool = False,
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Move one point after the other to a cheaper cluster, as long as every cell is off its bounds by at most `most`.
+    """Move one point after the other to a cheaper cluster, as long as every cell is off its bounds by at most a point.
 
     A move of another group between the same two clusters may be made with it, which keeps their shares. If a cell is
-    off by more at the start, all cells may be off by that much. Returns labels, cost and table.
+    off by more at the start, all cells may be off by that much. With `as_fair`, neither the largest excess nor the sum
+    of all may grow. Returns labels, cost and table.
     """
     labels, counts = labels.astype(np.int32), counts.astype(float)
     n_groups, n_clusters = counts.shape
     members = [np.flatnonzero(codes == j) for j in range(n_groups)]
-    allowed = max(most, float(criterion.excess(counts).max())) + _MET
+    allowed = max(0.0 if as_fair else 1.0, float(criterion.excess(counts).max())) + _MET
     # Smaller differences may be rounding errors.
     least = _FREE * float(costs.mean())
     # saved[j, k, l] is the most negative change of the cost if a point of group j moves from cluster k to l.
@@ -456,8 +457,12 @@ def move_dearest(
         change, group, old, new, other, sign = _cheaper_moves(saved, least)
         moved = np.eye(n_groups)[:, group] + sign * np.eye(n_groups)[:, other]
         columns = np.hstack([counts[:, old] - moved, counts[:, new] + moved])
-        off = criterion.excess_of(columns, np.r_[old, new]).max(axis=0).reshape(2, -1).max(axis=0)
-        within = np.flatnonzero(off <= allowed)
+        off = criterion.excess_of(columns, np.r_[old, new]).reshape(n_groups, 2, -1)
+        is_allowed = off.max(axis=(0, 1)) <= allowed
+        if as_fair:
+            in_all = criterion.excess(counts).sum(axis=0)
+            is_allowed &= off.sum(axis=(0, 1)) <= in_all[old] + in_all[new] + _MET
+        within = np.flatnonzero(is_allowed)
         if not len(within):
             break
         best = within[change[within].argmin()]
