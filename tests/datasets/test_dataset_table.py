@@ -253,6 +253,8 @@ def test_cells_that_count_as_zero(tmp_path):
     assert column_text(table, 2) == ["NA", "x", "y", "z"]
     with pytest.raises(DatasetError, match=r"column 'age': .* found '\?' in data row 4, 1 such cells"):
         table.read([0, 1])
+    blanks = open_table(tmp_path, "fee,g\n1,x\n NA,y\nNA ,x\n  ,y\n2,x\n", as_zero=("NA", ""))
+    assert_array_equal(blanks.read([0]).numbers[:, 0], [1, 0, 0, 0, 2])
     truth = open_table(tmp_path, "fee,g\nNA,x\nTrue,y\n", as_zero=("NA",))
     with pytest.raises(DatasetError, match=r"found 'True' in data row 2, 1 such"):
         truth.read([0])

@@ -159,7 +159,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
 
 
 def _certificate(model: Any) -> dict[str, float | None] | None:
-    """How sure the model's cost and its bounds are; None for a method without a certificate."""
+    """The cost with its lower bound and violation; None for a method without a certificate."""
     if not hasattr(model, "lower_bound_"):
         return None
     stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")

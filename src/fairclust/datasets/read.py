@@ -339,8 +339,8 @@ class TableFile:
         """
         drops, zeros = dict(drop_rows or {}), list(self.reader.as_zero)
         # pandas reads plain numbers, which takes little time and memory. It reads a long file in parts, so a column can
-        # be numbers in one part and text in another. As text, these numbers would have a decimal point again, so all
-        # numbers with a decimal comma are read as text.
+        # be numbers in one part and text in another. With a decimal comma, such a column would mix 1.5 and 1,5, so all
+        # of it is read as text.
         plain = {*numbers} - {*texts, *drops} if self.reader.decimal == "." else set()
         types = dict.fromkeys({*numbers, *texts, *drops} - plain, str)
         with open_rows(self.path, self._format, self.path.name) as rows:
@@ -351,8 +351,9 @@ class TableFile:
         for j, i in enumerate(numbers):
             cells = frame[i]
             if i in found:
-                cells = pd.Series(to_numbers(found[i], self.reader.decimal, self.reader.thousands))
-                cells[frame[i].isin(zeros)] = 0.0
+                words = np.array([("0" if word in zeros else word) for word in found[i].words], dtype=object)
+                values = Values(found[i].entries, words)
+                cells = pd.Series(to_numbers(values, self.reader.decimal, self.reader.thousands))
             # Only the cells listed in `as_zero` are missing.
             X[:, j] = cells.mask(frame[i].isna(), 0.0).to_numpy()[kept]
         wrong = ~np.isfinite(X)

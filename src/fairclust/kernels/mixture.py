@@ -338,7 +338,7 @@ class MixtureTiles:
         self._psi = np.empty((0, 0, TILE), self.rows.points.dtype)
 
     def _for_kernels(self, components: Components, sharpness: float = 1.0) -> tuple[Any, ...]:
-        """What all kernels take, in the dtype of the points, with the tables of the joint categories."""
+        """The arguments of all kernels, in the dtype of the points, with the tables of the joint categories."""
         dtype = self.rows.points.dtype
         *parts, tables = (part.astype(dtype) for part in components)
         # The log probability of a joint category is the sum of those of its members.

@@ -1,4 +1,4 @@
-"""Rows of a paper's table: which there are, the setting that represents each of them, and its values.
+"""The rows of a paper's table, with the setting that represents each row, and its values.
 
 A row is a method on a data set with a K (and a printed lambda). There are two kinds of comparison. *As printed*: the
 paper publishes the setting, and every value must agree over the starts. *Matched fairness*: the paper does not publish
@@ -255,7 +255,7 @@ class Part:
         return replace(at_level(cells, level[1], match, cost), loosened=True)
 
     def measure(self, rows: list[Row]) -> None:
-        """Give our values to the rows, also those of the further metrics that the table shows (`spec.beside`)."""
+        """Add our values to the rows, including further metrics that the table shows (`spec.beside`)."""
         own = next((row for row in rows if row.method == self.spec.own), None)
         unit = own.choice.spread("seconds").mean if own else math.nan
         for row in rows:

@@ -238,7 +238,7 @@ class FairMixture(FairClusterer):
     def _fit_weight(
         self, data: Data, rng: np.random.RandomState, lam: float, before: _Learned | None
     ) -> tuple[_Learned, list[np.ndarray], float]:
-        """What is learned with one weight, the tables of its labels, and the mean negative log-likelihood."""
+        """Fit with one weight: the result, the tables of its labels, and the mean negative log-likelihood."""
         rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
         start = None if before is None else before.mixture
         if start is None:

@@ -30,8 +30,8 @@ from fairclust.solvers.lloyd import Lloyd
 GRADIENT_STEPS = 10
 # Steps between two records of gradient ascent, which takes thousands of steps.
 RECORD_EVERY = 50
-# Rounds of EM and gradient steps. Learning stops before when the objective has changed by no more than `TOL` in a step
-# of plain EM, in each of five rounds of generalised EM, or in 50 gradient steps.
+# The most rounds of EM, and the most gradient steps. A fit stops earlier if the objective has changed by no more than
+# `TOL` in a step of plain EM, in each of five rounds of generalised EM, or in 50 gradient steps.
 _ROUNDS, _STEPS, TOL = 200, 10_000, 1e-6
 _RATE_OF_EM, _RATE_OF_ASCENT = 1e-2, 1e-3
 _MAX_HALVINGS = 10
@@ -175,7 +175,7 @@ class Adam:
 
 
 class Data(NamedTuple):
-    """What a fit learns from, and the kind of mixture."""
+    """The rows and groups of a fit, and the kind of mixture."""
 
     rows: Rows  # All rows
     learned: Rows  # Those of the log-likelihood
@@ -207,7 +207,7 @@ class Batches:
 
 
 class State(NamedTuple):
-    """A mixture on the way of a fit, its mean log-likelihood, and its mean responsibilities with their penalty."""
+    """A mixture during a fit, its mean log-likelihood, and its mean responsibilities with their penalty."""
 
     mixture: Mixture
     loglik: float

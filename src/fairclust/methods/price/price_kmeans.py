@@ -176,8 +176,8 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         at the prices, in points, before rounding.
     converged_ : bool
     n_rounded_ : int
-        Number of points that rounding moved away from the argmin at the prices. They cost about the same in two
-        clusters.
+        Number of points that rounding moved away from the argmin at the prices. Among many points, they cost about
+        the same in two clusters.
     scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
         The assignment map: 1, and the prices. `predict` does not round, so on the training rows it differs from
         `labels_` in `n_rounded_` points.
