@@ -85,10 +85,11 @@ def counts_of(labels, codes, n_clusters):
     return np.array([[np.sum((codes == j) & (labels == k)) for k in range(n_clusters)] for j in groups])
 
 
-def cheapest_shares(costs, rows, limits):
+def cheapest_shares(costs, rows, limits, method="highs-ipm"):
     """Find the least cost of shares of points in clusters for which ``rows @ shares <= limits``, by HiGHS.
 
     The limits have the shape (n_rows, n_clusters), or one that is broadcast to it. Without such shares it is infinite.
+    The interior point method is fast, and the simplex method, "highs-ds", is exact to more digits.
     """
     n, n_clusters = costs.shape
     unit = np.abs(costs).max() or 1.0
@@ -99,7 +100,7 @@ def cheapest_shares(costs, rows, limits):
         A_eq=sparse.kron(sparse.eye_array(n), np.ones((1, n_clusters))),
         b_eq=np.ones(n),
         bounds=(0, 1),
-        method="highs-ipm",
+        method=method,
     )
     return done.fun * unit if done.success else np.inf
 
