@@ -430,7 +430,7 @@ CUT = r"X\.npy cannot be mapped as an array"
         (np.zeros((0, 3)), "groups.npy has shape"),
         (lambda whole: whole[:-100], CUT),
         (lambda whole: whole[:40], CUT),
-        # The dictionary of the header has no end.
+        # The header of the file is a dictionary in braces, of which the closing one is missing here.
         (lambda whole: whole.replace(b"}", b"("), CUT),
         (lambda whole: file_of(np.savez, X=whole), r"X\.npy is an archive of arrays"),
     ],

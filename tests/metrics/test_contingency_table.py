@@ -11,7 +11,7 @@ CODES = np.arange(100, dtype=np.int8)
     ("labels", "groups", "K", "J", "expected"),
     [
         ([0, 0, 1, 1, 1, 0], [0, 1, 0, 1, 1, 1], None, None, [[1, 1], [2, 2]]),
-        # Given numbers add empty rows and columns.
+        # Clusters and groups without points have columns and rows of zeros, if the numbers of both are given.
         ([0, 2], [0, 0], 4, 2, [[1, 0, 1, 0], [0, 0, 0, 0]]),
         # The codes of 100 groups and 100 clusters fit into int8, but their product does not.
         (CODES, CODES, None, None, np.eye(100)),

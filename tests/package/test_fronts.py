@@ -58,7 +58,8 @@ SHOWN = POINTS.fillna({"balance": 0.95}).assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 
 @pytest.mark.parametrize(
     "rows, y, bounded, whole, window",
     [
-        # 150 is the dearest point on the front of methods with several points: 100 + 1.6 * 50, and a margin.
+        # On the front of methods with several points, the costs are 100 to 150. The window ends at 100 + 1.6 * 50, and
+        # has a margin.
         (6, "balance", True, False, (96, 184, -0.054, 0.954)),
         (6, "balance", True, True, (60, 940, -0.057, 1.007)),
         # An error without a bound is shown up to 1.15 times that of the front: 9, or 0.5 without the first point.

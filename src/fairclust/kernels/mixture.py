@@ -332,8 +332,8 @@ class MixtureTiles:
         self.group_sizes = sum_by_group(counts, self.layout, self.n_groups)
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
-        # Of the last table: what its kernel took, and the responsibilities of all points, or of none if they take too
-        # much memory.
+        # The arguments of the kernel in the last call of `table`, and the responsibilities that it found for all points.
+        # If these would take too much memory, there are none.
         self._given: tuple[Any, ...] = ()
         self._psi = np.empty((0, 0, TILE), self.rows.points.dtype)
 
@@ -378,8 +378,8 @@ class MixtureTiles:
     ) -> tuple[Moments, float]:
         """Moments about the means, weighted by ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``, by default C = 0.
 
-        Without `components`, the responsibilities are those of the last call of `table`, and the weights are not
-        multiplied by its sharpness. With them, the second value is the log-likelihood.
+        If `components` are given, the second value is the log-likelihood. Otherwise it is 0, and the responsibilities
+        psi are those of the last call of `table`. The weights are not multiplied by the sharpness of that call.
         """
         psi = self._psi if components is None else self._psi[:0]
         given = self._given if components is None else self._for_kernels(components)

@@ -268,7 +268,7 @@ class FairMixture(FairClusterer):
         return Objective(tiles, penalty, reference=reference, batches=batches)
 
     def _watched(self, rows: Rows, mixture: Mixture) -> dict[str, float]:
-        """What `record_labels` adds to a record."""
+        """The numbers that `record_labels` adds to a record."""
         labels, numeric = rows.labels(mixture.components), self._columns.numeric
         table = contingency(labels, rows.codes, self.n_clusters, rows.n_groups)
         cost = sse(rows.X[:, numeric], labels) if len(numeric) else np.nan

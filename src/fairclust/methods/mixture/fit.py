@@ -276,7 +276,7 @@ class Trace:
     ) -> Mixture:
         """Record the states up to step `max_iter`; returns the last mixture.
 
-        It stops before if none of the last `times` changes of the recorded `quantity` was above `tol`.
+        It stops earlier if none of the last `times` changes of the recorded `quantity` was above `tol`.
         """
         begin = perf_counter()
         for step, now in states:
@@ -334,8 +334,9 @@ def plain_em(objective: Objective, mixture: Mixture) -> Iterator[tuple[int, Stat
 def fair_em(objective: Objective, mixture: Mixture) -> Iterator[tuple[int, State]]:
     """Generalised EM (Algorithms 2 and 3).
 
-    A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. As in
-    the published program, one with `reference` has a new Adam, holds its first mean responsibilities and is not halved.
+    A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. With
+    `reference`, as in the published program, each round has a new Adam and fixes the mean responsibilities at its
+    start, and its steps are not halved.
     """
     sizes, reference = objective.tiles.group_sizes, objective.reference
     adam, held = Adam(_RATE_OF_EM), None

@@ -58,8 +58,9 @@ _NEARBY, _MOST_MOVES = 6, 10
 # This fraction of the mean regret is added to every regret, so that none is zero. An excess below _ROUNDING times the
 # number of points is a rounding error.
 _FREE, _ROUNDING = 1e-6, 1e-9
-# `move_dearest`: the most moves, and the number of the cheapest that are tried in pairs with moves of other groups.
-_MOST_LOOSE, _PAIRED = 2000, 50
+# `move_dearest` makes at most _MOST_STEPS steps. In each, it also tries pairs of moves, of which the first is one of the
+# _PAIRED cheapest moves and the second a move of another group.
+_MOST_STEPS, _PAIRED = 2000, 50
 # `round_prices` uses it with fewer than _FEW_TO_MOVE points per cell and at most _FEW_CELLS cells. Of 480 problems of 8
 # to 100 points, 38 then cost less, by up to 7 %.
 _FEW_TO_MOVE, _FEW_CELLS = 200, 300
@@ -78,8 +79,8 @@ def round_prices(
     Returns them with the sum of their potentials and their table.
     """
     labels, counts, cost, _ = points.priced(solved.prices)
-    few = points.weights is None and points.lists is None and counts.size <= _FEW_CELLS
-    if not few or counts.shape[1] == 1 or points.n_samples >= _FEW_TO_MOVE * counts.size:
+    few = points.n_samples < _FEW_TO_MOVE * counts.size and counts.shape[1] > 1 and counts.size <= _FEW_CELLS
+    if not few or points.weights is not None or points.lists is not None:
         labels, added, counts = _near_table(points, criterion, solved, labels, counts)
         return labels, cost + added, counts
     every = np.full(len(counts), points.n_samples)
@@ -452,7 +453,7 @@ def move_dearest(
 
     for j in range(n_groups):
         look(j)
-    for _ in range(_MOST_LOOSE):
+    for _ in range(_MOST_STEPS):
         change, group, old, new, other, sign = _cheaper_moves(saved, least)
         moved = np.eye(n_groups)[:, group] + sign * np.eye(n_groups)[:, other]
         columns = np.hstack([counts[:, old] - moved, counts[:, new] + moved])
@@ -478,12 +479,21 @@ def move_dearest(
     return labels, float(costs[np.arange(len(costs)), labels].sum()), counts
 
 
-def _cheaper_moves(saved: np.ndarray, least: float) -> tuple[np.ndarray, ...]:
-    """The moves of `move_dearest` that lower the cost by more than `least`: first single ones, then pairs.
+class _Moves(NamedTuple):
+    """Single moves and pairs of moves between the same two clusters, each array of shape (n_moves,)."""
 
-    Returns the change of the cost, the group, the old and the new cluster, and the other group of a pair with the
-    direction of its move: 1 for the same, -1 for the opposite, and 0 for a single move.
-    """
+    change: np.ndarray  # of the cost
+    group: np.ndarray  # of the point that goes from the cluster `old` to `new`
+    old: np.ndarray
+    new: np.ndarray
+    other: np.ndarray  # the group of the second point of a pair
+    sign: (
+        np.ndarray
+    )  # 1 if the second point goes from `old` to `new` too, -1 if it goes back, 0 if there is none
+
+
+def _cheaper_moves(saved: np.ndarray, least: float) -> _Moves:
+    """The moves of `move_dearest` that lower the cost by more than `least`: first single ones, then pairs."""
     cheapest = np.argsort(saved, axis=None, kind="stable")[: int((saved < -least).sum())]
     group, old, new = np.unravel_index(cheapest, saved.shape)
     change = saved[group, old, new]
@@ -492,7 +502,7 @@ def _cheaper_moves(saved: np.ndarray, least: float) -> tuple[np.ndarray, ...]:
     paired[:, j, np.arange(len(j))] = np.inf
     back, other, first = np.nonzero(paired < -least)
     single = np.zeros(len(change), int)
-    return (
+    return _Moves(
         np.r_[change, paired[back, other, first]],
         np.r_[group, j[first]],
         np.r_[old, k[first]],
