@@ -332,8 +332,8 @@ class MixtureTiles:
         self.group_sizes = sum_by_group(counts, self.layout, self.n_groups)
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
-        # The arguments of the kernel in the last call of `table`, and the responsibilities that it found for all points.
-        # If these would take too much memory, there are none.
+        # The arguments of the kernel in the last call of `table`, and the responsibilities of all points that it found,
+        # unless they take too much memory.
         self._given: tuple[Any, ...] = ()
         self._psi = np.empty((0, 0, TILE), self.rows.points.dtype)
 

@@ -58,8 +58,8 @@ _NEARBY, _MOST_MOVES = 6, 10
 # This fraction of the mean regret is added to every regret, so that none is zero. An excess below _ROUNDING times the
 # number of points is a rounding error.
 _FREE, _ROUNDING = 1e-6, 1e-9
-# `move_dearest` makes at most _MOST_STEPS steps. In each, it also tries pairs of moves, of which the first is one of the
-# _PAIRED cheapest moves and the second a move of another group.
+# `move_dearest` makes at most _MOST_STEPS steps. In each it also tries pairs of moves: one of the _PAIRED cheapest
+# moves, and a move of another group.
 _MOST_STEPS, _PAIRED = 2000, 50
 # `round_prices` uses it with fewer than _FEW_TO_MOVE points per cell and at most _FEW_CELLS cells. Of 480 problems of 8
 # to 100 points, 38 then cost less, by up to 7 %.
