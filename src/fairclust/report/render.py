@@ -31,6 +31,13 @@ _LATEX = {
     "×": r"$\times$",
     "≤": r"$\le$",
     "≥": r"$\ge$",
+    "✓": r"$\checkmark$",
+    "≈": r"$\approx$",
+    "≠": r"$\neq$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "λ": r"$\lambda$",
+    "Δ": r"$\Delta$",
 }
 # Characters that begin markup in Markdown at their places. Those in the group `kept` do not begin any.
 _MARKDOWN = re.compile(
