@@ -189,7 +189,9 @@ class PickSpec(Spec):
         Field(default_factory=list, description="One metric, or several that share a cell.")
     )
     unit: float = Field(default=1.0, gt=0, description="The printed numbers are in this unit.")
-    form: str = Field(default="", description="How a cell is printed; default: '{}', or '{} / {}' for two metrics.")
+    form: str = Field(
+        default="", description="How a cell is printed; default: '{}', or '{} / {}' for two metrics."
+    )
 
 
 Headings = Annotated[dict[str, PickSpec], Field(min_length=1)]
@@ -203,7 +205,9 @@ class LayoutSpec(Spec):
     """The rows in the paper's order; a heading over several rows has these below it."""
     columns: Annotated[list[Headings], Field(min_length=1)]
     """Levels of headings from top to bottom: the columns are all of their combinations."""
-    bold: bool = Field(default=False, description="Whether the best value of each data set and metric is bold.")
+    bold: bool = Field(
+        default=False, description="Whether the best value of each data set and metric is bold."
+    )
 
 
 class TableSpec(Spec):

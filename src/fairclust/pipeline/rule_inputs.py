@@ -241,8 +241,8 @@ class RuleInputs:
         return [f"{self.results}/figures/{paper}/{name}.{kind}" for name in names for kind in formats]
 
     def verdicts(self, paper: str) -> list[str]:
-        """Files of a paper's verdicts, one for each table."""
-        return [f"{self.results}/tables/{paper}/{name}.verdicts.csv" for name in self.shown[paper]["tables"]]
+        """Files of a paper's evidence, one for each table."""
+        return [f"{self.results}/tables/{paper}/{name}.evidence.csv" for name in self.shown[paper]["tables"]]
 
     def board_files(self) -> list[str]:
         """Files of the overview and the scoreboard, if they are asked for."""

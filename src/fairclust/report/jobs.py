@@ -60,7 +60,7 @@ def paper(job: Job) -> None:
 
     shown = inputs.shown[paper]
     for name, product in shown["tables"].items():
-        with making(f"table {name}", tables / name, (*TABLE_FORMATS, "verdicts.csv")):
+        with making(f"table {name}", tables / name, (*TABLE_FORMATS, "evidence.csv")):
             make_table(material.at(product.needs), material.tables[name], tables / name)
     if shown["claims"]:
         with making("the claims", tables / "claims", TABLE_FORMATS):
@@ -78,7 +78,7 @@ def _making(problems: list[str], log: str, what: str, stem: Path, endings: Seque
     """If something cannot be made, its files and a line of `problems` say why, and the other products are made."""
     from fairclust.report.claims import CLAIM_COLUMNS
     from fairclust.report.drawing import Sheet
-    from fairclust.report.tables import VERDICT_COLUMNS
+    from fairclust.report.tables import EVIDENCE_COLUMNS
 
     try:
         yield
@@ -88,7 +88,7 @@ def _making(problems: list[str], log: str, what: str, stem: Path, endings: Seque
         traceback.print_exc()
         line = f"{what} could not be made: {type(error).__name__}: {error} (full trace: {log})"
         problems.append(line)
-        texts = {"csv": ",".join(CLAIM_COLUMNS), "verdicts.csv": ",".join(VERDICT_COLUMNS)}
+        texts = {"csv": ",".join(CLAIM_COLUMNS), "evidence.csv": ",".join(EVIDENCE_COLUMNS)}
         texts |= {"md": escape_markdown(line), "tex": f"% {escape_latex(line)}"}
         for ending in endings:
             if ending in texts:

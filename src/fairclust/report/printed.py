@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import groupby, product
 
 import pandas as pd
+from markupsafe import Markup, escape
 
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.names import Names
@@ -22,7 +23,7 @@ from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABL
 
 WIDTH = 100
 """A table in Markdown is not wider than a terminal of so many characters."""
-PAGE = 190
+PAGE = 200
 """So many characters fit on a page in LaTeX, in the smallest type that can be read."""
 OURS = "Methods of this project"
 LEGEND = (
@@ -57,11 +58,15 @@ class Entry:
         """The sign of the verdict; empty if there is nothing to compare."""
         return SIGNS.get(self.verdict, "") if any(of.text != MISSING for of in self.ours) else ""
 
-    def text(self, numbers: Sequence[Number], bold: Callable[[str], str] = str) -> str:
+    def html(self, numbers: Sequence[Number]) -> Markup:
+        """As `text`, for the page."""
+        return Markup(self.text(numbers, Markup("<b>{}</b>").format, escape(self.form)))
+
+    def text(self, numbers: Sequence[Number], bold: Callable[[str], str] = str, form: str = "") -> str:
         """Ours or the reported numbers as the paper prints them."""
         if all(of.text == MISSING for of in numbers):
             return MISSING if numbers else ""
-        return self.form.format(*(bold(of.text) if of.is_best else of.text for of in numbers))
+        return (form or self.form).format(*(bold(of.text) if of.is_best else of.text for of in numbers))
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,7 @@ class Printed:
     def _blocks(self, width: int, bold: Callable[[str], str]) -> list[tuple[list[int], Rows]]:
         """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""
         whole = list(range(len(self.heads)))
-        if _width(rows := self._rows(whole, bold, beside=True)) <= width:
+        if _width(rows := self._rows(whole, bold, beside=True)) <= min(width, 1.2 * WIDTH):
             return [(whole, rows)]
         blocks: list[list[int]] = []
         for _, n in self.levels[0]:
@@ -241,7 +246,10 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
     layout = spec.layout or _plain_layout(lines, names)
     levels = [{head: _keys(pick) for head, pick in level.items()} for level in layout.columns]
     rows = [(part, [(head, _keys(pick)) for head, pick in of.items()]) for part, of in _parts(layout)]
-    columns = [(tuple(heads), _merged(picks)) for heads, picks in map(_unzip, product(*(of.items() for of in levels)))]
+    columns = [
+        (tuple(heads), _merged(picks))
+        for heads, picks in map(_unzip, product(*(of.items() for of in levels)))
+    ]
     mine = lines[lines.role == "ours"]
     of_methods = [any("method" in pick for pick in level.values()) for level in levels]
     if any(of_methods) and len(mine):
@@ -261,7 +269,9 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
     stand_ins = list(_stand_ins(rows, lines, names))
     book = _Book(lines, columns)
     parts = [Part(part, [(head, book.entries(pick)) for head, pick in of]) for part, of in rows]
-    parts = [Part(of.heading, [row for row in of.rows if of.heading != OURS or _has_value(row)]) for of in parts]
+    parts = [
+        Part(of.heading, [row for row in of.rows if of.heading != OURS or _has_value(row)]) for of in parts
+    ]
     if layout.bold:
         book.mark_best()
     of_others = _Book(lines, columns, stand_ins=True)
@@ -308,7 +318,9 @@ class _Book:
         for metric in metrics:
             found = at[at.metric == metric]
             if len(found) > 1:
-                raise ValueError(f"the layout of table {found.table.iloc[0]} shows several values in one cell: {pick}")
+                raise ValueError(
+                    f"the layout of table {found.table.iloc[0]} shows several values in one cell: {pick}"
+                )
             if found.empty:
                 continue
             line = found.iloc[0]

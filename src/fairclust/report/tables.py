@@ -27,12 +27,11 @@ from fairclust.report.render import (
     Table,
     joined,
     lam,
-    number,
     read_data,
     spread_text,
     table_name,
 )
-from fairclust.report.rows import Row, Value
+from fairclust.report.rows import Row
 from fairclust.report.selection import choose, describe
 from fairclust.report.verdicts import (
     AGREES,
@@ -54,8 +53,10 @@ EVIDENCE_COLUMNS = [
 ]
 ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
 """The columns that together name one row."""
-_TEXT = ("paper", "table", "role", "dataset", "original", "method", "metric", "setting", "kind", "program",
-         "program_kind", "program_setting", "value_verdict", "verdict", "direction", "cause", "why", "note")  # fmt: skip
+_TEXT = (
+    *("paper", "table", "role", "dataset", "original", "method", "metric", "setting", "kind", "program"),
+    *("program_kind", "program_setting", "value_verdict", "verdict", "direction", "cause", "why", "note"),
+)
 _COUNTS = ("n_clusters", "decimals", "program_runs", "seeds", "seeds_asked")
 
 
@@ -155,6 +156,8 @@ def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFram
             lacks = math.isnan(value.reported)
             program = row.program if value.program.n else None
             is_asked = not (lacks and value.metric in spec.beside and not value.note)
+            if not (is_asked or value.ours.n):
+                continue
             lines.append(
                 {
                     **{**vars(row), **vars(value), **vars(value.ours)},
@@ -225,7 +228,9 @@ def make_scoreboard(
         }
         for row in row_verdicts(board).itertuples()
     ]
-    lead = [f"{of['paper']}: " + ", ".join(f"{n} {what}" for what, n in list(of.items())[1:]) for of in counts]
+    lead = [
+        f"{of['paper']}: " + ", ".join(f"{n} {what}" for what, n in list(of.items())[1:]) for of in counts
+    ]
     notes = [f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items()]
     title = "Every row of the papers' tables, with its verdict"
     Table(title, shown, notes=notes, lead=[f"{line}." for line in lead]).write(stem, board)
@@ -262,7 +267,7 @@ HEADS = {
 def count_causes(rows: pd.DataFrame) -> dict[str, int]:
     """The number of `row_verdicts` that differ from the paper, by how their cause is known (the texts of `CAUSES`)."""
     found = counted(rows.cause[rows.verdict == DIFFERS], CAUSES)
-    return {CAUSES[cause]: number for cause, number in found.items()}
+    return {CAUSES[cause]: n for cause, n in found.items()}
 
 
 def best_of(metric: str, low: float, high: float) -> float:

@@ -36,12 +36,12 @@ ENOUGH_STARTS = 10
 AGREES, AS_PROGRAM = "agrees", "agrees with the program"
 DIFFERS, NOT_COMPARABLE = "differs", "not comparable"
 VERDICTS = {
-    AGREES: "every value is within the tolerance, or within the range of the starts; at matched fairness the cost is the "
-    "reported one or lower",
-    AS_PROGRAM: "ours is what the published program or the published labels give, and the paper prints something else",
+    AGREES: "every value is within the tolerance or within the range of the starts; at matched fairness, the cost is "
+    "the reported one or lower",
+    AS_PROGRAM: "ours is what the published program or labels give, and the paper prints something else",
     DIFFERS: "a value differs, or no setting is as fair as reported; direction and cause stand beside it",
-    NOT_COMPARABLE: "the data cannot be obtained, the paper prints no value or an impossible one, only times of another "
-    "machine are left, or plain K-means has the values, too",
+    NOT_COMPARABLE: "the data cannot be obtained, the paper prints no value or an impossible one, only times of "
+    "another machine are left, or plain K-means has the values, too",
 }
 """Verdict to its meaning, in the order of the summaries."""
 SIGNS = {AGREES: "✓", AS_PROGRAM: "≈", DIFFERS: "≠", NOT_COMPARABLE: "–"}
