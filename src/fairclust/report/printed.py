@@ -307,7 +307,7 @@ class _Book:
                 of.is_best = value == best
 
     def _entry(self, pick: Pick) -> Entry:
-        at, unit, form = self.lines, float(pick.get("unit", 1.0)), str(pick.get("form", ""))  # type: ignore[arg-type]
+        at, unit, form = self.lines, float(pick.get("unit", 1.0)), str(pick.get("form", ""))
         for key in ("dataset", "n_clusters", "method", "lam"):
             if key in pick:
                 wanted = pick[key]
@@ -334,8 +334,7 @@ class _Book:
             if line.role == "paper":
                 entry.reported.append(theirs)
                 for which, of in (("ours", ours), ("reported", theirs)):
-                    key = (line.dataset, metric, which)
-                    self.rivals.setdefault(key, []).append((_value(of.text), of))
+                    self.rivals.setdefault((line.dataset, metric, which), []).append((_value(of.text), of))
             verdicts.append(line.value_verdict)
         if len(entry.ours) == len(metrics):
             entry.form = form or " / ".join(["{}"] * len(metrics))
