@@ -27,11 +27,7 @@ def rows_of(inputs, paper, table, cells):
     spec = inputs.specs[paper]
     reported, programs = spec.files
     rows = table_rows(table, load_reported(reported), cells, load_programs(programs, spec.programs))
-    return [
-        row
-        for row in rows
-        if row.role == "paper" and row.verdict != NOT_COMPARABLE
-    ]
+    return [row for row in rows if row.role == "paper" and row.verdict != NOT_COMPARABLE]
 
 
 def as_reported(reported, table, noise, rng):

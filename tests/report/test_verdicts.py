@@ -176,7 +176,10 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
     assert verdict(150.0, error=0.2) == (DIFFERS, LESS_FAIR)
     assert verdict(90.0, error=math.inf) == (DIFFERS, LESS_FAIR)
     # The level has a tolerance of 2 %, or of half a unit of its last digit.
-    assert verdict(100.0, error=0.105) == (AGREES, ON_FRONT) and verdict(90.0, error=0.107) == (DIFFERS, LESS_FAIR)
+    assert verdict(100.0, error=0.105) == (AGREES, ON_FRONT) and verdict(90.0, error=0.107) == (
+        DIFFERS,
+        LESS_FAIR,
+    )
     # The tolerance does not make a row better: a front through the reported point is on the front.
     cells = [
         *starts("own", [20.0, 20.0], lam=1, fairness_error=0.20),
@@ -316,7 +319,9 @@ def test_the_published_program_tells_who_differs(tmp_path):
     # Ours has the program's value, which the paper does not print.
     row = only(judged(spec, values, cells, programs=program(("own", "sse", "", 141.0))))
     assert row.verdict == AS_PROGRAM
-    assert why(row) == "ours agrees with a run of the published program, whose values are not the printed ones"
+    assert (
+        why(row) == "ours agrees with a run of the published program, whose values are not the printed ones"
+    )
     assert value_verdict(row, row.values[0]) == AS_PROGRAM
     assert (
         "the paper's value is not that of its published program: SSE 140.00 to 142.00 in 5 runs" in row.note

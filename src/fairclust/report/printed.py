@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, product
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
@@ -18,7 +19,7 @@ from markupsafe import Markup, escape
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import LayoutSpec, PickSpec, TableSpec
-from fairclust.report.render import MISSING, escape_latex, escape_markdown, lam, metric_label, number
+from fairclust.report.render import LATEX, MISSING, escape_latex, escape_markdown, lam, metric_label, number
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABLE, SIGNS
 
 WIDTH = 100
@@ -33,7 +34,7 @@ LEGEND = (
 )
 Rows = list[tuple[str, list[str]]]
 _ORDER = (DIFFERS, AS_PROGRAM, AGREES, NOT_COMPARABLE)
-Pick = dict[str, object]
+Pick = dict[str, Any]
 
 
 @dataclass
@@ -230,11 +231,8 @@ def _bold(text: str) -> str:
 
 def _in_latex(text: str) -> str:
     """A cell in LaTeX, in which `_bold` has marked what is bold."""
-    if "\x02" not in text:
-        return escape_latex(text)
-    before, _, rest = text.partition("\x02")
-    inside, _, after = rest.partition("\x03")
-    return rf"{escape_latex(before)}\textbf{{{escape_latex(inside)}}}{_in_latex(after)}"
+    marks = {"\x02": r"\textbf{", "\x03": "}"}
+    return "".join(marks.get(c) or LATEX.get(c, c) for c in text)
 
 
 def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, notes: Sequence[str]) -> Printed:
@@ -311,10 +309,10 @@ class _Book:
         for key in ("dataset", "n_clusters", "method", "lam"):
             if key in pick:
                 wanted = pick[key]
-                same = at[key].isna() if pd.isna(wanted) else (at[key] == wanted).fillna(False)  # type: ignore[call-overload]
+                same = at[key].isna() if pd.isna(wanted) else (at[key] == wanted).fillna(False)
                 at = at[same.astype(bool)]
         entry, verdicts = Entry(), []
-        metrics: list[str] = pick.get("metric", [])  # type: ignore[assignment]
+        metrics: list[str] = pick.get("metric", [])
         for metric in metrics:
             found = at[at.metric == metric]
             if len(found) > 1:

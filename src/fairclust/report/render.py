@@ -17,7 +17,7 @@ from fairclust.outputs import write_text
 from fairclust.pipeline.columns import column_of
 
 MISSING = "–"
-_LATEX = {
+LATEX = {
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
@@ -119,7 +119,7 @@ def escape_latex(text: object) -> str:
     plain = _on_one_line(text)
     # At the beginning of a row, LaTeX would take a bracket or a star for an argument of the row before.
     guard = "{}" if plain.startswith(("[", "*")) else ""
-    return guard + "".join(_LATEX.get(c, c) for c in plain)
+    return guard + "".join(LATEX.get(c, c) for c in plain)
 
 
 def escape_markdown(text: object) -> str:

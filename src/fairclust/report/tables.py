@@ -85,7 +85,9 @@ def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names
     notes = [LEGEND, describe(spec.match), *spec.remarks]
     for row in rows[rows.verdict == DIFFERS].itertuples():
         printed_lam = "" if pd.isna(row.lam) else f", λ = {lam(row.lam)}"
-        notes.append(f"≠ {names.dataset(row.dataset)}, {names.method(row.method)}{printed_lam}: {row.why}.")
+        notes.append(
+            f"≠ {names.dataset(row.dataset)}, {names.method(row.method)}{printed_lam}: {row.why.rstrip('.')}."
+        )
     title = f"{paper}, {table_name(spec.number)}: {spec.title}"
     return printed(spec, lines, title, names, notes)
 

@@ -264,7 +264,7 @@
     dot.addEventListener("pointerleave", () => { tip.hidden = true; });
   }
 
-  const charts = [...document.querySelectorAll("figure:not(.agreement)")].map((figure, i) => new Chart(figure, data.charts[i]));
+  const charts = [...document.querySelectorAll("figure")].map((figure, i) => new Chart(figure, data.charts[i]));
   const choose = document.getElementById("choose").elements;
   const pressed = new Set();
   const keys = [...document.querySelectorAll(".legend li")].map((li) => {
