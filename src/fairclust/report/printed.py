@@ -88,10 +88,24 @@ class Printed:
     parts: list[Part]
     notes: Sequence[str] = ()
 
+    @property
+    def n_levels(self) -> int:
+        """The number of headings above each column."""
+        return len(self.heads[0])
+
     @cached_property
-    def levels(self) -> list[list[tuple[str, int]]]:
-        """The headings of each level and the numbers of columns below them."""
-        return [_spans(self.heads, level) for level in range(len(self.heads[0]))]
+    def blocks(self) -> list[tuple[list[int], list[list[tuple[str, int]]]]]:
+        """The columns of each part of a wide table that fits on the page, and the spans of their headings by level."""
+        found = [columns for columns, _ in self._blocks(PAGE, str)]
+        return [
+            (columns, [self._spans(columns, level) for level in range(self.n_levels)]) for columns in found
+        ]
+
+    def _spans(self, columns: Sequence[int], level: int) -> list[tuple[str, int]]:
+        """The headings of a level, each with the number of columns that it covers."""
+        last = level == self.n_levels - 1
+        keys = [(self.heads[i][: level + 1], i if last else 0) for i in columns]
+        return [(key[0][level], len(list(of))) for key, of in groupby(keys)]
 
     def csv(self) -> str:
         """The cells as text, with ours, the reported value and the verdict in columns of their own."""
@@ -142,17 +156,16 @@ class Printed:
         ]
         for columns, rows in self._blocks(PAGE, _bold):
             body = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
-            heads = [self.heads[i] for i in columns]
-            for level in range(len(self.levels)):
-                spans, at, rules = _spans(heads, level), 2, []
+            for level in range(self.n_levels):
+                spans, at, rules = self._spans(columns, level), 2, []
                 cells = [escape_latex(self.corner) if not level else ""]
                 for text, n in spans:
                     cells.append(rf"\multicolumn{{{n}}}{{c}}{{{escape_latex(text)}}}")
                     rules.append(rf"\cmidrule(lr){{{at}-{at + n - 1}}}")
                     at += n
                 body.append(" & ".join(cells) + r" \\")
-                body += ["".join(rules)] if level < len(self.levels) - 1 else [r"\midrule"]
-            for kind, row in rows[len(self.levels) :]:
+                body += ["".join(rules)] if level < self.n_levels - 1 else [r"\midrule"]
+            for kind, row in rows[self.n_levels :]:
                 if kind == "part":
                     rule = [r"\midrule"] if body[-1] != r"\midrule" else []
                     text = escape_latex(row[0].strip("*"))
@@ -173,7 +186,7 @@ class Printed:
         if _width(rows := self._rows(whole, bold, beside=True)) <= min(width, 1.2 * WIDTH):
             return [(whole, rows)]
         blocks: list[list[int]] = []
-        for _, n in self.levels[0]:
+        for _, n in self._spans(whole, 0):
             group, whole = whole[:n], whole[n:]
             if blocks and _width(self._rows([*blocks[-1], *group], bold)) <= width:
                 blocks[-1] += group
@@ -189,10 +202,9 @@ class Printed:
     def _rows(self, columns: Sequence[int], bold: Callable[[str], str], *, beside: bool = False) -> Rows:
         """The rows of a block as texts, each with its kind: 'head', 'part', 'row' or 'beneath'."""
         found = []
-        heads = [self.heads[i] for i in columns]
-        for level in range(len(self.levels)):
+        for level in range(self.n_levels):
             texts: list[str] = []
-            for text, n in _spans(heads, level):
+            for text, n in self._spans(columns, level):
                 texts += [text, *[""] * (n - 1)]
             found.append(("head", [self.corner if not level else "", *texts]))
         for part in self.parts:
@@ -210,13 +222,6 @@ class Printed:
                 if not beside and any(reported):
                     found.append(("beneath", ["reported", *reported]))
         return found
-
-
-def _spans(heads: Sequence[tuple[str, ...]], level: int) -> list[tuple[str, int]]:
-    """The headings of a level, each with the number of columns that it covers."""
-    last = level == len(heads[0]) - 1
-    keys = [(head[: level + 1], i if last else 0) for i, head in enumerate(heads)]
-    return [(key[0][level], len(list(of))) for key, of in groupby(keys)]
 
 
 def _width(rows: Rows) -> int:
