@@ -82,6 +82,7 @@ MODELS = {
     "Methods": MethodSpec,
     "Papers": papers.PaperSpec,
     "Tables": papers.TableSpec,
+    "Layouts": papers.LayoutSpec,
     "Figures": papers.FigureSpec,
     "Claims": papers.ClaimSpec,
 }
