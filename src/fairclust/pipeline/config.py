@@ -16,11 +16,10 @@ from fairclust.looks import Colour, Mark
 from fairclust.messages import UserError, nearest, shortened
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.papers import Clusters, GridSpec, Names, Papers, Seeds, _check_unique
+from fairclust.pipeline.script import BESIDE_THE_FIT_MB
 from fairclust.pipeline.strict_yaml import load_file
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
-# How much of a job's memory is left for the process that starts the fits.
-BESIDE_THE_FIT_MB = 500
 
 
 class ConfigError(UserError):
@@ -58,12 +57,6 @@ class JobSpec(Spec):
     threads: int = Field(default=1, ge=1, description="Threads of a fit job (BLAS and numba alike).")
     mem_mb: int = Field(default=2000, ge=800, description="Memory of a fit job with small data.")
     runtime: int = Field(default=60, ge=1, description="Time limit in minutes of a fit job with little work.")
-    minutes: float = Field(
-        default=10,
-        gt=0,
-        description="Estimated minutes of a fit job: it has as many blocks of a data set as fit in. A larger block is "
-        "split by its seeds.",
-    )
     attempts: int = Field(default=2, ge=1)
     """How often a fit job that fails is tried before its missing cells get the status 'error'."""
 
@@ -168,6 +161,8 @@ class Config(Catalogue):
     mirror: str | list[str] | None = None
     """Folder(s) or base URL(s) tried before upstream."""
     strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
+    same_digits: bool = True
+    """Whether all jobs use the instructions of x86-64 processors of 2013, so that results do not depend on the machine."""
     strict_versions: bool = False
     """Fit cells again that other versions of numpy, scipy, scikit-learn or numba have fitted."""
     run: RunSpec

@@ -301,7 +301,7 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
         raise NothingToShow(f"the points have {data.X.shape[1]} features, not two")
     if choice.cell is None:
         raise NothingToShow(choice.note)
-    labels = labels_of(Path(choice.cell.pack), str(choice.cell.key))
+    labels = labels_of(choice.cell.path, str(choice.cell.key))
     if labels is None or len(labels) != len(data.X):
         raise NothingToShow("the cell has no labels")
     style: dict[str, Any] = {"s": 10, "alpha": 0.7, "linewidths": 0, "rasterized": len(labels) > _MAX_SHAPES}
