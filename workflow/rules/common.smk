@@ -47,7 +47,7 @@ wildcard_constraints:
     method=r"[\w.-]+",
     source=r"[\w.-]+",
     paper=r"\w+",
-    table=r"[\w-]+",
+    table=r"(?!claims\b)[\w-]+",
     figure=r"[\w-]+",
 
 

@@ -120,9 +120,6 @@ rule claims:
         "../scripts/claims.py"
 
 
-ruleorder: claims > table
-
-
 rule leaderboard:
     input:
         f"{RESULTS}/scores/scores.parquet",

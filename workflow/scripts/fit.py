@@ -18,7 +18,7 @@ with job(snakemake):
         Request(**dict(snakemake.wildcards.items()), **params, threads=snakemake.threads),
         output,
         data=Path(snakemake.input.data),
-        graph=Path(snakemake.input.graph) if "graph" in snakemake.input.keys() else None,
+        graph=Path(graph) if (graph := snakemake.input.get("graph")) else None,
         caches=[folder / "cache" for folder in folders],
         given_up=end_of_last_attempt(Path(snakemake.log[0])) if resources.get("gives_up") else "",
     )

@@ -19,5 +19,7 @@ with job(snakemake):
     origin = json.loads(Path(read.origin).read_text())
     papers = {name: PaperSpec.model_validate(of) for name, of in snakemake.params.papers.items()}
     page, archive = map(Path, snakemake.output)
-    shown = {path.relative_to(archive.parent).as_posix(): path for path in map(Path, [*read.tables, *read.figures])}
+    shown = {
+        path.relative_to(archive.parent).as_posix(): path for path in map(Path, [*read.tables, *read.figures])
+    }
     write_page(results, read_table(Path(read.runs)), origin, papers, shown, page, archive)

@@ -20,9 +20,9 @@ from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.messages import in_words
 from fairclust.outputs import check_outputs, replace_folder, write_text
 from fairclust.pipeline.config import user_config
-from fairclust.pipeline.rule_inputs import RuleInputs
-from fairclust.pipeline.run_events import describe, job_seconds
+from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_arrow, write_arrow
+from fairclust.pipeline.summary import describe, load_summary
 from fairclust.report.redaction import redact_config, redact_text, redacted
 
 # What a page shows of a run stands between two marks. The first mark asks for all numbers, or it names data sets and
@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> list[str]:
     CommandError if the run has not ended, its results are of another configuration, or the folder holds something
     else.
     """
-    inputs = RuleInputs(user_config(args.configfile))
-    results, out = Path(inputs.results), args.out
+    plan = Plan(user_config(args.configfile))
+    results, out = Path(plan.results), args.out
     files = [path for path in _chosen(results) if path.is_file()]
     try:
         origin = json.loads((results / "provenance.json").read_text())
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"{results} has no readable provenance.json: wait until the run has ended"
         ) from None
-    if digest != inputs.configuration_digest():
+    if digest != plan.settings()["digest"]:
         raise CommandError(
             f"the results in {results} are of another configuration: run snakemake again, then publish"
         )
@@ -88,20 +88,18 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"there is no {WORKFLOW}: run this in the folder that holds `config` and `workflow`"
         )
-    seconds = job_seconds(results)
     origin["config"] = {"digest": digest, "run": redact_config(origin["config"]["run"])}
-    origin["summary"] = describe(results / "summary.json")
-    origin["job_seconds"] = {rule: round(value, 1) for rule, value in seconds.items()}
+    origin["summary"] = describe(load_summary(results))
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
-    pages = {page: filled(page, results, out, origin, inputs) for page in args.readme}
+    pages = {page: filled(page, results, out, origin, plan) for page in args.readme}
 
     def write(new: Path) -> None:
         for path in files:
             copy_redacted(path, new / path.relative_to(results))
         (new / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
         copy_redacted(snakefile, new / WORKFLOW)
-        crate = redact_config(run_crate(new, origin, inputs))
+        crate = redact_config(run_crate(new, origin, plan))
         (new / CRATE).write_text(json.dumps(crate, indent=1) + "\n")
 
     replace_folder(folder, write)
@@ -135,7 +133,7 @@ def copy_redacted(path: Path, to: Path) -> None:
         shutil.copyfile(path, to)
 
 
-def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> str:
+def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], plan: Plan) -> str:
     """The text of a page with the numbers of a run in `results` between its marks, and links to the folder `out`.
 
     `origin` is the content of `provenance.json`. CommandError if the page has no marks, or asks for verdicts or rows
@@ -151,9 +149,9 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
         if not needed.is_file():
             raise CommandError(f"--readme: {page} shows numbers of {needed}, which this run has not made")
         if mark["what"] == "results":
-            block = _results_block(tables, out, origin, inputs)
+            block = _results_block(tables, out, origin, plan)
         else:
-            overview = overview_texts(pd.read_csv(needed), inputs.names)
+            overview = overview_texts(pd.read_csv(needed), plan.names_of())
             asked = {"data set": mark["datasets"].split(" / "), "method": mark["methods"].split(" / ")}
             for column, names in asked.items():
                 if missing := set(names) - set(overview[column]):
@@ -177,7 +175,7 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
     return text
 
 
-def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> str:
+def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], plan: Plan) -> str:
     """The rows and values of the papers' tables, and the claims, counted by verdict, and a sentence on the run."""
     from fairclust.report.claims import count_claims, load_claims
     from fairclust.report.render import escape_markdown
@@ -196,7 +194,7 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: R
     of_unit = {"rows": rows, "values": board.assign(verdict=[*map(value_verdict, board.itertuples())])}
     lines = ["| paper | compared | number | verdicts |", "| --- | --- | --- | --- |"]
     for paper in dict.fromkeys(board.paper):
-        title = escape_markdown(inputs.config.papers[paper].short_name)
+        title = escape_markdown(plan.config.papers[paper].short_name)
         for unit, of in of_unit.items():
             for kind, counts in count_verdicts(of[of.paper == paper]).items():
                 number = sum(counts.values())
@@ -207,14 +205,13 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: R
             link = f"[claims]({at}/tables/{paper}/claims.md)"
             lines.append(f"| {title} | {link} | {sum(found.values())} | {in_words(found)} |")
     causes, commit = count_causes(rows), origin["git_commit"]
-    fits = origin["summary"][0].replace(" cells:", " fits:")
     took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
     made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
     sentences = (
         f"{sum(causes.values())} rows differ from the paper. The cause of the difference: "
         f"{in_words(causes) or 'none'}. See the [scoreboard]({at}/tables/scoreboard.md), the [tables]({at}/tables) "
-        f"and the page `{at}/report/index.html`. The run ({fits}){took} on {origin['cpu_count']} processors, with "
-        f"{made_by}."
+        f"and the page `{at}/report/index.html`. The run ({origin['summary'][0]}){took} on {origin['cpu_count']} "
+        f"processors, with {made_by}."
     )
     wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)
     return "\n".join([*lines, "", *wrapped]) + "\n"

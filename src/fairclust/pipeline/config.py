@@ -162,7 +162,7 @@ class Config(Catalogue):
     """Folder(s) or base URL(s) tried before upstream."""
     strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
     same_digits: bool = True
-    """Whether all jobs use the instructions of x86-64 processors of 2013, so that results do not depend on the machine."""
+    """Whether jobs use only instructions that x86-64 processors have since 2013, so that all give the same results."""
     strict_versions: bool = False
     """Fit cells again that other versions of numpy, scipy, scikit-learn or numba have fitted."""
     run: RunSpec

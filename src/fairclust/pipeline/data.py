@@ -76,7 +76,7 @@ def prepare(
 
 
 def build_graph(data: Path, output: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
-    """Build the neighbour graph of a prepared data set, or copy its own. If the data set was skipped, so is its graph."""
+    """Build the neighbour graph of a prepared data set, or copy its own. If the data were skipped, so is the graph."""
     try:
         prepared = load_prepared(data)
     except DatasetSkipped as skipped:

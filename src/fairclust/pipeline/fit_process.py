@@ -1,4 +1,4 @@
-"""A process in which fits run within limits of time and memory. If a fit exceeds them, the next one has a new process."""
+"""A process in which fits run within limits of time and memory; after one that exceeds them, there is a new process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class FitProcess:
         self._pool.stop()
         self._pool.join()
 
-    def call(self, function: Callable[..., Any], *args: Any, seconds: float | None = None, limit: str = "") -> Any:
+    def call(
+        self, function: Callable[..., Any], *args: Any, seconds: float | None = None, limit: str = ""
+    ) -> Any:
         """The result of a function in the process; FitEnded if it takes longer than `seconds`, or its process dies."""
         most = _PREPARATION_SECONDS if seconds is None else seconds
         try:

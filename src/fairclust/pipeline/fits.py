@@ -58,7 +58,9 @@ class Request:
     cell_seconds: float
     cell_memory_mb: float
     dunn_max_rows: int | None = None
-    strict_versions: bool = False  # fits of other versions of numpy, scipy, scikit-learn or numba do not count
+    strict_versions: bool = (
+        False  # fits of other versions of numpy, scipy, scikit-learn or numba do not count
+    )
     threads: int = 1
 
     def cells(self) -> list[Cell]:
@@ -86,20 +88,26 @@ def fit_grids(
     if reason is None and not card["columns"] and graph is None:
         reason = "the data set is a graph, without points for a method of `input: points`"
     if reason is not None:
-        outcomes = [({**own, **vars(cell), "status": "skipped", "reason": reason}, None) for cell in request.cells()]
-        write_fits(output, outcomes)
+        why = {**own, "status": "skipped", "reason": reason}
+        write_fits(output, [({**why, **vars(cell)}, None) for cell in request.cells()])
         return
     own |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
     own["data_hash"] = input_hash(card, graph)
     with ExitStack() as stack:
         places = [Memory(folder, verbose=0, compress=3) for folder in caches]
-        job = _Job(request, data, graph, [place.cache(finished, ignore=["compute"]) for place in places], stack)
-        cells, outcomes, begin = request.cells(), [], time.perf_counter()
+        job = _Job(
+            request, data, graph, [place.cache(finished, ignore=["compute"]) for place in places], stack
+        )
+        cells, begin = request.cells(), time.perf_counter()
+        outcomes: list[Outcome] = []
         for number, cell in enumerate(cells, 1):
             outcome = job.outcome(cell, own["data_hash"], given_up)
             outcomes.append(({**own, **vars(cell), **outcome[0]}, outcome[1]))
             left = (time.perf_counter() - begin) / number * (len(cells) - number)
-            print(f"[{number}/{len(cells)}] {_line(cell, outcome[0])} (about {left:.0f} s left)", file=sys.stderr)
+            print(
+                f"[{number}/{len(cells)}] {_line(cell, outcome[0])} (about {left:.0f} s left)",
+                file=sys.stderr,
+            )
     write_fits(output, outcomes)
 
 
@@ -201,7 +209,12 @@ def _fit(cell: Cell) -> Outcome:
 
 
 def _score(
-    data: Path, graph: Path | None, labels: np.ndarray, n_clusters: int, metrics: Sequence[str], most: int | None
+    data: Path,
+    graph: Path | None,
+    labels: np.ndarray,
+    n_clusters: int,
+    metrics: Sequence[str],
+    most: int | None,
 ) -> dict[str, Any]:
     """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
     begin, (prepared, W) = time.perf_counter(), _loaded(data, graph)

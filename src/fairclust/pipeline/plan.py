@@ -337,7 +337,7 @@ class Plan:
         return [f"{self.results}/fits/{name}.parquet" for name in names]
 
     def fits_shown(self, paper: str, kind: str, name: str = "") -> list[str]:
-        """The files of the fits that a table or figure, or all claims of a paper, read; ConfigError if there is none."""
+        """The files of fits that a table or figure, or all claims of a paper, read; ConfigError if there is none."""
         if not (products := self.products(paper, kind, name)):
             known = sorted(f"{p}/{n}" for p, of in self.shown.items() for n in of[kind])
             raise ConfigError(
@@ -370,7 +370,11 @@ class Plan:
         `specs` are the entries that it makes, by name, and `tables` the tables to which they refer.
         """
         spec, asked = self.specs[paper], self.asked(paper, kind, name)
-        made = {key: getattr(spec, kind)[key] for key in self.shown[paper][kind] if kind == "claims" or key == name}
+        made = {
+            key: getattr(spec, kind)[key]
+            for key in self.shown[paper][kind]
+            if kind == "claims" or key == name
+        }
         tables = {key: table for key, table in spec.tables.items() if _refer_to(made, key, table)}
         mentioned = [*asked, *self._reported(paper)]
         mentioned += [{"dataset": of} for claim in made.values() for of in getattr(claim, "datasets", ())]
@@ -441,12 +445,16 @@ class Plan:
 
     def claims(self) -> list[str]:
         """The claims of all papers."""
-        return [f"{self.results}/tables/{paper}/claims.csv" for paper, of in self.shown.items() if of["claims"]]
+        return [
+            f"{self.results}/tables/{paper}/claims.csv" for paper, of in self.shown.items() if of["claims"]
+        ]
 
     def table_files(self) -> list[str]:
         """The files of all tables, three for each."""
         boards = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.papers_shown())
-        own = [file for paper in self.shown for kind in ("tables", "claims") for file in self.files(paper, kind)]
+        own = [
+            file for paper in self.shown for kind in ("tables", "claims") for file in self.files(paper, kind)
+        ]
         return own + [f"{self.results}/tables/{name}.{end}" for name in boards for end in TABLE_FORMATS]
 
     def figure_files(self) -> list[str]:
@@ -614,7 +622,9 @@ class Plan:
 
     def order(self) -> list[At]:
         """All data sets, methods and K in the order of the configuration, which is that of the scores."""
-        found = ((fit.dataset, fit.method, grid.n_clusters) for fit in self.fits.values() for grid in fit.grids)
+        found = (
+            (fit.dataset, fit.method, grid.n_clusters) for fit in self.fits.values() for grid in fit.grids
+        )
         return list(dict.fromkeys(found))
 
     def settings(self) -> dict[str, Any]:
@@ -637,7 +647,9 @@ class Plan:
         """Fingerprint of what decides the results: data sets, methods, papers and fits, but no paths or resources."""
         paths = ("results", "mirror", "reuse", "catalogues", "also", "jobs", "strict", "strict_versions")
         what = {key: value for key, value in chosen.items() if key not in paths}
-        return digest_of([what, [[name, [asdict(grid) for grid in fit.grids]] for name, fit in self.fits.items()]])
+        return digest_of(
+            [what, [[name, [asdict(grid) for grid in fit.grids]] for name, fit in self.fits.items()]]
+        )
 
     def code(self, *roots: str) -> str:
         """Fingerprint of some modules, or of functions in them."""

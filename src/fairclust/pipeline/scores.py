@@ -15,8 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairclust.metrics.table import METRICS
 from fairclust.messages import UserError
+from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.papers import canonical_json
@@ -73,7 +73,9 @@ def read_fits(path: Path, *more: str) -> pd.DataFrame:
     return _typed(frame).assign(sweep=sweep, path=str(path))
 
 
-def load_cells(paths: Iterable[str | Path], asked: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def load_cells(
+    paths: Iterable[str | Path], asked: Sequence[Mapping[str, Any]]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The fits that a product of a paper asks for, in its order, and their outer steps.
 
     `paths` are the files of fit jobs, and `asked` is of `Plan.asked`. The fits have the columns of `fits_frame`,
@@ -88,8 +90,10 @@ def load_cells(paths: Iterable[str | Path], asked: Sequence[Mapping[str, Any]]) 
     found, steps = [], []
     for path in map(Path, paths):
         frame = read_fits(path, "history")
-        at = zip(frame.dataset, frame.method, frame.n_clusters, frame.sweep, frame.params, frame.seed, strict=True)
-        frame = frame.assign(place=[wanted.get(key) for key in at]).dropna(subset="place")
+        named = (frame[name] for name in ("dataset", "method", "n_clusters", "sweep", "params", "seed"))
+        frame = frame.assign(place=[wanted.get(key) for key in zip(*named, strict=True)]).dropna(
+            subset="place"
+        )
         for key, history in zip(frame.key, frame.history, strict=True):
             steps += [{"key": key, **step} for step in json.loads(history or "[]")]
         found.append(frame.drop(columns=["history", "lost"]))
@@ -128,7 +132,12 @@ def labels_of(path: str | Path, key: str) -> np.ndarray | None:
         for name, labels, rows in zip(table["key"], table["labels"], table["n_rows"], strict=True)
         if name.as_py() == key
     )
-    return None if packed is None else np.frombuffer(packed, f"u{len(packed) // n_rows}")
+    return None if packed is None else unpacked_labels(packed, n_rows)
+
+
+def unpacked_labels(packed: bytes, n_rows: int) -> np.ndarray:
+    """The labels in a row of `write_fits`."""
+    return np.frombuffer(packed, f"u{len(packed) // n_rows}")
 
 
 def read_arrow(path: Path, columns: list[str] | None = None) -> pa.Table:
@@ -152,7 +161,9 @@ def write_arrow(path: Path, table: pa.Table) -> None:
         pq.write_table(table, file, write_page_checksum=True, compression="zstd")
 
 
-def gather_scores(paths: Iterable[str | Path], order: Sequence[At], scores: Path, runs: Path) -> dict[str, Any]:
+def gather_scores(
+    paths: Iterable[str | Path], order: Sequence[At], scores: Path, runs: Path
+) -> dict[str, Any]:
     """Join all fits, in the order of the configuration, into tidy tables of scores and of costs, as Parquet and CSV.
 
     `scores` and `runs` are without ending. Returns the summary: cells, by_status, and missing, a dict for each reason.

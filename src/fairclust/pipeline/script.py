@@ -55,7 +55,9 @@ def job(snakemake: Any) -> Iterator[None]:
 
         def ended(number: int, _: Any) -> None:
             name = signal.Signals(number).name
-            print(f"{_ENDED}{name} after {time.time() - began:.0f} s: its time limit, or cancelled", file=file)
+            print(
+                f"{_ENDED}{name} after {time.time() - began:.0f} s: its time limit, or cancelled", file=file
+            )
             os._exit(128 + number)
 
         asked = {name: snakemake.resources.get(name) for name in ("attempt", "mem_mb", "runtime")}
@@ -91,7 +93,9 @@ def end_of_last_attempt(log: Path) -> str:
     last = lines[begun[-2] : begun[-1]]
     said = [line.removeprefix(_ENDED) for line in last if line.startswith(_ENDED)]
     asked = last[0].removeprefix(_BEGUN)
-    return said[-1] if said else f"killed without a message, perhaps out of memory or with its machine: {asked}"
+    return (
+        said[-1] if said else f"killed without a message, perhaps out of memory or with its machine: {asked}"
+    )
 
 
 def die_with(parent: int) -> None:

@@ -67,7 +67,11 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
 
 def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) -> str:
     """How many fits a run has to make, and about how long that takes. `jobs` are the jobs that Snakemake would run."""
-    outdated = {dataset for job in jobs if not job.wildcards.get("method") and (dataset := job.wildcards.get("dataset"))}
+    outdated = {
+        dataset
+        for job in jobs
+        if not job.wildcards.get("method") and (dataset := job.wildcards.get("dataset"))
+    }
     fits = [job for job in jobs if Path(job.output[0]).is_relative_to(place / "fits")]
     n_fits, minutes = 0, 0.0
     for job in fits:
