@@ -10,7 +10,10 @@ import pytest
 import fairclust
 
 # Neither `import fairclust` nor the command on a CSV file may import these packages.
-EXTRAS = ("dask", "jinja2", "matplotlib", "ot", "pyarrow", "pydantic", "requests", "snakemake", "yaml")
+EXTRAS = (
+    *("dask", "jinja2", "matplotlib", "ot", "pooch", "pyarrow", "pydantic", "requests", "ruamel.yaml"),
+    *("snakemake", "yaml"),
+)
 
 
 @pytest.mark.parametrize(

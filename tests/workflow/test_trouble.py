@@ -166,7 +166,7 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     for text, message in (
         (
             "strict: true\nstrict: false",
-            "over.yaml cannot be read: line 2: key 'strict' occurs more than once",
+            'over.yaml cannot be read: line 2: found duplicate key "strict"',
         ),
         ("results: my_methods", "results: 'my_methods' cannot be the folder of results"),
     ):
