@@ -47,7 +47,7 @@ def is_secure_url(url: str) -> bool:
 
 
 def _as_text(value: object) -> object:
-    # YAML 1.1 reads yes, no, on and off without quotes as booleans, but the file has these words in its cells.
+    # YAML reads true and false without quotes as booleans, but the file has these words in its cells.
     if isinstance(value, bool):
         raise ValueError(f"YAML reads this value as the boolean {value}; put it in quotes")
     return str(value) if isinstance(value, int | float) else value
