@@ -144,12 +144,12 @@ def _listed(spec: DatasetSpec, file: Path) -> _Columns:
 
 def _found(spec: DatasetSpec, file: Path) -> _Columns:
     """The columns of a table whose features are not listed. They are found and prepared as by `fairclust fit`."""
-    reader, given = spec.reader, spec.reader.model_fields_set
+    reader = spec.reader
     inside = [column.column for column in spec.sensitive_columns if column.source is None]
     frame = read_table(
         file,
-        delimiter=reader.sep if "sep" in given else None,
-        decimal=reader.decimal if "decimal" in given else None,
+        delimiter=reader.delimiter,
+        decimal=reader.decimal if "decimal" in reader.model_fields_set else None,
         encoding=reader.encoding,
         values=[column for column in inside if isinstance(column, str)],
         advice=ADVICE,
@@ -299,7 +299,7 @@ class TableFile:
         head, self.names = _arff_head(path, reader.encoding) if reader.format == "arff" else (0, [])
         named = reader.header and reader.format == "csv"
         self._format = Format(
-            delimiter=reader.sep,
+            delimiter=reader.delimiter,
             decimal=reader.decimal,
             encoding=reader.encoding,
             quote=reader.quotechar,
@@ -308,6 +308,10 @@ class TableFile:
             skip_lines=head,
             advice=ADVICE,
         )
+        if reader.delimiter is None:
+            with open_rows(path, self._format._replace(header=False), path.name) as rows:
+                # A blank must be stated, because a file of groups can be one column with names of several words.
+                self._format = self._format._replace(delimiter=rows.delimiter.replace(" ", ","))
         with open_rows(path, self._format, path.name) as rows:
             width = len(rows.first)
             if named and width > len(rows.header):
