@@ -129,7 +129,7 @@ def test_the_words_of_a_group_are_not_cut_apart(tmp_path, people):
     "change, key, message",
     [
         (lambda g: g, None, "has a column of the table.*'key: id'"),
-        (lambda g: g[1:], "id", "rows of the table have no group; found 1 values: '1000'"),
+        (lambda g: g[1:], "id", "rows of the table have no group; found 1 value: '1000'"),
         (lambda g: pd.concat([g, g[:2]]), "id", "more than once; found 2 values: '1000', '1001'"),
         (lambda g: g.rename(columns={"id": "number"})[1:], None, "another number of rows.*expected 120 rows"),
         (lambda g: g, "nobody", "no such column"),

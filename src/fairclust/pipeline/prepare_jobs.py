@@ -16,6 +16,7 @@ from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_graph, save_prepared, write_skipped
+from fairclust.messages import count
 from fairclust.outputs import content_digest, is_damaged, write_text
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.job import Job
@@ -44,7 +45,7 @@ def check_downloads(job: Job) -> None:
     records = [read_record(Path(folder)) for folder in job.input.get("", [])]
     missing = [record["reason"] for record in records if record["status"] != "ok"]
     if missing:
-        counted = f"{len(missing)} of {len(records)} sources could not be downloaded"
+        counted = f"{len(missing)} of {count(len(records), 'source')} could not be downloaded"
         raise DatasetError("\n".join([f"{counted}; the same command tries again", *missing]))
 
 
