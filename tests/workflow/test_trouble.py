@@ -109,7 +109,7 @@ def test_the_target_download_fails_with_the_reason_and_tries_again(tmp_path):
     project.config["sources"] = {"far": FAR}
     project.config["run"]["datasets"] = ["far"]
     output = project.run("download", "--config", "mirror=mirror", code=1)
-    assert "1 of 1 sources could not be downloaded; the same command tries again" in output
+    assert "1 of 1 source could not be downloaded; the same command tries again" in output
     assert "source 'far': 'far/far.csv' could not be fetched" in output and "Fix: check the network" in output
     project.write("mirror/far/far.csv", TABLE)
     project.run("download", "--config", "mirror=mirror")

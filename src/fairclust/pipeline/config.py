@@ -277,23 +277,22 @@ def read_yaml(path: Path, *, for_snakemake: bool = True) -> dict[str, Any]:
         if path.exists() and not path.is_file():
             raise ValueError("it is not a regular file")
         found = YAML(typ="safe", pure=True).load(path)
-        other = dict(_leaves(yaml.safe_load(path.read_bytes()))) if for_snakemake else {}
-        changed = [(key, value) for key, value in _leaves(found) if for_snakemake and other.get(key) != value]
+        ours = dict(_leaves(found))
+        theirs = dict(_leaves(yaml.safe_load(path.read_bytes()))) if for_snakemake else ours
     except (MarkedYAMLError, yaml.MarkedYAMLError) as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         what = shortened(f"{error.problem}".partition("\n")[0], 200)
         raise ConfigError(f"{path} cannot be read: {where}{what}. Fix: correct this line") from None
     except RecursionError:
-        raise ConfigError(
-            f"{path} cannot be read: it is nested too deeply, or an alias in it contains itself"
-        ) from None
+        reason = "it is nested too deeply, or an alias in it contains itself"
+        raise ConfigError(f"{path} cannot be read: {reason}") from None
     except (OSError, ValueError, LookupError, AttributeError, TypeError, YAMLError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} cannot be read: {error}".partition("\n")[0]) from None
-    for key, value in changed:
+    for key in [key for key in ours if theirs.get(key) != ours[key]]:
         raise ConfigError(
-            f"{path}: {key}: Snakemake reads {shortened(other.get(key, 'the key as another one'))} where YAML 1.2 has "
-            f"{shortened(value)}. Fix: write numbers as 10 or 1.0e+5 and booleans as true or false, and put texts in "
-            "quotes"
+            f"{path}: {key}: Snakemake reads {shortened(theirs.get(key, 'the key as another one'))} where YAML 1.2 has "
+            f"{shortened(ours[key])}. Fix: write numbers as 10 or 1.0e+5 and booleans as true or false, and put texts "
+            "in quotes"
         )
     if found is None:
         return {}
