@@ -152,7 +152,7 @@ def test_bad_points_beside_a_graph(points, message):
         (np.array([[0, 1.0], [0.5, 0]]), "not symmetric"),
         (np.triu(np.ones((3, 3))), "not symmetric"),
         (sp.csr_array((4, 4)), "4 isolated nodes"),
-        (np.diag([1.0, 0.0, 2.0]), r"1 isolated nodes \(no weight at all, first node 1\)"),
+        (np.diag([1.0, 0.0, 2.0]), r"1 isolated node \(no weight at all, first node 1\)"),
     ],
 )
 def test_matrices_that_are_no_affinities_are_refused(W, message):

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, Field, StrictInt, model_validator
 
 from fairclust.datasets.spec import Spec
@@ -54,22 +53,7 @@ def _check_seeds(value: int | list[int]) -> int | list[int]:
     return value
 
 
-def _number_in(text: str) -> float | None:
-    try:
-        return float(text) if any(c.isdigit() for c in text) else None
-    except ValueError:
-        return None
-
-
-def _is_quoted_number(value: Any) -> bool:
-    return isinstance(value, str) and _number_in(value) is not None and yaml.safe_load(value) != value
-
-
 def _check_plain(value: Any) -> Any:
-    if isinstance(value, str) and not _is_quoted_number(value):
-        # YAML 1.1 reads 1e5 as text: only 1.0e+5 is a number there.
-        number = _number_in(value)
-        value = value if number is None else number
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value!r} is not a finite number")
     try:
@@ -82,9 +66,13 @@ def _check_plain(value: Any) -> Any:
 
 
 def _check_unquoted(value: Any) -> Any:
-    if _is_quoted_number(value):
-        raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
-    return value
+    if not isinstance(value, str) or not any(sign.isdigit() for sign in value):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return value
+    raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
 
 
 Seeds = (

@@ -17,6 +17,7 @@ from fairclust.base import NON_NEGATIVE, POSITIVE, NotSupported, at_least, initi
 from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
+from fairclust.messages import count
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.variational.penalty import bound_step, newton_step, penalty_slope
@@ -298,8 +299,9 @@ class VariationalFairKMeans(PrototypeClusterer):
         state = "at rest" if self.converged_ else "still moving"
         advice = "raise max_iter or tol" if not self.converged_ else "take fewer clusters or a smaller lam"
         self._complain(
-            f"stopped after {self.n_iter_} outer steps with {self.n_clusters - self._n_empty} of "
-            f"{self.n_clusters} clusters non-empty and the energy {state} ({self.n_restarts_} restarts): {advice}"
+            f"stopped after {count(self.n_iter_, 'outer step')} with {self.n_clusters - self._n_empty} of "
+            f"{self.n_clusters} clusters non-empty and the energy {state} ({count(self.n_restarts_, 'restart')}): "
+            f"{advice}"
         )
 
     def _target_shares(self) -> list[np.ndarray]:
