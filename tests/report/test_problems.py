@@ -8,12 +8,12 @@ from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.rule_inputs import TABLE_FORMATS
 from fairclust.report.claims import load_claims
 from fairclust.report.jobs import _making
-from fairclust.report.tables import load_verdicts
+from fairclust.report.tables import load_evidence
 
 
 def test_a_product_that_fails_leaves_files_that_say_so(tmp_path):
     problems = []
-    kinds = {"t": (*TABLE_FORMATS, "verdicts.csv"), "claims": ("csv", "md", "tex"), "f": ("png", "pdf")}
+    kinds = {"t": (*TABLE_FORMATS, "evidence.csv"), "claims": ("csv", "md", "tex"), "f": ("png", "pdf")}
     for what, name in (("table t", "t"), ("the claims", "claims"), ("figure f", "f")):
         with _making(problems, "paper.log", what, tmp_path / name, kinds[name]):
             (tmp_path / f"{name}.{kinds[name][0]}").write_text("half of the file")
@@ -28,7 +28,7 @@ def test_a_product_that_fails_leaves_files_that_say_so(tmp_path):
     assert "could not be made" in (tmp_path / "t.md").read_text()
     assert "[x](y)" not in (tmp_path / "t.md").read_text()
     # Readers of these files find no values.
-    assert load_verdicts([tmp_path / "t.verdicts.csv"]).empty
+    assert load_evidence([tmp_path / "t.evidence.csv"]).empty
     assert load_claims(tmp_path / "claims.csv").empty
 
 

@@ -438,10 +438,10 @@ class Plan:
         names = ["claims"] * bool(of_kind) if kind == "claims" else list(of_kind)
         return [f"{self.results}/tables/{paper}/{name}.{end}" for name in names for end in TABLE_FORMATS]
 
-    def verdicts(self) -> list[str]:
-        """The verdicts of all tables of papers."""
+    def evidence(self) -> list[str]:
+        """The evidence of all tables of papers."""
         names = (f"{paper}/{name}" for paper, of in self.shown.items() for name in of["tables"])
-        return [f"{self.results}/tables/{name}.verdicts.csv" for name in names]
+        return [f"{self.results}/tables/{name}.evidence.csv" for name in names]
 
     def claims(self) -> list[str]:
         """The claims of all papers."""
