@@ -116,6 +116,8 @@ class GridSpec(Spec):
 Any_ = "*"
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
 """The name of a table or figure, and of its files."""
+Sweep = Annotated[str, Field(pattern=r"^[a-z0-9_]*$")]
+"""The name of a dense grid, whose fits only the figures and claims read that name it; empty: all other fits."""
 Order = str
 """'lam': the smallest lambda first; or the name of a metric: the best value first."""
 
@@ -130,6 +132,7 @@ class ExperimentSpec(Spec):
     seeds: Seeds | None = Field(default=None, description="Default: 5 seeds. `run.seeds` overrides it.")
     settings: dict[str, GridSpec] = Field(default_factory=dict)
     """Method to parameters or axes of its grid in this experiment."""
+    sweep: Sweep = Field(default="", description="Name of a dense grid, which only what names it reads.")
 
 
 class MatchSpec(Spec):
@@ -221,6 +224,7 @@ class FigureSpec(Spec):
     """Only this lambda (or the largest that is not above it)."""
     table: str = ""
     """Number of a table, whose reported values or choice of settings the figure shows."""
+    sweep: str = Field(default="", description="Shows the fits of this sweep alone; '*': all fits.")
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
 
 
@@ -235,6 +239,7 @@ class ClaimSpec(Spec):
     n_clusters: Clusters | None = None
     metrics: Names = Field(default_factory=list)
     options: dict[str, Option] = Field(default_factory=dict, description="Arguments of the check.")
+    sweep: Sweep = Field(default="", description="Tests the fits of this sweep alone.")
 
 
 class ProgramSpec(Spec):

@@ -294,8 +294,8 @@ def bound_step(
 ) -> Step:
     """The paper's step, from a cold start. Its objective is the energy of the soft assignment.
 
-    The published program begins with exp(-a) divided by its sum over the clusters. Where a row of exp(-a) is zero, as
-    far outliers have it that are not scaled to unit length, all its numbers become NaN and every point goes to cluster 0.
+    The published program begins with exp(-a) divided by its sum over the clusters. If this sum is zero for a row, as
+    for far outliers that are not scaled to unit length, all numbers become NaN and every point goes to cluster 0.
     """
     if lam == 0:
         return plain_step(points, last)
