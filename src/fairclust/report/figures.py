@@ -196,10 +196,11 @@ def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
         twin.set_ylim(bottom=-0.03 * twin.get_ylim()[1])  # so that a line of zeros does not lie on the axis
         endless = np.isinf(ok[right].astype(float)).groupby(ok.lam).sum()
         if len(endless := endless[endless > 0]):
+            lams = f"{endless.index[0]:g}" + (f" to {endless.index[-1]:g}" if len(endless) > 1 else "")
+            most = f"{endless.max()} of {ok.groupby('lam').size().max()}"
             sheet.note(
                 f"{panel.title}: {metric_label(right)} is infinite, because a group is missing from a cluster, in up "
-                f"to {endless.max()} of {ok.groupby('lam').size().max()} starts at lambda {endless.index[0]:g} to "
-                f"{endless.index[-1]:g}; the mean has a gap there"
+                f"to {most} starts at λ = {lams}; the mean has a gap there"
             )
     _note_starts(sheet, panel.cells, ok)
 

@@ -268,8 +268,7 @@ def minimize_penalty(
     again at zero prices and a high temperature if that fails. Among the solutions with the fewest empty clusters, the
     best one.
     """
-    if not np.isfinite(points.row_min_sum):
-        raise Diverged(f"the potentials sum to {points.row_min_sum} (lam={lam:g})")
+    _check_finite(points, lam)
     shape = points.n_groups, points.n_clusters
     if lam == 0 or min(shape) == 1:
         return _harden(points, np.zeros(shape), lam, target)
@@ -289,6 +288,11 @@ def minimize_penalty(
     return best._replace(n_passes=n_passes)
 
 
+def _check_finite(points: Points, lam: float) -> None:
+    if not np.isfinite(points.row_min_sum):
+        raise Diverged(f"the potentials sum to {points.row_min_sum} (lam={lam:g})")
+
+
 def bound_step(
     points: Points, last: Step | None, *, lam: float, lipschitz: float, target: np.ndarray
 ) -> Step:
@@ -299,6 +303,7 @@ def bound_step(
     """
     if lam == 0:
         return plain_step(points, last)
+    _check_finite(points, lam)
     if n_vanished := points.n_beyond(_VANISHES):
         offset = np.zeros((points.n_groups, points.n_clusters))
         offset[:, 1:] = _FORBIDDEN
