@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from frames import cell, frame, tradeoff
+from PIL import Image
 
 from fairclust.datasets.store import PreparedDataset, save_prepared, write_skipped
 from fairclust.pipeline.cell_store import cell_path, write_cell
@@ -98,7 +99,8 @@ def test_users_texts_are_drawn_as_they_are_and_a_rerun_writes_the_same_bytes(plo
 def test_a_figure_says_why_it_has_no_data(plot, cells, steps, tmp_path):
     bad = cells.assign(status="skipped", reason="no network: /home/somebody/x.csv\nmore")
     make_figure(material_of(cells[:0]), spec(plot), None, tmp_path / "f", ["png"])
-    assert (tmp_path / "f.png").stat().st_size > 0
+    with Image.open(tmp_path / "f.png") as picture:
+        assert picture.info["Comment"] == "nothing to show"
     assert "nothing to show" in words(sheet(plot, cells[:0]))
     text = words(sheet(plot, bad)) if plot != "clusters" else "no network"
     assert "no network" in text and "somebody" not in text

@@ -22,6 +22,7 @@ from fairclust.plot import in_figure
 from fairclust.report.material import Material
 
 SOFT = "0.35"
+EMPTY = "nothing to show"
 # A quoted path in a reason, which would say more about the machine than about the data.
 _PLACE = re.compile(r"'[^' ]*/[^' ]*'")
 
@@ -65,6 +66,9 @@ class Sheet:
     # The first panel of each group of panels that share their axes. Their limit is set after the last has its points.
     shared: dict[Any, Axes] = field(default_factory=dict)
     panels: list[Axes] = field(default_factory=list)
+    is_empty: bool = (
+        False  # whether no panel has anything to show, which the PNG says for `fairclust publish`
+    )
     legend: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     starts: dict[str, set[int]] = field(
@@ -149,7 +153,9 @@ class Sheet:
         """Write the figure. Equal figures give equal files."""
         self.lay_out()
         for kind in formats:
-            metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+            metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+            if kind == "png" and self.is_empty:
+                metadata = {"Comment": EMPTY}
             with atomic_write(stem.with_name(f"{stem.name}.{kind}")) as file:
                 self.figure.savefig(file, format=kind, metadata=metadata, dpi=150)
 
@@ -213,9 +219,10 @@ class FigureData(Material):
             try:
                 plot.draw(self, sheet, axes, panel)
             except NothingToShow as reason:
-                empty.append((axes, f"{panel.title}: nothing to show: {_PLACE.sub('a file', str(reason))}"))
+                empty.append((axes, f"{panel.title}: {EMPTY}: {_PLACE.sub('a file', str(reason))}"))
         # Where the rows of a figure belong together, an empty place keeps the others where they are.
-        keep = plot.row_per_dataset or len(ys) > 1 or len(empty) == len(panels)
+        sheet.is_empty = len(empty) == len(panels)
+        keep = plot.row_per_dataset or len(ys) > 1 or sheet.is_empty
         for axes, reason in empty:
             if keep:
                 sheet.say(axes, reason.partition(": ")[2])
