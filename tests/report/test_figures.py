@@ -170,6 +170,25 @@ def test_a_panel_without_data_is_a_note_without_paths(cells):
     assert "DS-577, VFC: nothing to show: skipped: source 'x': a file is not there" in words(found)
 
 
+def test_a_row_without_data_is_a_note(cells):
+    some = cells.assign(balance=cells.balance.where(cells.n_clusters == 3))  # K = 5 has one of two metrics
+    found = sheet("front", some[some.dataset == "adult"], datasets=["adult", "absent"])
+    assert len(found.panels) == 4
+    assert words(found).count("nothing to show") == 2 and "absent: nothing to show: no cell was run" in words(
+        found
+    )
+
+
+def test_settings_that_leave_clusters_empty_are_no_front(cells):
+    fair = (cells.method == "vfc_kmeans") & (cells.lam == 20)
+    collapsed = cells.assign(
+        n_nonempty=cells.n_clusters.where(~fair, 1), sse=cells.sse.where(~fair, 99_000.0),
+    )  # fmt: skip
+    found = sheet("front", collapsed, n_clusters=[3], datasets=["adult"])
+    assert found.panels[0].get_xlim()[1] < 2_000
+    assert "settings of VFC that leave clusters empty: 1 of 3" in words(found)
+
+
 def test_methods_are_drawn_in_the_order_of_the_figure(cells):
     for methods in (["vfc_kmeans", "kmeans"], ["kmeans", "vfc_kmeans"]):
         found = sheet("front", cells, methods=methods, n_clusters=[3])

@@ -213,22 +213,24 @@ class FigureData(Material):
             most = max(Counter(panel.dataset for panel in panels).values())
             n_columns = min(plot.per_row, most)
         sheet = Sheet(self.spec.title, n_columns, plot.size, plot.left)
-        empty: list[tuple[Axes, str]] = []
+        empty: list[tuple[Axes, Panel, str]] = []
         for panel in panels:
             axes = sheet.add(panel.title)
             try:
                 plot.draw(self, sheet, axes, panel)
             except NothingToShow as reason:
-                empty.append((axes, f"{panel.title}: {EMPTY}: {_PLACE.sub('a file', str(reason))}"))
-        # Where the rows of a figure belong together, an empty place keeps the others where they are.
+                empty.append((axes, panel, f"{EMPTY}: {_PLACE.sub('a file', str(reason))}"))
         sheet.is_empty = len(empty) == len(panels)
-        keep = plot.row_per_dataset or len(ys) > 1 or sheet.is_empty
-        for axes, reason in empty:
-            if keep:
-                sheet.say(axes, reason.partition(": ")[2])
+        # Where the panels of a data set belong together, an empty place keeps the others where they are.
+        shown = Counter(panel.dataset for panel in panels)
+        shown.subtract(panel.dataset for _, panel, _ in empty)
+        in_rows = plot.row_per_dataset or len(ys) > 1
+        for axes, panel, reason in empty:
+            if sheet.is_empty or (in_rows and shown[panel.dataset]):
+                sheet.say(axes, reason)
             else:
                 sheet.remove(axes)
-                sheet.note(reason)
+                sheet.note(f"{panel.title}: {reason}")
         return sheet
 
     def _panels(self, plot: Plot, ys: Sequence[str]) -> Iterator[Panel]:

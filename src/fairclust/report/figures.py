@@ -71,6 +71,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         x = _COST_OF_GRAPHS
     ok = _usable(cells, x, y)
     is_cost = column_of(x).is_cost
+    ok = _whole(material, sheet, panel, ok)
     settings = _means_front(ok, x, y)
     reported = _reported(material, panel, x).merge(_reported(material, panel, y), on=["method", "lam"])
     # A little above the highest cost on the fronts of the methods with several settings, and that the paper reports for
@@ -120,6 +121,19 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     axes.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     _note_starts(sheet, cells, ok, "marks")
+
+
+def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells that use all clusters, of the settings in which at least half of the starts do, as in claims."""
+    empty = cells.n_nonempty < cells.n_clusters
+    lost = empty.groupby([cells.method, cells.params]).transform("mean") > 0.5
+    for method, of in cells[lost].groupby("method"):
+        n_all = cells[cells.method == method].params.nunique()
+        sheet.note(
+            f"{panel.title}: settings of {material.names.method(str(method))} that leave clusters empty: "
+            f"{of.params.nunique()} of {n_all}"
+        )
+    return cells[~lost & ~empty]
 
 
 def _reach(mean: pd.Series, sd: pd.Series, metric: str) -> np.ndarray:
