@@ -35,7 +35,7 @@ _MARKS = re.compile(
 _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
-_COLOURS = 32
+_COLOURS = 64
 _PICTURE = "figures/agreement.png"
 
 
@@ -46,10 +46,20 @@ def _chosen(results: Path) -> Iterator[Path]:
     """
     yield from sorted((results / "tables").rglob("*.md"))
     yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".evidence.csv"))
-    yield from sorted((results / "figures").rglob("*.png"))
+    yield from filter(_shows_something, sorted((results / "figures").rglob("*.png")))
     yield results / "report" / "index.html"
     yield results / "scores" / "scores.parquet"
     yield results / "scores" / "runs.parquet"
+
+
+def _shows_something(path: Path) -> bool:
+    """Whether a figure has a panel with data. Those of data that could not be obtained have none."""
+    from PIL import Image
+
+    from fairclust.report.drawing import EMPTY
+
+    with Image.open(path) as picture:
+        return picture.info.get("Comment") != EMPTY
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -135,7 +145,9 @@ def copy_redacted(path: Path, to: Path) -> None:
         from PIL import Image
 
         with Image.open(path) as picture:
-            picture.convert("RGB").quantize(_COLOURS).save(to, optimize=True)
+            # This way to choose the colours keeps those of thin lines.
+            few = picture.convert("RGB").quantize(_COLOURS, method=Image.Quantize.FASTOCTREE)
+            few.save(to, optimize=True)
     elif path.suffix == ".parquet":
         table = read_arrow(path)
         for i, column in enumerate(table.schema):

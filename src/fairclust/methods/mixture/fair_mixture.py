@@ -103,8 +103,8 @@ class FairMixture(FairClusterer):
         Whether to shift the components' log weights after learning, so that hard labels are as fair as possible. The
         shifts are used in the assignment only.
     record_labels : bool, default=False
-        Whether to record `sse`, `delta` and `balance` of the hard labels at every step, which costs a pass over all
-        rows.
+        Whether to record `nll`, and `sse`, `delta` and `balance` of the hard labels, at every step, which costs a pass
+        over all rows.
 
     Attributes
     ----------
