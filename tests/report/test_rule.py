@@ -24,9 +24,9 @@ def published():
     return load_scores(ROOT / "docs/results/scores/scores.parquet")
 
 
-def rows_of(inputs, paper, table, cells):
+def rows_of(plan, paper, table, cells):
     """Return the rows of a table that have values to be judged."""
-    spec = inputs.specs[paper]
+    spec = plan.specs[paper]
     reported, programs = spec.files
     rows = table_rows(table, load_reported(reported), cells, load_programs(programs, spec.programs))
     return [
@@ -59,14 +59,14 @@ def as_reported(reported, table, noise, rng):
 
 @pytest.mark.parametrize("paper", PAPERS)
 @pytest.mark.parametrize("noise", [0.0, 0.03])
-def test_the_reported_values_with_noise_are_reproduced(inputs, paper, noise):
-    spec = inputs.config.papers[paper]
+def test_the_reported_values_with_noise_are_reproduced(plan, paper, noise):
+    spec = plan.config.papers[paper]
     verdicts = []
     # Each table by itself: two may report different values for one row.
     for table in spec.tables.values():
         cells = list(as_reported(load_reported(spec.reported), table, noise, np.random.default_rng(7)))
         if cells:
-            rows = rows_of(inputs, paper, table, frame(cells))
+            rows = rows_of(plan, paper, table, frame(cells))
             verdicts += [row.verdict for row in rows if row.method != "data"]
     assert len(verdicts) >= 20
     passed = sum(verdict in AGREES for verdict in verdicts) / len(verdicts)
@@ -83,8 +83,8 @@ def test_the_reported_values_with_noise_are_reproduced(inputs, paper, noise):
         ("bfkm", "kmeans", "bfkm"),
     ],
 )
-def test_another_method_under_a_papers_name_is_not_reproduced(inputs, published, paper, wrong, right):
-    spec = inputs.config.papers[paper]
+def test_another_method_under_a_papers_name_is_not_reproduced(plan, published, paper, wrong, right):
+    spec = plan.config.papers[paper]
     theirs = published[published.method == wrong]
     lams = load_reported(spec.reported).query("method == @right").lam.unique()
     settings = [table.settings.get(right, {}).get("lam") for table in spec.tables.values()]
@@ -94,7 +94,7 @@ def test_another_method_under_a_papers_name_is_not_reproduced(inputs, published,
     ]
     plain = published[published.method == "kmeans"]
     cells = pd.concat([*(disguised or [theirs.assign(method=right)]), plain], ignore_index=True)
-    rows = [row for table in spec.tables.values() for row in rows_of(inputs, paper, table, cells)]
+    rows = [row for table in spec.tables.values() for row in rows_of(plan, paper, table, cells)]
     rows = [row for row in rows if row.method == right and row.choice.n_ok]
     assert len(rows) >= 2
     assert PASSES.isdisjoint(row.verdict for row in rows), rows
