@@ -40,6 +40,8 @@ try:
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 RESULTS = CONFIG.results
+# Scripts read this key. On the command line it may have been a text.
+config["same_digits"] = CONFIG.same_digits
 
 
 wildcard_constraints:

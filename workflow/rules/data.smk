@@ -7,12 +7,6 @@ rule download_source:
         ask(lambda source: local(PLAN.own_archive(source))),
     output:
         directory(f"{RESULTS}/data/raw/{{source}}"),
-    params:
-        urls=ask(lambda source: PLAN.source(source).urls),
-        sha256=ask(lambda source: PLAN.source(source).sha256),
-        licence=ask(lambda source: PLAN.source(source).licence),
-        source=ask(PLAN.source_params),
-        mirrors=as_list(CONFIG.mirror),
     log:
         f"{RESULTS}/logs/download_source/{{source}}.log",
     cache: "omit-software" if CACHE else False
@@ -20,6 +14,12 @@ rule download_source:
     localrule: True
     conda:
         "../envs/fairclust.yml"
+    params:
+        urls=ask(lambda source: PLAN.source(source).urls),
+        sha256=ask(lambda source: PLAN.source(source).sha256),
+        licence=ask(lambda source: PLAN.source(source).licence),
+        source=ask(PLAN.source_params),
+        mirrors=as_list(CONFIG.mirror),
     message:
         "Fetching {wildcards.source}"
     script:
@@ -32,14 +32,6 @@ rule prepare_dataset:
         own=ask(lambda dataset: local(PLAN.own_files(dataset))),
     output:
         directory(f"{RESULTS}/data/prepared/{{dataset}}"),
-    params:
-        features=ask(lambda dataset: PLAN.dataset_key(dataset, "features")),
-        sensitive=ask(lambda dataset: PLAN.dataset_key(dataset, "sensitive")),
-        # [standardize, l2] unless the catalogue says otherwise.
-        scale=ask(lambda dataset: PLAN.dataset_key(dataset, "scale")),
-        other=ask(PLAN.other_keys),
-        sources=ask(PLAN.sources_params),
-        code=ask(PLAN.prepare_code),
     log:
         f"{RESULTS}/logs/prepare_dataset/{{dataset}}.log",
     cache: CACHE
@@ -48,6 +40,14 @@ rule prepare_dataset:
     resources:
         mem_mb=scaled(2000, per_input_mb=20),
         runtime=scaled(30, per_input_mb=0.1),
+    params:
+        features=ask(lambda dataset: PLAN.dataset_key(dataset, "features")),
+        sensitive=ask(lambda dataset: PLAN.dataset_key(dataset, "sensitive")),
+        # [standardize, l2] unless the catalogue says otherwise.
+        scale=ask(lambda dataset: PLAN.dataset_key(dataset, "scale")),
+        other=ask(PLAN.other_keys),
+        sources=ask(PLAN.sources_params),
+        code=ask(PLAN.prepare_code),
     message:
         "Preparing {wildcards.dataset}, scaled by {params.scale}"
     script:
@@ -58,6 +58,8 @@ rule prepare_dataset:
 use rule prepare_dataset as prepare_unscaled with:
     output:
         directory(f"{RESULTS}/data/unscaled/{{dataset}}"),
+    log:
+        f"{RESULTS}/logs/prepare_unscaled/{{dataset}}.log",
     params:
         features=ask(lambda dataset: PLAN.dataset_key(dataset, "features")),
         sensitive=ask(lambda dataset: PLAN.dataset_key(dataset, "sensitive")),
@@ -65,8 +67,6 @@ use rule prepare_dataset as prepare_unscaled with:
         other=ask(PLAN.other_keys),
         sources=ask(PLAN.sources_params),
         code=ask(PLAN.prepare_code),
-    log:
-        f"{RESULTS}/logs/prepare_unscaled/{{dataset}}.log",
     message:
         "Preparing {wildcards.dataset}, unscaled"
 
@@ -76,10 +76,6 @@ rule neighbour_graph:
         f"{RESULTS}/data/prepared/{{dataset}}",
     output:
         directory(f"{RESULTS}/data/graphs/{{dataset}}"),
-    params:
-        n_neighbors=CONFIG.graph.n_neighbors,
-        exact_max_rows=CONFIG.graph.exact_max_rows,
-        code=PLAN.graph_code(),
     log:
         f"{RESULTS}/logs/neighbour_graph/{{dataset}}.log",
     cache: CACHE
@@ -89,6 +85,10 @@ rule neighbour_graph:
     resources:
         mem_mb=scaled(4000, per_input_mb=10),
         runtime=scaled(60, per_input_mb=0.5),
+    params:
+        n_neighbors=CONFIG.graph.n_neighbors,
+        exact_max_rows=CONFIG.graph.exact_max_rows,
+        code=lambda _: PLAN.graph_code(),
     message:
         "Finding {params.n_neighbors} neighbours of every point of {wildcards.dataset}"
     script:

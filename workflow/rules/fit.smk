@@ -6,18 +6,6 @@ rule fit:
         unpack(of_fit(PLAN.fit_inputs)),
     output:
         f"{RESULTS}/fits/{{dataset}}/{{method}}.parquet",
-    params:
-        class_path=of_fit(PLAN.class_path),
-        # Of every experiment: n_clusters (K), fixed params, axes such as {"lam": [0, 10, 100]}, and seeds.
-        grids=of_fit(PLAN.grids),
-        metrics=of_fit(PLAN.metrics),
-        code=of_fit(PLAN.fit_code),
-        scorer=of_fit(PLAN.scorer_code),
-        cell_seconds=CONFIG.limits.cell_seconds,
-        cell_memory_mb=CONFIG.limits.cell_memory_mb,
-        dunn_max_rows=CONFIG.score.dunn_max_rows,
-        strict_versions=CONFIG.strict_versions,
-        reuse=as_list(CONFIG.reuse),
     log:
         f"{RESULTS}/logs/fit/{{dataset}}/{{method}}.log",
     benchmark:
@@ -41,6 +29,18 @@ rule fit:
         ),
         attempt=lambda wildcards, attempt: attempt,
         gives_up=lambda wildcards, attempt: int(attempt > CONFIG.jobs.attempts),
+    params:
+        class_path=of_fit(PLAN.class_path),
+        # Of every experiment: n_clusters (K), fixed params, axes such as {"lam": [0, 10, 100]}, and seeds.
+        grids=of_fit(PLAN.grids),
+        metrics=of_fit(PLAN.metrics),
+        code=of_fit(PLAN.fit_code),
+        scorer=of_fit(PLAN.scorer_code),
+        cell_seconds=CONFIG.limits.cell_seconds,
+        cell_memory_mb=CONFIG.limits.cell_memory_mb,
+        dunn_max_rows=CONFIG.score.dunn_max_rows,
+        strict_versions=CONFIG.strict_versions,
+        reuse=as_list(CONFIG.reuse),
     message:
         "Fitting {wildcards.method} on {wildcards.dataset}"
     script:

@@ -9,10 +9,6 @@ rule scores:
         multiext(f"{RESULTS}/scores/runs", ".parquet", ".csv"),
         summary=f"{RESULTS}/summary.json",
         provenance=f"{RESULTS}/provenance.json",
-    params:
-        order=PLAN.order(),
-        settings=PLAN.settings(),
-        code=PLAN.code("fairclust.pipeline.scores:gather_scores"),
     log:
         f"{RESULTS}/logs/scores.log",
     conda:
@@ -20,6 +16,10 @@ rule scores:
     resources:
         mem_mb=scaled(2000),
         runtime=scaled(20),
+    params:
+        order=lambda _: PLAN.order(),
+        settings=lambda _: PLAN.settings(),
+        code=lambda _: PLAN.code("fairclust.pipeline.scores:gather_scores"),
     message:
         "Gathering scores"
     script:
@@ -41,9 +41,6 @@ rule table:
             labels={"table": "{table}"},
         ),
         verdicts=f"{RESULTS}/tables/{{paper}}/{{table}}.verdicts.csv",
-    params:
-        product=ask(lambda paper, table: PLAN.product(paper, "tables", table)),
-        code=PLAN.code("fairclust.report.tables"),
     log:
         f"{RESULTS}/logs/table/{{paper}}/{{table}}.log",
     conda:
@@ -51,6 +48,9 @@ rule table:
     resources:
         mem_mb=scaled(1500),
         runtime=scaled(20),
+    params:
+        product=ask(lambda paper, table: PLAN.product(paper, "tables", table)),
+        code=lambda _: PLAN.code("fairclust.report.tables"),
     message:
         "Making {wildcards.table} of {wildcards.paper}"
     script:
@@ -74,9 +74,6 @@ rule figure:
             f"{RESULTS}/figures/{{paper}}/{{figure}}.{end}"
             for end in CONFIG.report.formats[1:]
         ],
-    params:
-        product=ask(lambda paper, figure: PLAN.product(paper, "figures", figure)),
-        code=PLAN.code("fairclust.report.figures"),
     log:
         f"{RESULTS}/logs/figure/{{paper}}/{{figure}}.log",
     conda:
@@ -84,6 +81,9 @@ rule figure:
     resources:
         mem_mb=scaled(1500),
         runtime=scaled(20),
+    params:
+        product=ask(lambda paper, figure: PLAN.product(paper, "figures", figure)),
+        code=lambda _: PLAN.code("fairclust.report.figures"),
     message:
         "Drawing {wildcards.figure} of {wildcards.paper}"
     script:
@@ -104,9 +104,6 @@ rule claims:
             subcategory="{paper}",
             labels={"table": "claims"},
         ),
-    params:
-        product=ask(lambda paper: PLAN.product(paper, "claims")),
-        code=PLAN.code("fairclust.report.claims"),
     log:
         f"{RESULTS}/logs/claims/{{paper}}.log",
     conda:
@@ -114,6 +111,9 @@ rule claims:
     resources:
         mem_mb=scaled(1500),
         runtime=scaled(20),
+    params:
+        product=ask(lambda paper: PLAN.product(paper, "claims")),
+        code=lambda _: PLAN.code("fairclust.report.claims"),
     message:
         "Testing the claims of {wildcards.paper}"
     script:
@@ -127,9 +127,6 @@ rule leaderboard:
     output:
         leaderboard=f"{RESULTS}/scores/leaderboard.csv",
         settings=f"{RESULTS}/scores/settings.parquet",
-    params:
-        names=PLAN.names(),
-        code=PLAN.code("fairclust.report.leaderboard"),
     log:
         f"{RESULTS}/logs/leaderboard.log",
     conda:
@@ -137,6 +134,9 @@ rule leaderboard:
     resources:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
+    params:
+        names=lambda _: PLAN.names(),
+        code=lambda _: PLAN.code("fairclust.report.leaderboard"),
     message:
         "Making the leaderboard"
     script:
@@ -156,10 +156,6 @@ rule overview:
             category="Tables",
             labels={"table": "overview"},
         ),
-    params:
-        fairness_error=CONFIG.report.fairness_error,
-        names=PLAN.names(),
-        code=PLAN.code("fairclust.report.tables"),
     log:
         f"{RESULTS}/logs/overview.log",
     conda:
@@ -167,6 +163,10 @@ rule overview:
     resources:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
+    params:
+        fairness_error=CONFIG.report.fairness_error,
+        names=lambda _: PLAN.names(),
+        code=lambda _: PLAN.code("fairclust.report.tables"),
     message:
         "Making the overview of all methods and data sets"
     script:
@@ -186,14 +186,16 @@ rule scoreboard:
             category="Tables",
             labels={"table": "scoreboard"},
         ),
-    params:
-        titles={name: of.short_name for name, of in PLAN.papers_shown().items()},
-        names=PLAN.names(),
-        code=PLAN.code("fairclust.report.tables"),
     log:
         f"{RESULTS}/logs/scoreboard.log",
     conda:
         "../envs/fairclust.yml"
+    params:
+        titles=lambda _: {
+            name: of.short_name for name, of in PLAN.papers_shown().items()
+        },
+        names=lambda _: PLAN.names(),
+        code=lambda _: PLAN.code("fairclust.report.tables"),
     message:
         "Joining the verdicts of all papers"
     script:
@@ -217,10 +219,6 @@ rule page:
             labels={"name": "report", "format": "html"},
         ),
         archive=f"{RESULTS}/report.zip",
-    params:
-        papers=PLAN.papers(),
-        names=PLAN.names(),
-        code=PLAN.page_code(),
     log:
         f"{RESULTS}/logs/page.log",
     conda:
@@ -228,6 +226,10 @@ rule page:
     resources:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
+    params:
+        papers=lambda _: PLAN.papers(),
+        names=lambda _: PLAN.names(),
+        code=lambda _: PLAN.page_code(),
     message:
         "Writing the page"
     script:
@@ -241,14 +243,14 @@ rule check:
         summary=f"{RESULTS}/summary.json",
     output:
         touch(f"{RESULTS}/.complete"),
-    params:
-        strict=CONFIG.strict,
     log:
         f"{RESULTS}/logs/check.log",
     retries: 0
     localrule: True
     conda:
         "../envs/fairclust.yml"
+    params:
+        strict=CONFIG.strict,
     message:
         "Checking that every fit is there"
     script:

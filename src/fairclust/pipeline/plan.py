@@ -166,10 +166,8 @@ class Product:
     metrics: set[str]
     sweep: str = ""  # ALL: the fits of all sweeps
 
-    def reads(self, fit: Fit) -> bool:
-        return self.sweep in (fit.sweep, ALL) and any(
-            (fit.dataset, fit.method) == at[:2] for at in self.needs
-        )
+    def shows(self, sweep: str) -> bool:
+        return self.sweep in (sweep, ALL)
 
 
 def share_sources() -> None:
@@ -330,12 +328,6 @@ class Plan:
         of_kind = self.shown.get(paper, {}).get(kind, {})
         return list(of_kind.values()) if kind == "claims" else [of_kind[name]] if name in of_kind else []
 
-    def fits_read(self, products: Iterable[Product]) -> list[str]:
-        """The files of the fits that some products show."""
-        several = list(products)
-        names = [name for name, fit in self.fits.items() if any(product.reads(fit) for product in several)]
-        return [f"{self.results}/fits/{name}.parquet" for name in names]
-
     def fits_shown(self, paper: str, kind: str, name: str = "") -> list[str]:
         """The files of fits that a table or figure, or all claims of a paper, read; ConfigError if there is none."""
         if not (products := self.products(paper, kind, name)):
@@ -343,26 +335,34 @@ class Plan:
             raise ConfigError(
                 f"this run has no {kind.removesuffix('s')} {paper}/{name}; {nearest(f'{paper}/{name}', known)}"
             )
-        return self.fits_read(products)
+        needs = [(product, {at[:2] for at in product.needs}) for product in products]
+        return [
+            f"{self.results}/fits/{name}.parquet"
+            for name, fit in self.fits.items()
+            if any(of.shows(fit.sweep) and (fit.dataset, fit.method) in pairs for of, pairs in needs)
+        ]
 
     def asked(self, paper: str, kind: str, name: str = "") -> list[dict[str, Any]]:
         """The data sets, methods, K and grids that a product shows, in its order.
 
         They decide which rows it takes from its inputs, which also hold the fits of other papers.
         """
-        found: dict[tuple[str, str, int, str], list[dict[str, Any]]] = {}
-        products = self.products(paper, kind, name)
-        for dataset, method, k in dict.fromkeys(at for product in products for at in product.needs):
-            for fit in self._own(paper).values():
-                of = [p for p in products if (dataset, method, k) in p.needs and p.sweep in (fit.sweep, ALL)]
-                if of and (fit.dataset, fit.method) == (dataset, method):
-                    grids = [asdict(grid) for grid in fit.grids if grid.n_clusters == k]
-                    found.setdefault((dataset, method, k, fit.sweep), []).extend(grids)
-        return [
-            {"dataset": dataset, "method": method, "n_clusters": k, "sweep": sweep, "grids": grids}
-            for (dataset, method, k, sweep), grids in found.items()
-            if grids
-        ]
+        products, own, found = self.products(paper, kind, name), self._own(paper), []
+        sweeps = dict.fromkeys(fit.sweep for fit in own.values())
+        needs = dict.fromkeys(
+            (*at, sweep)
+            for product in products
+            for at in product.needs
+            for sweep in sweeps
+            if product.shows(sweep)
+        )
+        for dataset, method, k, sweep in needs:
+            fit = own.get(Fit(dataset, method, sweep, ()).name)
+            grids = [asdict(grid) for grid in fit.grids if grid.n_clusters == k] if fit else []
+            if grids:
+                at = {"dataset": dataset, "method": method, "n_clusters": k, "sweep": sweep}
+                found.append({**at, "grids": grids})
+        return found
 
     def product(self, paper: str, kind: str, name: str = "") -> dict[str, Any]:
         """What the script of a table or figure, or of a paper's claims, needs besides its inputs, as plain data.
@@ -614,7 +614,7 @@ class Plan:
         for product in (product for products in kinds for product in products.values()):
             names = product.metrics | ({_OF_TRUTH} if "accuracy" in product.metrics else set())
             for at, sweep in itertools.product(product.needs, sweeps):
-                if product.sweep in (sweep, ALL):
+                if product.shows(sweep):
                     asked.setdefault((*at, sweep), set()).update(names)
         return asked
 

@@ -72,7 +72,7 @@ def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) ->
         for job in jobs
         if not job.wildcards.get("method") and (dataset := job.wildcards.get("dataset"))
     }
-    fits = [job for job in jobs if Path(job.output[0]).is_relative_to(place / "fits")]
+    fits = [job for job in jobs if job.output and Path(job.output[0]).is_relative_to(place / "fits")]
     n_fits, minutes = 0, 0.0
     for job in fits:
         fit = plan.fit(job.wildcards.dataset, job.wildcards.method)
