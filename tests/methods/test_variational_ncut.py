@@ -11,7 +11,7 @@ from fairclust.kernels.graph import build_knn_graph
 from fairclust.methods import VariationalFairNCut
 from fairclust.metrics import fairness_error
 from fairclust.metrics.quality import ncut
-from fairclust.pipeline.blocks import Cell
+from fairclust.pipeline.plan import Cell
 from fairclust.pipeline.fit_cell import fit_cell
 from toys import odd_affinities
 from twins import counts_of, ncut_potentials, padded_fairness, vfc
@@ -127,8 +127,8 @@ def test_the_pipeline_passes_the_points_beside_the_graph():
     params = {"affinity": "precomputed", "match_reference": True, "init": "k-means++", "lam": 10}
     found = []
     for seed in range(8):
-        cell = Cell(params, seed, random_state=seed)
-        _, labels = fit_cell(W, codes, "fairclust.methods.VariationalFairNCut", 2, cell, X)
+        cell = Cell(2, params, seed, random_state=seed)
+        _, labels = fit_cell(W, codes, "fairclust.methods.VariationalFairNCut", cell, X)
         found.append(fairness_error(labels, sensitive_features=codes))
     assert sum(error == 0 for error in found) >= 4
     assert len(set(found)) > 1

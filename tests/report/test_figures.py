@@ -11,10 +11,10 @@ from frames import cell, frame, tradeoff
 from PIL import Image
 
 from fairclust.datasets.store import PreparedDataset, save_prepared, write_skipped
-from fairclust.pipeline.cell_store import cell_path, write_cell
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.pipeline.reported import NO_VALUES
+from fairclust.pipeline.scores import write_fits
 from fairclust.report.figures import PLOTS, FigureData, make_figure
 from fairclust.report.material import Material
 
@@ -288,16 +288,18 @@ def test_points_are_drawn_from_stored_labels(tmp_path):
     groups = (np.arange(60) % 3).astype(np.int32)
     card = {"status": "ok", "rows": 60, "columns": ["x", "y"], "groups": [{"name": name} for name in "abc"]}
     save_prepared(PreparedDataset(X, groups, ("x", "y"), tuple("abc"), card), tmp_path / "plane")
-    balanced = settings(*GRID).assign(pack=str(tmp_path / "fits/ds577/k3.cells"))
+    path = tmp_path / "fits/ds577/bfkm.parquet"
+    balanced = settings(*GRID).assign(path=str(path))
     chosen = balanced[balanced.sse == 515.0].key.iloc[0]
     given = {
         "datasets": ["ds577"], "planes": {"ds577": tmp_path / "plane"}, "points": True, "table": "IV",
         "reported": REPORTED, "match": MatchSpec(fairness="fairness_ratio", order="sse", table="III"),
     }  # fmt: skip
-    write_cell(cell_path(tmp_path, chosen), {"key": chosen, "status": "ok"}, None)
+    record = {"key": chosen, "n_rows": 60, "status": "ok", "params": {}}
+    write_fits(path, [(record, None)])
     assert "the cell has no labels" in words(sheet("clusters", balanced, **given))
-    labels = np.arange(60) // 20
-    write_cell(cell_path(tmp_path, chosen), {"key": chosen, "status": "ok"}, labels)
+    labels = (np.arange(60) // 20).astype(np.uint8)
+    write_fits(path, [(record, labels)])
     found = sheet("clusters", balanced, **given)
     assert "FR 0.8050, SSE 515.0" in words(found)
     drawn = found.panels[0].collections

@@ -142,7 +142,10 @@ class _Job:
             return record, None
         metrics = list(request.metrics[cell.n_clusters])
         asked = f"{name}: {request.scorer}, {metrics}, {request.dunn_max_rows}"
-        return record | self._cached(asked, lambda: self._score(cell, labels, metrics)), labels
+        try:
+            return record | self._cached(asked, lambda: self._score(cell, labels, metrics)), labels
+        except FitEnded as ended:
+            return {**record, "status": ended.status, "reason": f"while it was scored: {ended}"}, None
 
     def _cached(self, key: str, compute: Callable[[], Any]) -> Any:
         known = (cache for cache in self.caches[1:] if cache.check_call_in_cache(key, None))

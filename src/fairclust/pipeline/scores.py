@@ -94,8 +94,9 @@ def load_cells(
         frame = frame.assign(place=[wanted.get(key) for key in zip(*named, strict=True)]).dropna(
             subset="place"
         )
-        for key, history in zip(frame.key, frame.history, strict=True):
-            steps += [{"key": key, **step} for step in json.loads(history or "[]")]
+        told = frame.dropna(subset="history")
+        for key, history in zip(told.key, told.history, strict=True):
+            steps += [{"key": key, **step} for step in json.loads(history)]
         found.append(frame.drop(columns=["history", "lost"]))
     empty = _frame([]).assign(sweep="", path="", place=0)
     cells = pd.concat(found, ignore_index=True) if any(map(len, found)) else empty

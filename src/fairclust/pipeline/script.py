@@ -80,7 +80,13 @@ def job(snakemake: Any) -> Iterator[None]:
 def fix_environment(threads: int, *, one_processor: bool) -> None:
     """Set the number of threads of BLAS and numba, and the instructions that they use if they are to be the same."""
     os.environ |= dict.fromkeys(_THREADS, str(threads))
-    if one_processor and platform.machine().lower() in ("x86_64", "amd64"):
+    if one_processor:
+        use_baseline()
+
+
+def use_baseline() -> None:
+    """Let NumPy and numba, which are imported later, execute the same instructions on every x86-64 processor."""
+    if platform.machine().lower() in ("x86_64", "amd64"):
         os.environ |= BASELINE
 
 

@@ -218,8 +218,8 @@ class FigureData(Material):
             axes = sheet.add(panel.title)
             try:
                 plot.draw(self, sheet, axes, panel)
-            except NothingToShow as reason:
-                empty.append((axes, panel, f"{EMPTY}: {_PLACE.sub('a file', str(reason))}"))
+            except NothingToShow as error:
+                empty.append((axes, panel, f"{EMPTY}: {_PLACE.sub('a file', str(error))}"))
         sheet.is_empty = len(empty) == len(panels)
         # Where the panels of a data set belong together, an empty place keeps the others where they are.
         shown = Counter(panel.dataset for panel in panels)
