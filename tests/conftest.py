@@ -3,9 +3,13 @@ import sys
 from pathlib import Path
 
 # ruff: noqa: E402
+from fairclust.pipeline.script import use_baseline
+
 # This must be set before NumPy is imported. Tests run in parallel anyway, and fits are forked only without threads.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+# The kernels of jobs, so that tests and runs of the workflow share what is compiled.
+use_baseline()
 
 import pytest
 from hypothesis import settings
@@ -13,7 +17,7 @@ from hypothesis import settings
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.pipeline.config import read_yaml, shipped_config
-from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.plan import Plan
 
 ROOT = Path(__file__).parents[1]
 # `python -m pytest` lets Python search the checkout, where a user's classes would hide those of the tests.
@@ -35,7 +39,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     """Start the files that run Snakemake first. They take minutes, and if they came last, other cores would be idle."""
-    long = ("tests/workflow/", "tests/test_docs_commands.py", "tests/pipeline/test_fit_block.py")
+    long = ("tests/workflow/", "tests/test_docs_commands.py", "tests/pipeline/test_fits.py")
     items.sort(key=lambda item: not item.nodeid.startswith(long))
 
 
@@ -67,9 +71,9 @@ def catalogue():
 
 
 @pytest.fixture(scope="session")
-def inputs(catalogue):
+def plan(catalogue):
     """Return the plan of this configuration."""
-    return RuleInputs(catalogue)
+    return Plan(catalogue)
 
 
 @pytest.fixture(scope="session")

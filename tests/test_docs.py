@@ -14,7 +14,7 @@ from fairclust.cli import CommandError
 from fairclust.cli.publish import filled
 from fairclust.pipeline import papers
 from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config
-from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.plan import Plan
 from toys import write_people
 
 PUBLISHED = ROOT / "docs/results"
@@ -58,11 +58,10 @@ def test_a_data_set_in_eight_lines_and_a_method_in_four(shipped, clone):
     mine = laid_over(yaml.safe_load(first), yaml.safe_load(second))
     mine["run"]["methods"].append("stripes")
     config = load_config(laid_over(shipped, mine), user=mine)
-    inputs = RuleInputs(config)
-    at = {(block.dataset, block.method) for block in inputs.blocks}
-    assert at == {("people", method) for method in mine["run"]["methods"]}
-    vfc = next(block for block in inputs.blocks if block.method == "vfc_kmeans_accelerated")
-    assert {settings["lam"] for grid in vfc.grids for settings in grid.settings()} == {0, 50, 100}
+    fits = Plan(config).fits
+    assert set(fits) == {f"people/{method}" for method in mine["run"]["methods"]}
+    cells = fits["people/vfc_kmeans_accelerated"].cells()
+    assert {cell.params["lam"] for cell in cells} == {0, 50, 100}
 
 
 @pytest.mark.parametrize("page", ["config/README.md", "docs/cluster.md"])
@@ -166,7 +165,7 @@ def test_the_numbers_on_the_pages_come_from_the_published_run(page, shipped, tmp
         pytest.skip("no results are published; tests/test_published_results.py says so")
     monkeypatch.chdir(ROOT)
     origin = json.loads((PUBLISHED / "provenance.json").read_text())
-    run = Path("docs/results"), Path("docs/results"), origin, RuleInputs(load_config(shipped))
+    run = Path("docs/results"), Path("docs/results"), origin, Plan(load_config(shipped))
     text = Path(page).read_text()
     assert filled(Path(page), *run) == text
     if "overview: begin" in text:

@@ -254,9 +254,9 @@ def evidence():
                         yield shlex.split(reason["evidence"])
 
 
-def test_commands_of_evidence_can_be_run(capsys, inputs):
+def test_commands_of_evidence_can_be_run(capsys, plan):
     """Lines of Python are run. Scripts, their options and targets of Snakemake are only looked up."""
-    targets = set(inputs.targets())
+    targets = set(plan.targets())
     asked = list(map(list, dict.fromkeys(map(tuple, evidence()))))
     assert asked
     for words in asked:

@@ -1,21 +1,19 @@
 """A working folder with its own configuration, in which tests run the repository's Snakefile."""
 
-import atexit
+import copy
 import multiprocessing
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import psutil
 import yaml
-
-from fairclust.pipeline import import_server
 
 ROOT = Path(__file__).parents[1]
 METHOD = '''
@@ -74,23 +72,14 @@ def table_of(source, **more):
     return {"title": str(source), "source": source, "sensitive": {"column": "sex"}, "n_clusters": 2} | more
 
 
-# Importing Snakemake and starting the import server take seconds, so all runs of a test process share both.
+# Importing Snakemake takes seconds, so all runs of a test process share it.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    ["snakemake.cli", "fairclust.pipeline.run_events", "fairclust.pipeline.rule_inputs"]
-)
-
-
-@cache
-def _shared_server():
-    """Return the address of an import server that lives as long as this process."""
-    atexit.register(import_server.stop, import_server.start())
-    return os.environ.pop(import_server.ADDRESS)
+_FORKS.set_forkserver_preload(["snakemake.cli", "fairclust.pipeline.plan"])
 
 
 def run_snakemake(words, folder, env=None):
     """Run the command `snakemake` in a process that has already imported it; exit status and what it prints."""
-    env = {**os.environ, "FORCE_COLOR": "", import_server.ADDRESS: _shared_server(), **(env or {})}
+    env = {**os.environ, "FORCE_COLOR": "", **(env or {})}
     with tempfile.NamedTemporaryFile("r", suffix=".log") as file:
         process = _FORKS.Process(target=_snakemake, args=(words, folder, env, file.name))
         process.start()
@@ -174,6 +163,13 @@ class Project:
         found, output = self.attempt(*arguments, env=env)
         assert code is None or found == code, output
         return output
+
+    def copy(self, folder):
+        """Return a copy of this project with its results."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        found = Project.__new__(Project)
+        found.folder, found.config = folder, copy.deepcopy(self.config)
+        return found
 
     def fairclust(self, *arguments, code=0):
         """Run the command `fairclust` here, and return what it prints."""

@@ -46,6 +46,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups, split_columns
+from fairclust.messages import count
 from fairclust.metrics import contingency
 from fairclust.metrics.registry import doc_entries, doc_sections, joined
 from fairclust.sensitive import read_sensitive
@@ -559,8 +560,9 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         absent = (table == 0) & (expected >= 5)
         if absent.any():
             group, cluster = np.unravel_index(int(np.where(absent, expected, 0).argmax()), table.shape)
+            size = count(int(table[:, cluster].sum()), "row")
             self._complain(
-                f"cluster {cluster}, of {table[:, cluster].sum()} rows, has no row of group {self.groups_[group]}; "
+                f"cluster {cluster}, of {size}, has no row of group {self.groups_[group]}; "
                 f"the share of this group in the data would give it {expected[group, cluster]:.0f}. {advice}"
             )
 

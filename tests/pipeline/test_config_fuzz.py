@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from documentation import example_paper
 from fairclust.pipeline.config import ConfigError, load_config
-from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.plan import Plan
 from small import CONFIG, shipped_sections
 from toys import places
 
@@ -70,11 +70,11 @@ def changed(place, how, value):
 def plan_or_error(raw):
     """Make the plan, and return the message of the ConfigError, or '' if there is none."""
     try:
-        inputs = RuleInputs(load_config(raw))
-        inputs.check_classes()
-        inputs.targets()
-        for block in inputs.blocks:
-            inputs.metrics_of(block)
+        plan = Plan(load_config(raw))
+        plan.check_classes()
+        plan.targets()
+        for fit in plan.fits.values():
+            plan.metrics(fit)
     except ConfigError as error:
         return str(error)
     return ""

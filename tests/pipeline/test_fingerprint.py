@@ -128,7 +128,7 @@ def test_every_way_to_use_another_module_is_followed(package, text):
 
 def test_a_scorer_is_the_code_of_its_metrics():
     metrics = [METRICS[name] for name in ("balance", "sse")]
-    closure = fingerprint.code_closure(
+    closure = fingerprint._closure(
         "fairclust.metrics.table", *(metric.function.__module__ for metric in metrics)
     )
     for metric in metrics:
@@ -155,7 +155,7 @@ def test_everything_that_a_fit_calls_counts(name, grouped_blobs):
         cls(2, random_state=0).fit(X, sensitive_features=codes)
     finally:
         sys.setprofile(None)
-    closure = fingerprint.code_closure(f"{cls.__module__}:{cls.__name__}")
+    closure = fingerprint._closure(f"{cls.__module__}:{cls.__name__}")
     # Functions of one expression, bodies of modules, and what `dataclass` writes have no name of their own.
     called = {place for place in called if not place.partition(":")[2].startswith(("<", "__create_fn__"))}
     # If the kernels are not in Numba's cache yet, they are compiled here.

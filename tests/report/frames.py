@@ -1,4 +1,4 @@
-"""Made-up cells, steps and packs for tests of the report, in the form of `pipeline.scores.load_cells`."""
+"""Made-up cells and steps for tests of the report, in the form of `pipeline.scores.load_cells`."""
 
 import json
 
@@ -25,7 +25,8 @@ def cell(dataset="adult", method="vfc_kmeans", n_clusters=10, lam=None, seed=0, 
         **{"random_state": seed, "data_hash": "d", "fingerprint": "f", "git_commit": "c"},
         **{"versions": "numpy 2", "finished": 0.0},
         "key": f"{dataset}-{method}-{n_clusters}-{text}-{seed}",
-        "pack": "",
+        "sweep": "",
+        "path": "",
     }
     return row | more
 

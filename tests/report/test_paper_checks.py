@@ -1,4 +1,4 @@
-"""Everything wrong about a paper is found before any job, and a paper reads its own cells only."""
+"""Everything wrong about a paper is found before any job."""
 
 import copy
 from functools import cache
@@ -6,11 +6,9 @@ from functools import cache
 import pytest
 import yaml
 
-from fairclust.pipeline.blocks import blocks_of, plan_blocks
 from fairclust.pipeline.config import load_config, read_yaml
-from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.report.paper_checks import paper_problems
-from small import CONFIG, shipped_sections, small_config, small_paper
+from small import CONFIG, shipped_sections
 
 
 @cache
@@ -99,34 +97,3 @@ def test_every_damaged_field_of_a_paper_is_found(paper, key):
 def test_every_damaged_line_is_found(paper, file, old, new, message):
     problems = paper(lambda _: None, lambda text: text.replace(old, new, 3), file)
     assert len(problems) == 1 and file in problems[0] and message in problems[0], problems
-
-
-def test_a_paper_reads_its_own_cells(tmp_path):
-    figure = {"plot": "front", "title": "F", "datasets": ["a"], "x": "sse", "y": ["balance"]}
-
-    def paper_of(ks, lams, **more):
-        experiment = {"datasets": ["a"], "methods": ["vfc"], "n_clusters": ks, "seeds": 1}
-        experiment["settings"] = {"vfc": {"grid": {"lam": lams}}}
-        return small_paper(experiments=[experiment], figures={"f": figure}, **more)
-
-    def inputs(**more):
-        raw = small_config(
-            run={"papers": ["mine", "theirs"]},
-            methods={"vfc": {"class": "fairclust.methods.VariationalFairKMeans"}},
-            papers={"mine": paper_of([3, 5], [1, 2], **more), "theirs": paper_of([2, 3], [2, 9])},
-        )
-        return RuleInputs(load_config(raw))
-
-    def cells(inputs):
-        found = blocks_of(inputs.config, inputs.sources_of("mine"))
-        return {(block.n_clusters, cell.params["lam"]) for block in found for cell in block.cells()}
-
-    alone = inputs()
-    assert {at[2] for at in alone.shown["mine"]["figures"]["f"].needs} == {3, 5}
-    # The run has both papers' lambdas with K = 3 in one block, of which the paper reads its own.
-    assert cells(alone) == {(k, lam) for k in (3, 5) for lam in (1, 2)}
-    assert sum(len(block.cells()) for block in plan_blocks(alone.config)) == 7
-    wide = inputs(cells_of=["theirs"])
-    assert {at[2] for at in wide.shown["mine"]["figures"]["f"].needs} == {2, 3, 5}
-    assert cells(wide) == cells(alone) | {(2, 2), (2, 9), (3, 9)}
-    assert alone.paper_digest("mine") != wide.paper_digest("mine")

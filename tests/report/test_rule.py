@@ -22,9 +22,9 @@ def published():
     return load_scores(ROOT / "docs/results/scores/scores.parquet")
 
 
-def rows_of(inputs, paper, table, cells):
+def rows_of(plan, paper, table, cells):
     """Return the rows of a table that have values to be judged."""
-    spec = inputs.specs[paper]
+    spec = plan.specs[paper]
     reported, programs = spec.files
     rows = table_rows(table, load_reported(reported), cells, load_programs(programs, spec.programs))
     return [row for row in rows if row.role == "paper" and row.verdict != NOT_COMPARABLE]
@@ -54,14 +54,14 @@ def as_reported(reported, table, noise, rng):
 
 @pytest.mark.parametrize("paper", PAPERS)
 @pytest.mark.parametrize("noise", [0.0, 0.03])
-def test_the_reported_values_with_noise_are_reproduced(inputs, paper, noise):
-    spec = inputs.config.papers[paper]
+def test_the_reported_values_with_noise_are_reproduced(plan, paper, noise):
+    spec = plan.config.papers[paper]
     findings = []
     # Each table by itself: two may report different values for one row.
     for table in spec.tables.values():
         cells = list(as_reported(load_reported(spec.reported), table, noise, np.random.default_rng(7)))
         if cells:
-            rows = rows_of(inputs, paper, table, frame(cells))
+            rows = rows_of(plan, paper, table, frame(cells))
             findings += [row.finding for row in rows if row.method != "data"]
     assert len(findings) >= 20
     # What only a start has, or what is cheaper than reported, does not count here.
@@ -79,8 +79,8 @@ def test_the_reported_values_with_noise_are_reproduced(inputs, paper, noise):
         ("bfkm", "kmeans", "bfkm"),
     ],
 )
-def test_another_method_under_a_papers_name_is_not_reproduced(inputs, published, paper, wrong, right):
-    spec = inputs.config.papers[paper]
+def test_another_method_under_a_papers_name_is_not_reproduced(plan, published, paper, wrong, right):
+    spec = plan.config.papers[paper]
     theirs = published[published.method == wrong]
     lams = load_reported(spec.reported).query("method == @right").lam.unique()
     settings = [table.settings.get(right, {}).get("lam") for table in spec.tables.values()]
@@ -90,7 +90,7 @@ def test_another_method_under_a_papers_name_is_not_reproduced(inputs, published,
     ]
     plain = published[published.method == "kmeans"]
     cells = pd.concat([*(disguised or [theirs.assign(method=right)]), plain], ignore_index=True)
-    rows = [row for table in spec.tables.values() for row in rows_of(inputs, paper, table, cells)]
+    rows = [row for table in spec.tables.values() for row in rows_of(plan, paper, table, cells)]
     rows = [row for row in rows if row.method == right and row.choice.n_ok]
     assert len(rows) >= 2
     assert {AGREES, AS_PROGRAM}.isdisjoint(row.verdict for row in rows), rows

@@ -241,11 +241,11 @@ def test_lines_are_cut_as_the_csv_module_cuts_them(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "values", "note"),
     [
-        (["1", "1.0", "2", "+2"], [1, 1, 2, 2], "g: '1' (1 rows) and '1.0' (1 rows) are one value"),
+        (["1", "1.0", "2", "+2"], [1, 1, 2, 2], "g: '1' (1 row) and '1.0' (1 row) are one value"),
         (["1", "01", "1.0", "2"], ["1", "01", "1.0", "2"], None),
         (["12345678901234567", "12345678901234568"], ["12345678901234567", "12345678901234568"], None),
         (["1", "1.0", "x", "1_0"], ["1", "1.0", "x", "1_0"], None),
-        (["e\u0301", "é", "f", " f "], ["é", "é", "f", "f"], "g: 'e\\u0301' (1 rows) and '\\xe9' (1 rows)"),
+        (["e\u0301", "é", "f", " f "], ["é", "é", "f", "f"], "g: 'e\\u0301' (1 row) and '\\xe9' (1 row)"),
         (["None", "null", "?", "f"], [None, None, None, "f"], "g: 1 cells 'None' count as missing"),
         (["inf", "1"], ["inf", "1"], None),
         (["\ufefff", "m", "\ufefff"], ["f", "m", "f"], None),

@@ -109,7 +109,7 @@ def test_the_target_download_fails_with_the_reason_and_tries_again(tmp_path):
     project.config["sources"] = {"far": FAR}
     project.config["run"]["datasets"] = ["far"]
     output = project.run("download", "--config", "mirror=mirror", code=1)
-    assert "1 of 1 sources could not be downloaded; the same command tries again" in output
+    assert "1 of 1 source could not be downloaded; the same command tries again" in output
     assert "source 'far': 'far/far.csv' could not be fetched" in output and "Fix: check the network" in output
     project.write("mirror/far/far.csv", TABLE)
     project.run("download", "--config", "mirror=mirror")
@@ -166,7 +166,7 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     for text, message in (
         (
             "strict: true\nstrict: false",
-            "over.yaml cannot be read: line 2: key 'strict' occurs more than once",
+            'over.yaml cannot be read: line 2: found duplicate key "strict"',
         ),
         ("results: my_methods", "results: 'my_methods' cannot be the folder of results"),
     ):

@@ -1,6 +1,5 @@
 import os
 import sys
-import time
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -11,12 +10,9 @@ from snakemake.io import local
 _rules = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path[:0] = [str(_rules.parents[1] / "src"), str(Path.cwd())]
 
-from fairclust.pipeline.config import ConfigError, load_config, read_yaml
-from fairclust.pipeline.results_folder import foreign_folder
-from fairclust.pipeline.rule_inputs import RuleInputs, megabytes, share_sources
-from fairclust.pipeline.run_events import RunEvents, no_report_yet
+from fairclust.pipeline.config import ConfigError, as_list, load_config, read_yaml
+from fairclust.pipeline.plan import Plan, megabytes, share_sources
 
-BEGAN = time.time()
 ORIGIN = " with ".join(map(str, workflow.configfiles))
 share_sources()
 try:
@@ -29,17 +25,9 @@ try:
         user=workflow.config_settings.overwrite_config,
         origin=ORIGIN,
     )
-    # A module with a prefix has its results in a folder of this name.
-    PLACE = Path(
-        workflow.modifier.path_modifier.replace_prefix(f"{CONFIG.results}/.complete")
-    ).parent
-    if workflow.is_main_process and (reason := foreign_folder(PLACE)):
-        raise ConfigError(f"{ORIGIN} cannot be used:\n  - {reason}")
-    if workflow.is_main_process and (reason := no_report_yet(sys.argv, PLACE)):
-        raise WorkflowError(reason)
-    INPUTS = RuleInputs(CONFIG, PLACE)
+    PLAN = Plan(CONFIG)
     if workflow.is_main_process:
-        INPUTS.check_classes()
+        PLAN.check_classes()
     if workflow.is_main_process and CONFIG.run.papers:
         from fairclust.report.paper_checks import paper_problems
 
@@ -52,59 +40,52 @@ try:
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 RESULTS = CONFIG.results
-# Scripts get the configuration with the catalogues in it, so that they need not read the files again.
-config.update(CONFIG.model_dump(by_alias=True, exclude_unset=True))
+# Scripts read this key. On the command line it may have been a text.
+config["same_digits"] = CONFIG.same_digits
 
 
 wildcard_constraints:
     dataset=r"[\w.-]+",
     method=r"[\w.-]+",
     source=r"[\w.-]+",
-    job=r"[\w.-]+",
     paper=r"\w+",
-    name=r"[\w-]+",
+    table=r"(?!claims\b)[\w-]+",
+    figure=r"[\w-]+",
 
 
 # Snakemake's cache between workflows is used only if it is set up. Otherwise Snakemake would warn at every start.
 CACHE = "SNAKEMAKE_OUTPUT_CACHE" in os.environ
-EVENTS = RunEvents(workflow, INPUTS, BEGAN, cache=CACHE)
+
+
+def ask(answer):
+    """An input function or parameter with the wildcards as arguments, whose ConfigError Snakemake shows as a message."""
+
+    def asked(wildcards):
+        try:
+            return answer(*wildcards)
+        except ConfigError as error:
+            raise WorkflowError(str(error)) from None
+
+    return asked
+
+
+def of_fit(answer):
+    """As `ask`, for the fit job of the wildcards."""
+    return ask(lambda dataset, method: answer(PLAN.fit(dataset, method)))
 
 
 def scaled(amount, per_input_mb=0):
     """A resource that grows with the size of the inputs and doubles with every attempt."""
-
-    def asked(wildcards, input, attempt):
-        return round(amount + per_input_mb * megabytes(input)) * 2 ** (attempt - 1)
-
-    return asked
+    return lambda wildcards, input, attempt: round(
+        amount + per_input_mb * megabytes(input)
+    ) * 2 ** (attempt - 1)
 
 
-def of_method(resource, default=None):
-    """The resource that the configuration states for the methods of a fit job."""
-
-    def asked(wildcards):
-        own = getattr(INPUTS.resources_of(wildcards.dataset, wildcards.job), resource)
-        return default if own is None else own
-
-    return asked
-
-
-# Snakemake calls these functions when it builds the graph of jobs, before it looks at their files. It then knows whether
-# it will run jobs, and which of them the user forces. Unlike `onstart`, they are called in a module, too. Every job has
-# such a function, or an input from a job that has one.
-def once_begun(answer):
-    """An input function or a parameter that begins the run before it answers."""
-
-    def asked(wildcards):
-        EVENTS.begin()
-        return answer(wildcards)
-
-    return asked
-
-
-def of_paper(method, paper):
-    """Inputs or a parameter of the rule of a paper, which are computed only if its job is asked for."""
-    return once_begun(lambda wildcards: method(paper))
+def scaled_fit(amount, per_input_mb=0):
+    """As `scaled`, for an amount that depends on the fit job."""
+    return lambda wildcards, input, attempt: scaled(
+        of_fit(amount)(wildcards), per_input_mb
+    )(wildcards, input, attempt)
 
 
 def of_cluster(**keys):
@@ -120,7 +101,7 @@ def of_cluster(**keys):
         default = (
             str(defaults[resource].raw).strip("'\"") if resource in defaults else None
         )
-        return lambda w: getattr(INPUTS.resources_of(w.dataset, w.job), key) or default
+        return of_fit(lambda fit: getattr(PLAN.job(fit), key) or default)
 
     return {
         resource: asked(resource, key)
@@ -129,9 +110,22 @@ def of_cluster(**keys):
     }
 
 
-onsuccess:
-    EVENTS.on_success()
+# Snakemake calls no handler at the end of a dry run. In a module, the results lie below its prefix.
+if workflow.is_main_process and workflow.output_settings.dryrun:
+    import atexit
 
+    from fairclust.pipeline.summary import describe_work
 
-onerror:
-    EVENTS.on_error()
+    PLACE = workflow.modifier.path_modifier.replace_prefix(f"{RESULTS}/x")
+    atexit.register(
+        lambda: workflow.dag
+        and print(
+            describe_work(
+                PLAN,
+                Path(PLACE).parent,
+                list(workflow.dag.needrun_jobs(exclude_finished=False)),
+                workflow.resource_settings.cores or 1,
+            ),
+            file=sys.stderr,
+        )
+    )

@@ -1,7 +1,10 @@
+# Fetch the sources of a data set, prepare its table, and find the neighbours of its points.
+
+
 rule download_source:
     input:
         # The prefix of a module is not for the user's own files.
-        once_begun(lambda w: local(INPUTS.own_archive(w.source))),
+        ask(lambda source: local(PLAN.own_archive(source))),
     output:
         directory(f"{RESULTS}/data/raw/{{source}}"),
     log:
@@ -11,25 +14,22 @@ rule download_source:
     localrule: True
     conda:
         "../envs/fairclust.yml"
-    resources:
-        mem_mb=scaled(500),
-        runtime=scaled(60),
     params:
-        function="fairclust.pipeline.prepare_jobs:download",
-        digest=lambda w: INPUTS.source_digest(w.source),
-        asked=lambda w: INPUTS.asked(
-            w.source, at_once="download" in workflow.dag_settings.targets
-        ),
+        urls=ask(lambda source: PLAN.source(source).urls),
+        sha256=ask(lambda source: PLAN.source(source).sha256),
+        licence=ask(lambda source: PLAN.source(source).licence),
+        source=ask(PLAN.source_params),
+        mirrors=as_list(CONFIG.mirror),
     message:
         "Fetching {wildcards.source}"
     script:
-        "../scripts/job.py"
+        "../scripts/download_source.py"
 
 
 rule prepare_dataset:
     input:
-        sources=once_begun(lambda w: INPUTS.source_folders(w.dataset)),
-        own=lambda w: local(INPUTS.own_files(w.dataset)),
+        sources=ask(PLAN.source_folders),
+        own=ask(lambda dataset: local(PLAN.own_files(dataset))),
     output:
         directory(f"{RESULTS}/data/prepared/{{dataset}}"),
     log:
@@ -41,35 +41,43 @@ rule prepare_dataset:
         mem_mb=scaled(2000, per_input_mb=20),
         runtime=scaled(30, per_input_mb=0.1),
     params:
-        function="fairclust.pipeline.prepare_jobs:prepare",
-        digest=lambda w: INPUTS.dataset_digest(w.dataset),
+        features=ask(lambda dataset: PLAN.dataset_key(dataset, "features")),
+        sensitive=ask(lambda dataset: PLAN.dataset_key(dataset, "sensitive")),
+        # [standardize, l2] unless the catalogue says otherwise.
+        scale=ask(lambda dataset: PLAN.dataset_key(dataset, "scale")),
+        other=ask(PLAN.other_keys),
+        sources=ask(PLAN.sources_params),
+        code=ask(PLAN.prepare_code),
     message:
-        "Preparing {wildcards.dataset}"
+        "Preparing {wildcards.dataset}, scaled by {params.scale}"
     script:
-        "../scripts/job.py"
+        "../scripts/prepare_dataset.py"
 
 
-# Unscaled data, for figures that show points.
-use rule prepare_dataset as prepare_plane with:
+# For figures that show the points themselves.
+use rule prepare_dataset as prepare_unscaled with:
     output:
-        directory(f"{RESULTS}/data/plane/{{dataset}}"),
+        directory(f"{RESULTS}/data/unscaled/{{dataset}}"),
     log:
-        f"{RESULTS}/logs/prepare_plane/{{dataset}}.log",
+        f"{RESULTS}/logs/prepare_unscaled/{{dataset}}.log",
     params:
-        function="fairclust.pipeline.prepare_jobs:prepare",
-        digest=lambda w: INPUTS.dataset_digest(w.dataset),
-        unscaled=True,
+        features=ask(lambda dataset: PLAN.dataset_key(dataset, "features")),
+        sensitive=ask(lambda dataset: PLAN.dataset_key(dataset, "sensitive")),
+        scale=[],
+        other=ask(PLAN.other_keys),
+        sources=ask(PLAN.sources_params),
+        code=ask(PLAN.prepare_code),
     message:
         "Preparing {wildcards.dataset}, unscaled"
 
 
-rule build_graph:
+rule neighbour_graph:
     input:
         f"{RESULTS}/data/prepared/{{dataset}}",
     output:
         directory(f"{RESULTS}/data/graphs/{{dataset}}"),
     log:
-        f"{RESULTS}/logs/build_graph/{{dataset}}.log",
+        f"{RESULTS}/logs/neighbour_graph/{{dataset}}.log",
     cache: CACHE
     conda:
         "../envs/fairclust.yml"
@@ -78,27 +86,25 @@ rule build_graph:
         mem_mb=scaled(4000, per_input_mb=10),
         runtime=scaled(60, per_input_mb=0.5),
     params:
-        function="fairclust.pipeline.prepare_jobs:graph",
-        digest=INPUTS.graph_digest(),
+        n_neighbors=CONFIG.graph.n_neighbors,
+        exact_max_rows=CONFIG.graph.exact_max_rows,
+        code=lambda _: PLAN.graph_code(),
     message:
-        "Building the neighbour graph of {wildcards.dataset}"
+        "Finding {params.n_neighbors} neighbours of every point of {wildcards.dataset}"
     script:
-        "../scripts/job.py"
+        "../scripts/neighbour_graph.py"
 
 
 # For nodes without internet, run this first on a login node that has it: snakemake --cores 4 download
 rule download:
     input:
-        once_begun(lambda w: INPUTS.sources()),
+        PLAN.sources(),
     log:
         f"{RESULTS}/logs/download.log",
-    retries: 0
     localrule: True
     conda:
         "../envs/fairclust.yml"
-    params:
-        function="fairclust.pipeline.prepare_jobs:check_downloads",
     message:
         "Checking the downloads"
     script:
-        "../scripts/job.py"
+        "../scripts/download.py"

@@ -1,34 +1,47 @@
+# Fit a method on a data set: every K, every setting of its grid (lambda, for most methods), every seed.
+
+
 rule fit:
     input:
-        unpack(once_begun(lambda w: INPUTS.data_of(w.dataset, w.job))),
+        unpack(of_fit(PLAN.fit_inputs)),
     output:
-        f"{RESULTS}/fits/{{dataset}}/{{job}}.cells",
+        f"{RESULTS}/fits/{{dataset}}/{{method}}.parquet",
     log:
-        f"{RESULTS}/logs/fit/{{dataset}}/{{job}}.log",
-    # The attempt after the last one fits nothing. It writes what is finished, and an error for every other cell, so that
+        f"{RESULTS}/logs/fit/{{dataset}}/{{method}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/fit/{{dataset}}/{{method}}.tsv"
+    # The attempt after the last one fits nothing. It writes what is finished, and an error for every other fit, so that
     # tables and page are made without them. The rule `check` then sets the exit status. On a cluster, retries of the
     # process that a job starts would run inside the old allocation, so only the main process has them.
     retries: CONFIG.jobs.attempts if workflow.is_main_process else 0
     conda:
         "../envs/fairclust.yml"
-    threads: of_method("threads", CONFIG.jobs.threads)
+    threads: of_fit(lambda fit: PLAN.job(fit).threads or CONFIG.jobs.threads)
     resources:
         **of_cluster(slurm_partition="partition", gres="gres"),
-        mem_mb=lambda w, input, attempt: scaled(
-            of_method("mem_mb", CONFIG.jobs.mem_mb)(w), per_input_mb=6
-        )(w, input, attempt),
+        mem_mb=scaled_fit(
+            lambda fit: PLAN.job(fit).mem_mb or CONFIG.jobs.mem_mb, per_input_mb=6
+        ),
         # Three times the estimated time, because machines differ.
-        runtime=lambda w, input, attempt: scaled(
-            of_method("runtime", CONFIG.jobs.runtime)(w)
-            + 3 * INPUTS.minutes(w.dataset, w.job)
-        )(w, input, attempt),
-        attempt=lambda w, attempt: attempt,
+        runtime=scaled_fit(
+            lambda fit: (PLAN.job(fit).runtime or CONFIG.jobs.runtime)
+            + 3 * PLAN.minutes(fit)
+        ),
+        attempt=lambda wildcards, attempt: attempt,
+        gives_up=lambda wildcards, attempt: int(attempt > CONFIG.jobs.attempts),
     params:
-        function="fairclust.pipeline.fit_block:fit",
-        digest=lambda w: INPUTS.fit_digest(w.dataset, w.job),
-        again=lambda w: INPUTS.retry_errors(w.dataset, w.job),
-        remade=lambda w: INPUTS.remade(f"fit/{w.dataset}/{w.job}"),
+        class_path=of_fit(PLAN.class_path),
+        # Of every experiment: n_clusters (K), fixed params, axes such as {"lam": [0, 10, 100]}, and seeds.
+        grids=of_fit(PLAN.grids),
+        metrics=of_fit(PLAN.metrics),
+        code=of_fit(PLAN.fit_code),
+        scorer=of_fit(PLAN.scorer_code),
+        cell_seconds=CONFIG.limits.cell_seconds,
+        cell_memory_mb=CONFIG.limits.cell_memory_mb,
+        dunn_max_rows=CONFIG.score.dunn_max_rows,
+        strict_versions=CONFIG.strict_versions,
+        reuse=as_list(CONFIG.reuse),
     message:
-        "Fitting and scoring {wildcards.job} on {wildcards.dataset}"
+        "Fitting {wildcards.method} on {wildcards.dataset}"
     script:
-        "../scripts/job.py"
+        "../scripts/fit.py"

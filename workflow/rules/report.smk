@@ -1,11 +1,14 @@
+# From the fits to the scores of the run, the tables, figures and claims of the papers, and the page.
+
+
 rule scores:
     input:
-        INPUTS.packs(),
+        PLAN.fit_files(),
     output:
         multiext(f"{RESULTS}/scores/scores", ".parquet", ".csv"),
         multiext(f"{RESULTS}/scores/runs", ".parquet", ".csv"),
-        f"{RESULTS}/summary.json",
-        f"{RESULTS}/provenance.json",
+        summary=f"{RESULTS}/summary.json",
+        provenance=f"{RESULTS}/provenance.json",
     log:
         f"{RESULTS}/logs/scores.log",
     conda:
@@ -14,97 +17,189 @@ rule scores:
         mem_mb=scaled(2000),
         runtime=scaled(20),
     params:
-        function="fairclust.pipeline.scores:scores",
-        remade=INPUTS.remade("scores"),
-        digest=INPUTS.scores_digest(),
+        order=lambda _: PLAN.order(),
+        settings=lambda _: PLAN.settings(),
+        code=lambda _: PLAN.code("fairclust.pipeline.scores:gather_scores"),
     message:
         "Gathering scores"
     script:
-        "../scripts/job.py"
+        "../scripts/scores.py"
 
 
-# Every paper of the run is a rule of its name: `snakemake vfc` makes its tables, its figures and the test of its claims.
-for _paper in INPUTS.shown:
-
-    rule:
-        name:
-            _paper
-        input:
-            packs=INPUTS.packs(INPUTS.needs_of(_paper)),
-            planes=of_paper(INPUTS.planes, _paper),
-            reported=local(INPUTS.specs[_paper].files),
-        output:
-            [
-                report(
-                    file,
-                    caption="../report/table.rst",
-                    category="Tables",
-                    subcategory=_paper,
-                    labels={"table": Path(file).stem},
-                )
-                for file in INPUTS.tables_of(_paper)
-            ],
-            [
-                report(
-                    file,
-                    caption="../report/figure.rst",
-                    category="Figures",
-                    subcategory=_paper,
-                    labels={"figure": Path(file).stem},
-                )
-                for file in INPUTS.figures_of(_paper)
-            ],
-            INPUTS.verdicts(_paper),
-            problems=f"{RESULTS}/problems/{_paper}.json",
-        log:
-            f"{RESULTS}/logs/report/{_paper}.log",
-        conda:
-            "../envs/fairclust.yml"
-        resources:
-            mem_mb=scaled(1500),
-            runtime=scaled(20),
-        params:
-            function="fairclust.report.jobs:paper",
-            paper=_paper,
-            remade=INPUTS.remade(f"report/{_paper}"),
-            again=INPUTS.retry_problems(_paper),
-            digest=of_paper(INPUTS.paper_digest, _paper),
-        message:
-            f"Making the tables and figures of {_paper}"
-        script:
-            "../scripts/job.py"
-
-
-rule board:
+rule table:
     input:
-        scores=[f"{RESULTS}/scores/scores.parquet", f"{RESULTS}/scores/runs.parquet"],
-        verdicts=[file for paper in INPUTS.shown for file in INPUTS.verdicts(paper)],
-        claims=[
-            file for file in INPUTS.table_files() if Path(file).name == "claims.csv"
-        ],
+        fits=ask(lambda paper, table: PLAN.fits_shown(paper, "tables", table)),
+        reported=ask(lambda paper, table: local(PLAN.reported_files(paper))),
     output:
+        f"{RESULTS}/tables/{{paper}}/{{table}}.md",
+        f"{RESULTS}/tables/{{paper}}/{{table}}.tex",
         report(
-            INPUTS.board_files(),
+            f"{RESULTS}/tables/{{paper}}/{{table}}.csv",
             caption="../report/table.rst",
             category="Tables",
+            subcategory="{paper}",
+            labels={"table": "{table}"},
         ),
+        evidence=f"{RESULTS}/tables/{{paper}}/{{table}}.evidence.csv",
+    log:
+        f"{RESULTS}/logs/table/{{paper}}/{{table}}.log",
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1500),
+        runtime=scaled(20),
+    params:
+        product=ask(lambda paper, table: PLAN.product(paper, "tables", table)),
+        code=lambda _: PLAN.code("fairclust.report.tables"),
+    message:
+        "Making {wildcards.table} of {wildcards.paper}"
+    script:
+        "../scripts/table.py"
+
+
+rule figure:
+    input:
+        fits=ask(lambda paper, figure: PLAN.fits_shown(paper, "figures", figure)),
+        reported=ask(lambda paper, figure: local(PLAN.reported_files(paper))),
+        unscaled=ask(PLAN.unscaled),
+    output:
+        report(
+            f"{RESULTS}/figures/{{paper}}/{{figure}}.{CONFIG.report.formats[0]}",
+            caption="../report/figure.rst",
+            category="Figures",
+            subcategory="{paper}",
+            labels={"figure": "{figure}"},
+        ),
+        [
+            f"{RESULTS}/figures/{{paper}}/{{figure}}.{end}"
+            for end in CONFIG.report.formats[1:]
+        ],
+    log:
+        f"{RESULTS}/logs/figure/{{paper}}/{{figure}}.log",
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1500),
+        runtime=scaled(20),
+    params:
+        product=ask(lambda paper, figure: PLAN.product(paper, "figures", figure)),
+        code=lambda _: PLAN.code("fairclust.report.figures"),
+    message:
+        "Drawing {wildcards.figure} of {wildcards.paper}"
+    script:
+        "../scripts/figure.py"
+
+
+rule claims:
+    input:
+        fits=ask(lambda paper: PLAN.fits_shown(paper, "claims")),
+        reported=ask(lambda paper: local(PLAN.reported_files(paper))),
+    output:
+        f"{RESULTS}/tables/{{paper}}/claims.md",
+        f"{RESULTS}/tables/{{paper}}/claims.tex",
+        report(
+            f"{RESULTS}/tables/{{paper}}/claims.csv",
+            caption="../report/table.rst",
+            category="Tables",
+            subcategory="{paper}",
+            labels={"table": "claims"},
+        ),
+    log:
+        f"{RESULTS}/logs/claims/{{paper}}.log",
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1500),
+        runtime=scaled(20),
+    params:
+        product=ask(lambda paper: PLAN.product(paper, "claims")),
+        code=lambda _: PLAN.code("fairclust.report.claims"),
+    message:
+        "Testing the claims of {wildcards.paper}"
+    script:
+        "../scripts/claims.py"
+
+
+rule leaderboard:
+    input:
+        f"{RESULTS}/scores/scores.parquet",
+        f"{RESULTS}/scores/runs.parquet",
+    output:
         leaderboard=f"{RESULTS}/scores/leaderboard.csv",
         settings=f"{RESULTS}/scores/settings.parquet",
     log:
-        f"{RESULTS}/logs/board.log",
+        f"{RESULTS}/logs/leaderboard.log",
     conda:
         "../envs/fairclust.yml"
     resources:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
-        function="fairclust.report.jobs:board",
-        remade=INPUTS.remade("board"),
-        digest=INPUTS.report_digest("tables", "leaderboard"),
+        names=lambda _: PLAN.names(),
+        code=lambda _: PLAN.code("fairclust.report.leaderboard"),
     message:
-        "Making the settings, the overview, the leaderboard and the scoreboard"
+        "Making the leaderboard"
     script:
-        "../scripts/job.py"
+        "../scripts/leaderboard.py"
+
+
+rule overview:
+    input:
+        f"{RESULTS}/scores/scores.parquet",
+        f"{RESULTS}/scores/runs.parquet",
+    output:
+        f"{RESULTS}/tables/overview.md",
+        f"{RESULTS}/tables/overview.tex",
+        report(
+            f"{RESULTS}/tables/overview.csv",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "overview"},
+        ),
+    log:
+        f"{RESULTS}/logs/overview.log",
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1500, per_input_mb=20),
+        runtime=scaled(10),
+    params:
+        fairness_error=CONFIG.report.fairness_error,
+        names=lambda _: PLAN.names(),
+        code=lambda _: PLAN.code("fairclust.report.tables"),
+    message:
+        "Making the overview of all methods and data sets"
+    script:
+        "../scripts/overview.py"
+
+
+rule scoreboard:
+    input:
+        evidence=PLAN.evidence(),
+        claims=PLAN.claims(),
+    output:
+        f"{RESULTS}/tables/scoreboard.md",
+        f"{RESULTS}/tables/scoreboard.tex",
+        report(
+            f"{RESULTS}/tables/scoreboard.csv",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "scoreboard"},
+        ),
+    log:
+        f"{RESULTS}/logs/scoreboard.log",
+    conda:
+        "../envs/fairclust.yml"
+    params:
+        titles=lambda _: {
+            name: of.short_name for name, of in PLAN.papers_shown().items()
+        },
+        names=lambda _: PLAN.names(),
+        code=lambda _: PLAN.code("fairclust.report.tables"),
+    message:
+        "Joining the verdicts of all papers"
+    script:
+        "../scripts/scoreboard.py"
 
 
 rule page:
@@ -114,9 +209,8 @@ rule page:
         settings=f"{RESULTS}/scores/settings.parquet",
         leaderboard=f"{RESULTS}/scores/leaderboard.csv",
         origin=f"{RESULTS}/provenance.json",
-        scoreboard=[f"{RESULTS}/tables/scoreboard.csv"] * bool(INPUTS.papers_shown()),
-        tables=INPUTS.table_files(),
-        figures=[file for file in INPUTS.figure_files() if file.endswith(".png")],
+        tables=PLAN.table_files(),
+        figures=[file for file in PLAN.figure_files() if file.endswith(".png")],
     output:
         page=report(
             f"{RESULTS}/report/index.html",
@@ -133,21 +227,20 @@ rule page:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
-        function="fairclust.report.jobs:page",
-        remade=INPUTS.remade("page"),
-        digest=INPUTS.page_digest(),
+        papers=lambda _: PLAN.papers(),
+        names=lambda _: PLAN.names(),
+        code=lambda _: PLAN.page_code(),
     message:
         "Writing the page"
     script:
-        "../scripts/job.py"
+        "../scripts/page.py"
 
 
-# The last rule sets the exit status: the page shows what is there, also if some jobs have failed.
+# The last rule sets the exit status: the page shows what is there, also if some fits have failed.
 rule check:
     input:
+        PLAN.targets(),
         summary=f"{RESULTS}/summary.json",
-        problems=[f"{RESULTS}/problems/{paper}.json" for paper in INPUTS.shown],
-        others=INPUTS.products(),
     output:
         touch(f"{RESULTS}/.complete"),
     log:
@@ -157,22 +250,31 @@ rule check:
     conda:
         "../envs/fairclust.yml"
     params:
-        function="fairclust.pipeline.run_events:check",
         strict=CONFIG.strict,
     message:
-        "Checking that every cell is there"
+        "Checking that every fit is there"
     script:
-        "../scripts/job.py"
+        "../scripts/check.py"
 
 
 # Targets for parts of the results: `snakemake tables`, `snakemake figures`, and one for each paper, as `snakemake vfc`.
 rule tables:
     input:
-        INPUTS.table_files(),
+        PLAN.table_files(),
     localrule: True
 
 
 rule figures:
     input:
-        INPUTS.figure_files(),
+        PLAN.figure_files(),
     localrule: True
+
+
+for _paper in PLAN.shown:
+
+    rule:
+        name:
+            _paper
+        input:
+            PLAN.products_of(_paper),
+        localrule: True

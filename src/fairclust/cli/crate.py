@@ -16,7 +16,7 @@ from fairclust.cli import CommandError
 from fairclust.datasets.store import read_card
 from fairclust.outputs import content_digest
 from fairclust.pipeline.config import as_list
-from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_table
 
 CRATE = "ro-crate-metadata.json"
@@ -54,7 +54,7 @@ def _refs(found: list[dict[str, str]]) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> dict[str, Any]:
+def run_crate(folder: Path, origin: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """Describe published results, the files of `folder` with `WORKFLOW` among them, as JSON-LD.
 
     `origin` is the content of `provenance.json`. Authors and licence are those of `CITATION.cff` in the working
@@ -82,10 +82,10 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         **needs,
     )
     results = [_add_file(graph, path, folder) for path in paths if path != folder / WORKFLOW]
-    sources = _add_sources(graph, inputs)
+    sources = _add_sources(graph, plan)
     digest = {"name": "digest of the configuration", "value": origin["config"]["digest"]}
     configuration = graph.add("#configuration", "PropertyValue", **digest)
-    stated = ", ".join(inputs.config.papers[name].short_name for name in inputs.config.run.papers)
+    stated = ", ".join(plan.config.papers[name].short_name for name in plan.config.run.papers)
     graph.add(
         "./",
         "Dataset",
@@ -170,20 +170,20 @@ def _add_file(
     )
 
 
-def _add_sources(graph: _Graph, inputs: RuleInputs) -> list[dict[str, str]]:
+def _add_sources(graph: _Graph, plan: Plan) -> list[dict[str, str]]:
     """What the run has read: downloads by their address, and the user's own files by name and digest."""
     own: dict[str, str] = {}
     found = []
-    for dataset in sorted({block.dataset for block in inputs.blocks}):
-        for source in read_card(f"{inputs.results}/data/prepared/{dataset}").get("sources", ()):
+    for dataset in sorted(plan.datasets):
+        for source in read_card(f"{plan.results}/data/prepared/{dataset}").get("sources", ()):
             if source.get("urls"):
                 address = "#".join(filter(None, (source["urls"][0], source["member"])))
                 about = {"name": source["name"], "sha256": source["sha256"], "license": source["licence"]}
                 found.append(graph.add(address, "File", **about))
             else:
                 own[Path(source.get("file", source["name"])).name] = source["sha256"]
-    for paper in inputs.config.run.papers:
-        own |= {Path(path).name: content_digest(path) for path in inputs.config.papers[paper].files}
+    for paper in plan.config.run.papers:
+        own |= {Path(path).name: content_digest(path) for path in plan.config.papers[paper].files}
     found += [
         graph.add(f"#input-{i}", "PropertyValue", name=name, value=f"sha256:{digest}")
         for i, (name, digest) in enumerate(own.items())

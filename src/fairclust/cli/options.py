@@ -122,16 +122,10 @@ def _methods(commands: Any) -> None:
 
 
 def _status(commands: Any) -> None:
-    text = (
-        "before a run: what your tables hold, and all problems; then finished, failed, remaining and unused cells, "
-        "and the time left"
-    )
+    text = "before a run: what your tables hold, and all problems; then finished, failed and remaining fits"
     add = commands.add_parser("status", help=text).add_argument
-    text = "for the estimate of the time left (default: the cores of the run, or those of this machine)"
+    text = "for the estimate of the time left (default: those of this machine)"
     add("--cores", type=int, help=text)
-    add("--explain", action="store_true", help="say why the next run would fit cells")
-    text = "remove stored fits that the configuration no longer asks for"
-    add("--prune", action="store_true", help=text)
     add("--configfile", **_CONFIGFILE)
 
 
@@ -146,7 +140,7 @@ def _publish(commands: Any) -> None:
 
 
 def _verify(commands: Any) -> None:
-    text = "check every digest of results, and score a sample of cells again"
+    text = "check data, fits and scores for damage, and score a sample of fits again"
     add = commands.add_parser("verify", help=text).add_argument
     add("results", type=Path, nargs="?", default=Path("results"), help="default: %(default)s")
     add("--sample", type=int, default=20, metavar="CELLS", help="default: %(default)s")

@@ -20,9 +20,9 @@ from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.messages import in_words
 from fairclust.outputs import check_outputs, replace_folder, write_text
 from fairclust.pipeline.config import user_config
-from fairclust.pipeline.rule_inputs import RuleInputs
-from fairclust.pipeline.run_events import describe, job_seconds
+from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_arrow, write_arrow
+from fairclust.pipeline.summary import describe, load_summary
 from fairclust.report.redaction import redact_config, redact_text, redacted
 
 # What a page shows of a run stands between two marks. The first mark asks for all numbers, or it names data sets and
@@ -35,7 +35,7 @@ _MARKS = re.compile(
 _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
-_COLOURS = 32
+_COLOURS = 64
 _PICTURE = "figures/agreement.png"
 
 
@@ -46,10 +46,20 @@ def _chosen(results: Path) -> Iterator[Path]:
     """
     yield from sorted((results / "tables").rglob("*.md"))
     yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".evidence.csv"))
-    yield from sorted((results / "figures").rglob("*.png"))
+    yield from filter(_shows_something, sorted((results / "figures").rglob("*.png")))
     yield results / "report" / "index.html"
     yield results / "scores" / "scores.parquet"
     yield results / "scores" / "runs.parquet"
+
+
+def _shows_something(path: Path) -> bool:
+    """Whether a figure has a panel with data. Those of data that could not be obtained have none."""
+    from PIL import Image
+
+    from fairclust.report.drawing import EMPTY
+
+    with Image.open(path) as picture:
+        return picture.info.get("Comment") != EMPTY
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -58,8 +68,8 @@ def run(args: argparse.Namespace) -> list[str]:
     CommandError if the run has not ended, its results are of another configuration, or the folder holds something
     else.
     """
-    inputs = RuleInputs(user_config(args.configfile))
-    results, out = Path(inputs.results), args.out
+    plan = Plan(user_config(args.configfile))
+    results, out = Path(plan.results), args.out
     files = [path for path in _chosen(results) if path.is_file()]
     try:
         origin = json.loads((results / "provenance.json").read_text())
@@ -68,7 +78,7 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"{results} has no readable provenance.json: wait until the run has ended"
         ) from None
-    if digest != inputs.configuration_digest():
+    if digest != plan.settings()["digest"]:
         raise CommandError(
             f"the results in {results} are of another configuration: run snakemake again, then publish"
         )
@@ -89,23 +99,21 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"there is no {WORKFLOW}: run this in the folder that holds `config` and `workflow`"
         )
-    seconds = job_seconds(results)
     origin["config"] = {"digest": digest, "run": redact_config(origin["config"]["run"])}
-    origin["summary"] = describe(results / "summary.json")
-    origin["job_seconds"] = {rule: round(value, 1) for rule, value in seconds.items()}
+    origin["summary"] = describe(load_summary(results))
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
-    pages = {page: filled(page, results, out, origin, inputs) for page in args.readme}
+    pages = {page: filled(page, results, out, origin, plan) for page in args.readme}
 
     def write(new: Path) -> None:
         for path in files:
             copy_redacted(path, new / path.relative_to(results))
         scoreboard = results / "tables" / "scoreboard.csv"
         if scoreboard.is_file():
-            _draw_picture(scoreboard, new / _PICTURE, inputs)
+            _draw_picture(scoreboard, new / _PICTURE, plan)
         (new / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
         copy_redacted(snakefile, new / WORKFLOW)
-        crate = redact_config(run_crate(new, origin, inputs))
+        crate = redact_config(run_crate(new, origin, plan))
         (new / CRATE).write_text(json.dumps(crate, indent=1) + "\n")
 
     replace_folder(folder, write)
@@ -118,14 +126,14 @@ def run(args: argparse.Namespace) -> list[str]:
     return lines
 
 
-def _draw_picture(scoreboard: Path, file: Path, inputs: RuleInputs) -> None:
+def _draw_picture(scoreboard: Path, file: Path, plan: Plan) -> None:
     """Draw every compared value of the papers' tables against ours."""
     from fairclust.report import agreement
     from fairclust.report.tables import load_evidence
 
     board = load_evidence([scoreboard])
     file.parent.mkdir(parents=True, exist_ok=True)
-    agreement.draw(agreement.compared(board, _titles(board, inputs), inputs.names), file)
+    agreement.draw(agreement.compared(board, _titles(board, plan), plan.names_of()), file)
 
 
 def copy_redacted(path: Path, to: Path) -> None:
@@ -137,7 +145,9 @@ def copy_redacted(path: Path, to: Path) -> None:
         from PIL import Image
 
         with Image.open(path) as picture:
-            picture.convert("RGB").quantize(_COLOURS).save(to, optimize=True)
+            # This way to choose the colours keeps those of thin lines.
+            few = picture.convert("RGB").quantize(_COLOURS, method=Image.Quantize.FASTOCTREE)
+            few.save(to, optimize=True)
     elif path.suffix == ".parquet":
         table = read_arrow(path)
         for i, column in enumerate(table.schema):
@@ -149,7 +159,7 @@ def copy_redacted(path: Path, to: Path) -> None:
         shutil.copyfile(path, to)
 
 
-def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> str:
+def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], plan: Plan) -> str:
     """The text of a page with the numbers of a run in `results` between its marks, and links to the folder `out`.
 
     `origin` is the content of `provenance.json`. CommandError if the page has no marks, or asks for verdicts or rows
@@ -165,9 +175,9 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
         if not needed.is_file():
             raise CommandError(f"--readme: {page} shows numbers of {needed}, which this run has not made")
         if mark["what"] == "results":
-            block = _results_block(tables, out, origin, inputs)
+            block = _results_block(tables, out, origin, plan)
         else:
-            overview = overview_texts(pd.read_csv(needed), inputs.names)
+            overview = overview_texts(pd.read_csv(needed), plan.names_of())
             asked = {"data set": mark["datasets"].split(" / "), "method": mark["methods"].split(" / ")}
             for column, names in asked.items():
                 if missing := set(names) - set(overview[column]):
@@ -191,32 +201,31 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], inpu
     return text
 
 
-def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> str:
+def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], plan: Plan) -> str:
     """The rows of the papers' tables by verdict, the claims that hold, the picture, and a sentence on the run."""
     from fairclust.report.claims import load_claims
     from fairclust.report.render import Table
     from fairclust.report.tables import count_causes, load_evidence, row_verdicts, summary
 
     at, board = out.as_posix(), load_evidence([tables / "scoreboard.csv"])
-    rows, titles = row_verdicts(board), _titles(board, inputs)
+    rows, titles = row_verdicts(board), _titles(board, plan)
     files = {paper: tables / paper / "claims.csv" for paper in titles}
     claims = {paper: load_claims(file) for paper, file in files.items() if file.is_file()}
     lines = Table("rows", summary(board, claims, titles)).markdown()
     causes, commit = count_causes(rows), origin["git_commit"]
-    fits = origin["summary"][0].replace(" cells:", " fits:")
     took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
     made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
     sentences = (
         f"{sum(causes.values())} rows differ from the paper. The cause of the difference: "
         f"{in_words(causes) or 'none'}. See the [tables]({at}/tables), the [scoreboard]({at}/tables/scoreboard.md) "
-        f"and the page `{at}/report/index.html`. The run ({fits}){took} on {origin['cpu_count']} processors, with "
-        f"{made_by}."
+        f"and the page `{at}/report/index.html`. The run ({origin['summary'][0]}){took} on {origin['cpu_count']} "
+        f"processors, with {made_by}."
     )
     wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)
     picture = f"![Reported values against ours, by verdict]({at}/{_PICTURE})"
     return "\n".join([*lines, "", picture, "", *wrapped]) + "\n"
 
 
-def _titles(board: pd.DataFrame, inputs: RuleInputs) -> dict[str, str]:
+def _titles(board: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """The papers of the scoreboard and their short names."""
-    return {paper: inputs.config.papers[paper].short_name for paper in dict.fromkeys(board.paper)}
+    return {paper: plan.config.papers[paper].short_name for paper in dict.fromkeys(board.paper)}

@@ -18,7 +18,7 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
 from fairclust.datasets.spec import MEANING, ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
-from fairclust.messages import nearest, shortened
+from fairclust.messages import count, nearest, shortened
 from fairclust.tables.preparation import decide
 from fairclust.tables.reading import read_table
 from fairclust.tables.text import Format, TableError, number_pattern, open_rows
@@ -144,12 +144,12 @@ def _listed(spec: DatasetSpec, file: Path) -> _Columns:
 
 def _found(spec: DatasetSpec, file: Path) -> _Columns:
     """The columns of a table whose features are not listed. They are found and prepared as by `fairclust fit`."""
-    reader, given = spec.reader, spec.reader.model_fields_set
+    reader = spec.reader
     inside = [column.column for column in spec.sensitive_columns if column.source is None]
     frame = read_table(
         file,
-        delimiter=reader.sep if "sep" in given else None,
-        decimal=reader.decimal if "decimal" in given else None,
+        delimiter=reader.delimiter,
+        decimal=reader.decimal if "decimal" in reader.model_fields_set else None,
         encoding=reader.encoding,
         values=[column for column in inside if isinstance(column, str)],
         advice=ADVICE,
@@ -239,8 +239,8 @@ def _groups_of_file(
         if len(groups.entries) != len(table.kept):
             raise DatasetError(
                 f"file '{path.name}', column '{own}': the file of the groups has another number of rows than the "
-                f"table; expected {len(table.kept):,} rows; found {len(groups.entries):,}. Fix: use the file that "
-                "belongs to the table; check 'header' of both"
+                f"table; expected {count(len(table.kept), 'row')}; found {len(groups.entries):,}. Fix: use the file "
+                "that belongs to the table; check 'header' of both"
             )
         return own, groups
     ours, theirs = (pd.Series(of.at(slice(None))) for of in (table.texts[sensitive.key], texts[places[1]]))
@@ -253,8 +253,8 @@ def _groups_of_file(
         if len(keys):
             shown = shortened(", ".join(map(repr, keys[:5])), 300) + (" and more" if len(keys) > 5 else "")
             raise DatasetError(
-                f"file '{path.name}', column '{sensitive.key}': {what}; found {len(keys):,} values: {shown}. Fix: "
-                "correct the two files, or name the column that both share as 'key'"
+                f"file '{path.name}', column '{sensitive.key}': {what}; found {count(len(keys), 'value')}: {shown}. "
+                "Fix: correct the two files, or name the column that both share as 'key'"
             )
     return own, Values(groups.entries[at], groups.names)
 
@@ -275,8 +275,8 @@ def code_groups(
         more = f", and also {', '.join(map(repr, unknown[1:6]))}" if unknown[1:] else ""
         raise DatasetError(
             f"{place}: unknown group value {unknown[0]!r}; expected {', '.join(map(repr, owner)) or 'a value'}; found "
-            f"{unknown[0]!r} in {len(rows):,} rows, first in data row {rows[0] + 1}{more}. Fix: add the value to "
-            "'sensitive.groups', or list it under 'drop_rows'"
+            f"{unknown[0]!r} in {count(len(rows), 'row')}, first in data row {rows[0] + 1}{more}. Fix: add the value "
+            "to 'sensitive.groups', or list it under 'drop_rows'"
         )
     return group_of[codes], tuple(listed)
 
@@ -299,7 +299,7 @@ class TableFile:
         head, self.names = _arff_head(path, reader.encoding) if reader.format == "arff" else (0, [])
         named = reader.header and reader.format == "csv"
         self._format = Format(
-            delimiter=reader.sep,
+            delimiter=reader.delimiter,
             decimal=reader.decimal,
             encoding=reader.encoding,
             quote=reader.quotechar,
@@ -308,6 +308,10 @@ class TableFile:
             skip_lines=head,
             advice=ADVICE,
         )
+        if reader.delimiter is None:
+            with open_rows(path, self._format._replace(header=False), path.name) as rows:
+                # A blank must be stated, because a file of groups can be one column with names of several words.
+                self._format = self._format._replace(delimiter=rows.delimiter.replace(" ", ","))
         with open_rows(path, self._format, path.name) as rows:
             width = len(rows.first)
             if named and width > len(rows.header):
@@ -318,7 +322,7 @@ class TableFile:
             self.names = list(reader.names) or [f"column {i}" for i in range(width)]
             if len(self.names) != width:
                 raise DatasetError(
-                    f"file '{path.name}': 'reader.names' does not fit the file; expected {width} names; found "
+                    f"file '{path.name}': 'reader.names' does not fit the file; expected {count(width, 'name')}; found "
                     f"{len(self.names)}. Fix: name every column, or none and use numbers"
                 )
 
@@ -363,7 +367,7 @@ class TableFile:
             cell = str(self.read([], [i]).texts[i].at(row))
             raise DatasetError(
                 f"file '{self.path.name}', column '{self.names[i]}': a feature has cells that are not finite "
-                f"numbers; found {cell!r} in data row {row + 1}, {wrong[:, j].sum():,} such cells in all"
+                f"numbers; found {cell!r} in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all"
                 f"{self._other_signs(cell)}. Fix: leave the column out of 'features', or list the value under "
                 "'drop_rows'"
             )

@@ -1,9 +1,15 @@
 """Fit every method on a few rows, so that numba's cache is full: for the image of a container, and for tests.
 
-Numba keeps compiled code beside the sources (or in NUMBA_CACHE_DIR), and uses it while the sources do not change.
+Numba keeps compiled code beside the sources (or in NUMBA_CACHE_DIR), and uses it while the sources do not change and
+the instructions are the same: here, as in jobs, those of the baseline.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
+
+from fairclust.pipeline.script import use_baseline
+
+use_baseline()  # before NumPy and numba are imported
 
 import warnings
 from multiprocessing import get_context

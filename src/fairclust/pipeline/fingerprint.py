@@ -11,16 +11,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
-import json
 import sys
 from functools import cache
 from pathlib import Path
-
-from fairclust.messages import shortened
-from fairclust.outputs import write_text
-
-# In the results: for each fingerprint of a method, the hashes of its code.
-_CODE = Path("logs/code")
 
 
 class ClassNotFound(ValueError):
@@ -219,7 +212,7 @@ def _read(place: _Place, top: str) -> tuple[str, frozenset[_Place]]:
     return hashlib.sha256(text.encode()).hexdigest(), frozenset(_used(_module(place[0]), body, top))
 
 
-def code_closure(*roots: str) -> dict[str, str]:
+def _closure(*roots: str) -> dict[str, str]:
     """Hashes of all statements that are reached from ``package.module`` or ``package.module:name``, by ``module:name``.
 
     The name is empty for the statements of a module that define no name.
@@ -241,8 +234,8 @@ def code_closure(*roots: str) -> dict[str, str]:
 
 @cache
 def code_fingerprint(*roots: str) -> str:
-    """Sixteen hexadecimal digits of SHA-256 over the `code_closure`."""
-    seen = code_closure(*roots)
+    """Sixteen hexadecimal digits of SHA-256 over all statements that the roots reach."""
+    seen = _closure(*roots)
     text = "\n".join(f"{name}: {seen[name]}" for name in sorted(seen))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -314,29 +307,6 @@ def _place_of_class(path: str) -> _Place:
     return place
 
 
-def class_closure(path: str) -> dict[str, str]:
-    """The `code_closure` of a class, ``package.module.Class``."""
-    return code_closure(":".join(_place_of_class(path)))
-
-
 def class_fingerprint(path: str) -> str:
     """Fingerprint of ``package.module.Class`` and of all that the class reaches; ClassNotFound if there is none."""
     return code_fingerprint(":".join(_place_of_class(path)))
-
-
-def remember_code(results: Path, class_path: str) -> None:
-    """Keep the hashes of a method's code in the results, to name later what has changed."""
-    file = results / _CODE / f"{class_fingerprint(class_path)}.json"
-    if not file.is_file():
-        write_text(file, json.dumps(class_closure(class_path), indent=0, sort_keys=True))
-
-
-def changed_code(results: Path, fingerprint: str, class_path: str) -> str:
-    """The names that differ between the code of an earlier fit and the present code."""
-    try:
-        before = json.loads((results / _CODE / f"{fingerprint}.json").read_bytes())
-    except (OSError, ValueError):
-        return "the results do not say where"
-    now = class_closure(class_path)
-    names = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
-    return shortened(", ".join(name.rstrip(":") for name in names), 300)

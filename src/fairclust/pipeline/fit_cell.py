@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.pipeline.blocks import Cell
+from fairclust.pipeline.plan import Cell
 
 _WARM_UP_ROWS = 256
 
@@ -69,21 +69,21 @@ def _check_labels(labels: Any, n_samples: int, n_clusters: int) -> np.ndarray:
     return labels
 
 
-def _make(class_path: str, n_clusters: int, cell: Cell) -> Any:
+def _make(class_path: str, cell: Cell) -> Any:
     cls = load_class(class_path)
     params = dict(cell.params)
     if "random_state" in inspect.signature(cls.__init__).parameters:
         params.setdefault("random_state", cell.random_state)
-    return cls(n_clusters=n_clusters, **params)
+    return cls(n_clusters=cell.n_clusters, **params)
 
 
 def fit_cell(
-    X: Any, groups: Any, class_path: str, n_clusters: int, cell: Cell, points: Any = None
+    X: Any, groups: Any, class_path: str, cell: Cell, points: Any = None
 ) -> tuple[dict[str, Any], np.ndarray | None]:
     """Fit one cell in this process; returns its record and its labels or None.
 
     Beside a graph X, `points` are the features of its nodes, for methods whose `fit` takes them. The record has
-    status, reason, seconds, memory, the estimator's own numbers and its history.
+    status, reason, seconds, memory, the estimator's own numbers and its history. A MemoryError is raised.
     """
     from fairclust.base import Diverged, NotSupported
 
@@ -101,16 +101,18 @@ def fit_cell(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = _make(class_path, n_clusters, cell)
+            model = _make(class_path, cell)
             takes_points = points is not None and "points" in inspect.signature(model.fit).parameters
             model.fit(X, sensitive_features=groups, **({"points": points} if takes_points else {}))
             end = time.perf_counter(), time.process_time()
-            labels = _check_labels(model.labels_, X.shape[0], n_clusters)
+            labels = _check_labels(model.labels_, X.shape[0], cell.n_clusters)
             extra = {"estimator": _scalars(model), "history": _plain_history(getattr(model, "history_", []))}
         except NotSupported as error:
             status, reason = "skipped", str(error)
         except (Diverged, FloatingPointError) as error:
             status, reason = "diverged", str(error)
+        except MemoryError:
+            raise
         except Exception as error:
             status, reason, labels = "error", f"{type(error).__name__}: {error}", None
     end = end or (time.perf_counter(), time.process_time())
@@ -139,11 +141,11 @@ def takes_columns(class_path: str) -> bool:
     return False
 
 
-def warm_up(X: Any, groups: Any, class_path: str, n_clusters: int, cell: Cell) -> None:
+def warm_up(X: Any, groups: Any, class_path: str, cell: Cell) -> None:
     """Fit a few rows, so that compilation is not timed. Errors are ignored, because the timed fit reports them."""
     import scipy.sparse as sp
 
-    every = max(1, X.shape[0] // max(_WARM_UP_ROWS, 2 * n_clusters))
+    every = max(1, X.shape[0] // max(_WARM_UP_ROWS, 2 * cell.n_clusters))
     several = isinstance(groups, Mapping)
     groups = {name: codes[::every] for name, codes in groups.items()} if several else groups[::every]
     if sp.issparse(X):
@@ -155,4 +157,4 @@ def warm_up(X: Any, groups: Any, class_path: str, n_clusters: int, cell: Cell) -
         few = np.ascontiguousarray(X[::every])
     with contextlib.suppress(Exception), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _make(class_path, n_clusters, cell).fit(few, sensitive_features=groups)
+        _make(class_path, cell).fit(few, sensitive_features=groups)

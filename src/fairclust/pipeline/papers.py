@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_validator
 
 from fairclust.datasets.spec import Spec
@@ -54,22 +53,7 @@ def _check_seeds(value: int | list[int]) -> int | list[int]:
     return value
 
 
-def _number_in(text: str) -> float | None:
-    try:
-        return float(text) if any(c.isdigit() for c in text) else None
-    except ValueError:
-        return None
-
-
-def _is_quoted_number(value: Any) -> bool:
-    return isinstance(value, str) and _number_in(value) is not None and yaml.safe_load(value) != value
-
-
 def _check_plain(value: Any) -> Any:
-    if isinstance(value, str) and not _is_quoted_number(value):
-        # YAML 1.1 reads 1e5 as text: only 1.0e+5 is a number there.
-        number = _number_in(value)
-        value = value if number is None else number
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value!r} is not a finite number")
     try:
@@ -82,9 +66,13 @@ def _check_plain(value: Any) -> Any:
 
 
 def _check_unquoted(value: Any) -> Any:
-    if _is_quoted_number(value):
-        raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
-    return value
+    if not isinstance(value, str) or not any(sign.isdigit() for sign in value):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return value
+    raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
 
 
 Seeds = (
@@ -116,6 +104,8 @@ class GridSpec(Spec):
 Any_ = "*"
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
 """The name of a table or figure, and of its files."""
+Sweep = Annotated[str, Field(pattern=r"^[a-z0-9_]*$")]
+"""The name of a dense grid, whose fits only the figures and claims read that name it; empty: all other fits."""
 Order = str
 """'lam': the smallest lambda first; or the name of a metric: the best value first."""
 
@@ -130,6 +120,7 @@ class ExperimentSpec(Spec):
     seeds: Seeds | None = Field(default=None, description="Default: 5 seeds. `run.seeds` overrides it.")
     settings: dict[str, GridSpec] = Field(default_factory=dict)
     """Method to parameters or axes of its grid in this experiment."""
+    sweep: Sweep = Field(default="", description="Name of a dense grid, which only what names it reads.")
 
 
 class MatchSpec(Spec):
@@ -255,6 +246,7 @@ class FigureSpec(Spec):
     """Only this lambda (or the largest that is not above it)."""
     table: str = ""
     """Number of a table, whose reported values or choice of settings the figure shows."""
+    sweep: str = Field(default="", description="Shows the fits of this sweep alone; '*': all fits.")
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
 
 
@@ -269,6 +261,7 @@ class ClaimSpec(Spec):
     n_clusters: Clusters | None = None
     metrics: Names = Field(default_factory=list)
     options: dict[str, Option] = Field(default_factory=dict, description="Arguments of the check.")
+    sweep: Sweep = Field(default="", description="Tests the fits of this sweep alone.")
 
 
 class ProgramSpec(Spec):
@@ -315,11 +308,6 @@ class PaperSpec(Spec):
         of_programs = path.with_name(f"{path.stem}_programs.csv")
         return [str(path), str(of_programs)] if self.programs else [str(path)]
 
-    def match_of(self, figure: FigureSpec) -> MatchSpec | None:
-        """How a figure chooses settings, if it refers to a table that says so."""
-        tables = (table for table in self.tables.values() if figure.table and table.number == figure.table)
-        return next((table.match for table in tables), None)
-
     def named(self) -> Iterator[tuple[str, str, str]]:
         """Every name of a data set or method: (key, 'datasets' or 'methods', name)."""
         for number, experiment in enumerate(self.experiments):
@@ -337,6 +325,11 @@ class PaperSpec(Spec):
             for name, spec in specs.items():
                 for part in ("datasets", "methods"):
                     yield from ((f"{kind}.{name}.{part}", part, of) for of in getattr(spec, part))
+
+
+def match_of(tables: Iterable[TableSpec], figure: FigureSpec) -> MatchSpec | None:
+    """How a figure chooses settings, if it refers to a table that says so."""
+    return next((table.match for table in tables if figure.table and table.number == figure.table), None)
 
 
 Papers = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], PaperSpec]

@@ -1,11 +1,11 @@
-"""Tidy tables with one row per cell, from the files of cells."""
+"""Tidy tables with a row for each fit: the files of fit jobs, the fits that a product shows, the scores of the run."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fairclust.messages import UserError
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
-from fairclust.pipeline.blocks import At
-from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output, store_of
 from fairclust.pipeline.columns import STATED
-from fairclust.pipeline.job import Job
 from fairclust.pipeline.papers import canonical_json
-from fairclust.pipeline.provenance import provenance, version_text
-from fairclust.pipeline.rule_inputs import inputs_of
+from fairclust.pipeline.plan import At, Grid
+from fairclust.pipeline.provenance import version_text
+
+
+class DamagedFile(UserError):
+    """A file of the results cannot be read; the message names the file and the fix."""
+
 
 RUN_COLUMNS = [
     *("wall_seconds", "cpu_seconds", "score_seconds", "peak_memory_mb", "threads"),
@@ -48,28 +51,61 @@ _KINDS = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys(_COUNTS, "Int64") | 
 _ARROW = {"float64": pa.float64(), "Int64": pa.int64(), "boolean": pa.bool_()}
 
 
-def load_cells(packs: Iterable[str | Path], needs: Collection[At]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The cells of some data sets, methods and K in the outputs of fit jobs, and their outer steps.
+def write_fits(path: Path, outcomes: Sequence[tuple[Mapping[str, Any], np.ndarray | None]]) -> None:
+    """Write the fits of a job as Parquet: a row for each, with its scores, its history and its labels.
 
-    The cells have the columns of `fits_frame` and `pack`, the output of the job. The steps have `STEP_COLUMNS` and
-    further keys of the histories.
+    Labels are bytes: integers of the smallest type that holds them, in the order of the rows of the data set.
     """
-    wanted, read = set(needs), ((record, str(pack)) for pack in packs for record in read_output(Path(pack)))
-    # The histories of other cells would take too much memory.
-    found = [pair for pair in read if tuple(map(pair[0].get, ("dataset", "method", "n_clusters"))) in wanted]
-    cells = fits_frame(record for record, _ in found).assign(pack=[pack for _, pack in found])
-    histories = ((record["key"], record.get("history", [])) for record, _ in found)
-    steps = pd.DataFrame([{"key": key, **step} for key, history in histories for step in history])
-    more = [name for name in steps if name not in STEP_COLUMNS]
-    return cells, steps.reindex(columns=[*STEP_COLUMNS, *more])
+    frame = _frame(_row(record) for record, _ in outcomes)
+    table = pa.Table.from_pandas(frame, schema=_schema(frame), preserve_index=False)
+    histories = [json.dumps(record["history"]) if record.get("history") else None for record, _ in outcomes]
+    packed = [None if labels is None else np.ascontiguousarray(labels).tobytes() for _, labels in outcomes]
+    lost = [bool(record.get("lost")) for record, _ in outcomes]
+    for name, values, kind in (("lost", lost, pa.bool_()), ("history", histories, pa.string())):
+        table = table.append_column(name, pa.array(values, kind))
+    write_arrow(path, table.append_column("labels", pa.array(packed, pa.large_binary())))
 
 
-def cells_at(cells: pd.DataFrame, needs: Iterable[At]) -> pd.DataFrame:
-    """The cells of some data sets, methods and K, in this order, out of those of `load_cells`."""
-    place = {at: i for i, at in enumerate(needs)}
-    found = [place.get(at) for at in zip(cells.dataset, cells.method, cells.n_clusters, strict=True)]
-    order = pd.Series(found, cells.index, dtype=float).dropna().sort_values(kind="stable")
-    return cells.loc[order.index].reset_index(drop=True)
+def read_fits(path: Path, *more: str) -> pd.DataFrame:
+    """The rows of a fit job: its scores and costs, `lost`, `sweep`, the file as `path`, and `more` columns of it."""
+    frame = read_arrow(path, [*SCORE_COLUMNS, *RUN_COLUMNS, "lost", *more]).to_pandas()
+    sweep = path.stem.partition(".")[2]
+    return _typed(frame).assign(sweep=sweep, path=str(path))
+
+
+def load_cells(
+    paths: Iterable[str | Path], asked: Sequence[Mapping[str, Any]]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The fits that a product of a paper asks for, in its order, and their outer steps.
+
+    `paths` are the files of fit jobs, and `asked` is of `Plan.asked`. The fits have the columns of `fits_frame`,
+    `sweep` and `path`. The steps have `STEP_COLUMNS` and further keys of the histories.
+    """
+    wanted: dict[tuple[Any, ...], int] = {}
+    for place, of in enumerate(asked):
+        at = (of["dataset"], of["method"], of["n_clusters"], of["sweep"])
+        for grid in of["grids"]:
+            for params, seed in product(Grid(**grid).settings(), grid["seeds"]):
+                wanted.setdefault((*at, canonical_json(params), seed), place)
+    found, steps = [], []
+    for path in map(Path, paths):
+        frame = read_fits(path, "history")
+        named = (frame[name] for name in ("dataset", "method", "n_clusters", "sweep", "params", "seed"))
+        frame = frame.assign(place=[wanted.get(key) for key in zip(*named, strict=True)]).dropna(
+            subset="place"
+        )
+        told = frame.dropna(subset="history")
+        for key, history in zip(told.key, told.history, strict=True):
+            steps += [{"key": key, **step} for step in json.loads(history)]
+        found.append(frame.drop(columns=["history", "lost"]))
+    empty = _frame([]).assign(sweep="", path="", place=0)
+    cells = pd.concat(found, ignore_index=True) if any(map(len, found)) else empty
+    cells = _with_more(cells.sort_values("place", kind="stable", ignore_index=True).drop(columns="place"))
+    frame = pd.DataFrame(steps)
+    more = [name for name in frame if name not in STEP_COLUMNS]
+    # Several sweeps may have the same fit, which is drawn once.
+    columns = [*STEP_COLUMNS, *more]
+    return cells, frame.reindex(columns=columns).drop_duplicates(["key", "step"], ignore_index=True)
 
 
 def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -89,28 +125,26 @@ def load_scores(scores: Path) -> pd.DataFrame:
     return _with_more(_typed(pd.concat([frame, runs[RUN_COLUMNS]], axis=1)))
 
 
-def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
-    """Labels of one cell, shape (n_samples,); None if it has none. `pack` is the output of its job.
+def labels_of(path: str | Path, key: str) -> np.ndarray | None:
+    """Labels of one fit in the file of its job, shape (n_samples,); None if it has none."""
+    table = read_arrow(Path(path), ["key", "labels", "n_rows"])
+    packed, n_rows = next(
+        (labels.as_py(), rows.as_py())
+        for name, labels, rows in zip(table["key"], table["labels"], table["n_rows"], strict=True)
+        if name.as_py() == key
+    )
+    return None if packed is None else unpacked_labels(packed, n_rows)
 
-    If the cell is damaged, it is removed with this output, so that the next run fits it again; then DamagedFile is
-    raised.
-    """
-    path = cell_path(store_of(Path(pack)), key)
+
+def unpacked_labels(packed: bytes, n_rows: int) -> np.ndarray:
+    """The labels in a row of `write_fits`."""
+    return np.frombuffer(packed, f"u{len(packed) // n_rows}")
+
+
+def read_arrow(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """A table of the results, or some of its columns, written as Parquet; DamagedFile if the file is damaged."""
     try:
-        return read_labels(path)
-    except DamagedFile as error:
-        path.unlink(missing_ok=True)
-        Path(pack).unlink(missing_ok=True)
-        raise DamagedFile(
-            f"{error}. Fix: run the same command again, which fits this cell anew; all others are kept"
-        ) from None
-
-
-def read_arrow(path: Path) -> pa.Table:
-    """A table of the results, written as Parquet; DamagedFile if the file is damaged."""
-    try:
-        # Not by path: pyarrow would map the file, and replacing a file while it is mapped would crash.
-        return pq.read_table(io.BytesIO(path.read_bytes()), page_checksum_verification=True)
+        return pq.read_table(path, columns=columns, memory_map=False, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
         raise DamagedFile(
             f"{path} is damaged ({error}). Fix: delete it and run again; finished fits are kept"
@@ -128,37 +162,21 @@ def write_arrow(path: Path, table: pa.Table) -> None:
         pq.write_table(table, file, write_page_checksum=True, compression="zstd")
 
 
-def scores(job: Job) -> None:
-    """What the rule `scores` does: it joins all cells, and writes the summary and the provenance."""
-    inputs, outputs = inputs_of(job), list(map(Path, job.output))
-    scores, _, runs, _, summary, origin = outputs
-    order = dict.fromkeys(block.at for block in inputs.blocks)
-    packs = list(map(Path, job.input[""]))
-    found = gather_scores(packs, order, scores.with_suffix(""), runs.with_suffix(""))
-    settings = {**inputs.settings(), "digest": inputs.configuration_digest()}
-    write_text(summary, json.dumps(found, indent=2))
-    write_text(origin, json.dumps({**provenance(), "config": settings}, indent=2, default=str))
+def gather_scores(
+    paths: Iterable[str | Path], order: Sequence[At], scores: Path, runs: Path
+) -> dict[str, Any]:
+    """Join all fits, in the order of the configuration, into tidy tables of scores and of costs, as Parquet and CSV.
 
-
-def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs: Path) -> dict[str, Any]:
-    """Join all cells, in the order of the configuration, into tidy tables of scores and of costs, as Parquet and CSV.
-
-    Returns the summary: cells, by_status, and missing, a dict for each reason. A cell is lost if its job ended without
-    a result in every attempt.
+    `scores` and `runs` are without ending. Returns the summary: cells, by_status, and missing, a dict for each reason.
+    A fit is lost if its job ended without a result in every attempt.
     """
-    rows, lost, damaged = [], [], []
-    for pack in packs:
-        try:
-            records = read_output(pack)
-        except DamagedFile as error:  # all damaged files are reported at once
-            damaged.append(str(error))
-            continue
-        # The whole records, with their histories, would take too much memory.
-        rows += [_row(record) for record in records]
-        lost += ["lost" in record for record in records]
-    if damaged:
-        raise DamagedFile("\n".join(damaged))
-    frame = cells_at(_frame(rows).assign(lost=lost), order)
+    places = {tuple(at): place for place, at in enumerate(order)}
+    frame = pd.concat([read_fits(Path(path)) for path in paths], ignore_index=True)
+    at = zip(frame.dataset, frame.method, frame.n_clusters, strict=True)
+    frame = frame.assign(place=[places[found] for found in at])
+    # A fit that several sweeps ask for counts once.
+    frame = frame.drop_duplicates(["dataset", "method", "n_clusters", "params", "seed"])
+    frame = frame.sort_values("place", kind="stable", ignore_index=True)
     _write_table(scores, frame[SCORE_COLUMNS])
     _write_table(runs, frame[[*_IDENTITY, *RUN_COLUMNS]])
     of_reason = frame[frame.status != "ok"].groupby(["dataset", "method", "status", "reason", "lost"])
@@ -171,10 +189,13 @@ def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs
 
 def _write_table(stem: Path, frame: pd.DataFrame) -> None:
     """Write a table as Parquet and as CSV."""
-    schema = pa.schema([(name, _ARROW.get(_KINDS.get(name, ""), pa.string())) for name in frame])
-    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+    table = pa.Table.from_pandas(frame, schema=_schema(frame), preserve_index=False)
     write_arrow(stem.with_suffix(".parquet"), table)
     write_text(stem.with_suffix(".csv"), frame.to_csv(index=False))
+
+
+def _schema(frame: pd.DataFrame) -> pa.Schema:
+    return pa.schema([(name, _ARROW.get(_KINDS.get(name, ""), pa.string())) for name in frame])
 
 
 def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from fairclust.pipeline.blocks import At
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import ClaimSpec, TableSpec
-from fairclust.pipeline.scores import cells_at
+from fairclust.pipeline.papers import ClaimSpec, ProgramSpec, TableSpec
+from fairclust.pipeline.reported import NO_VALUES, load_programs, load_reported
+from fairclust.pipeline.scores import load_cells
 from fairclust.report.selection import NOT_RUN, cells_of, choose, choose_printed
 
 
@@ -40,9 +41,23 @@ class Material:
     paper: str = ""
     title: str = ""  # the paper's short name
 
-    def at(self, needs: Iterable[At]) -> Material:
-        """The same material with the cells of some data sets, methods and K."""
-        return replace(self, cells=cells_at(self.cells, needs))
+
+def load_material(paper: str, product: Mapping[str, Any], inputs: Any) -> Material:
+    """The data of a product of a paper, from `Plan.product` and the inputs of its rule."""
+    cells, steps = load_cells(inputs.fits, product["asked"])
+    files = list(inputs.get("reported", []))
+    programs = {name: ProgramSpec.model_validate(of) for name, of in product["programs"].items()}
+    return Material(
+        tables={name: TableSpec.model_validate(of) for name, of in product["tables"].items()},
+        reported=load_reported(files[0]) if files else NO_VALUES,
+        cells=cells,
+        steps=steps,
+        names=Names(**product["names"]),
+        programs=load_programs(files[1], programs) if files[1:] else pd.DataFrame(),
+        planes={Path(folder).name: Path(folder) for folder in inputs.get("unscaled", [])},
+        paper=paper,
+        title=product["title"],
+    )
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,7 @@ class Case:
     def cells(self, method: str, lam_option: str = "lam") -> pd.DataFrame:
         """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
         at, shown = cells_of(self.material.cells, self.dataset, method, self.n_clusters), self.name(method)
+        at = at[at.sweep == self.claim.sweep]
         if at.empty:
             raise CannotTest(f"{shown} is {NOT_RUN}")
         lam = self.number(lam_option, math.nan) if at.lam.notna().any() else math.nan

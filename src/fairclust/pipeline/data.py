@@ -1,0 +1,117 @@
+"""Jobs that fetch sources, prepare data sets and build graphs. What cannot be had is recorded with the reason."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairclust.datasets.download import fetch_source, local_paths
+from fairclust.datasets.errors import DatasetError, DatasetSkipped
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.spec import DatasetSpec, SourceSpec
+from fairclust.datasets.store import load_prepared, save_graph, save_prepared, write_skipped
+from fairclust.outputs import content_digest, is_damaged, write_text
+
+RECORD = "source.json"
+"""The file in a source's folder that says whether the source was obtained, and if not, why."""
+
+
+def download(name: str, spec: Mapping[str, Any], folder: Path, mirrors: list[str], *, must: bool) -> None:
+    """Fetch a source into a folder, with a record: status 'ok' with the hash, or 'unavailable' with the reason.
+
+    DatasetError if the source cannot be had and `must` be there.
+    """
+    try:
+        path = fetch_source(name, SourceSpec.model_validate(spec), folder, mirrors)
+        found = {"source": name, "status": "ok", "sha256": content_digest(path)}
+    except DatasetError as error:
+        if must:
+            raise
+        print(error, file=sys.stderr)
+        found = {"source": name, "status": "unavailable", "reason": str(error)}
+    write_text(folder / RECORD, json.dumps(found, indent=2))
+
+
+def require_sources(folders: Iterable[Path]) -> None:
+    """DatasetError, with a line for each, if sources could not be downloaded."""
+    records = [read_record(folder) for folder in folders]
+    missing = [record["reason"] for record in records if record["status"] != "ok"]
+    if missing:
+        counted = f"{len(missing)} of {len(records)} sources could not be downloaded"
+        fix = "Fix: snakemake --cores 1 --forcerun download_source -- download"
+        raise DatasetError("\n".join([f"{counted}. {fix}", *missing]))
+
+
+def prepare(
+    name: str, dataset: Mapping[str, Any], sources: Mapping[str, Any], folders: Iterable[Path], output: Path
+) -> None:
+    """Prepare a data set from the folders of its fetched sources, or write the folder of a skipped one.
+
+    DatasetError if a source is not what was fetched.
+    """
+    spec = DatasetSpec.model_validate(dataset)
+    specs = {source: SourceSpec.model_validate(of) for source, of in sources.items()}
+    fetched = {folder.name: folder for folder in folders}
+    paths = {source: Path(str(of.path)) for source, of in specs.items() if of.reads_in_place}
+    records = {source: read_record(folder) for source, folder in fetched.items()}
+    missing = [record["reason"] for record in records.values() if record["status"] != "ok"]
+    if missing:
+        write_skipped(output, name, missing[0])
+        return
+    paths |= {of: fetched_file(folder, of, specs[of], records[of]) for of, folder in fetched.items()}
+    try:
+        data = prepare_dataset(name, spec, paths, specs)
+        for note in data.card.get("notes", ()):
+            print(note, file=sys.stderr)
+        save_prepared(data, output)
+    except Exception as error:
+        # A user's generator may raise any error, and the run must go on with the other data sets.
+        traceback.print_exc()
+        reason = str(error) if isinstance(error, DatasetError) else f"{type(error).__name__}: {error}"
+        write_skipped(output, name, reason)
+
+
+def build_graph(data: Path, output: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
+    """Build the neighbour graph of a prepared data set, or copy its own. If the data were skipped, so is the graph."""
+    try:
+        prepared = load_prepared(data)
+    except DatasetSkipped as skipped:
+        write_skipped(output, output.name, str(skipped))
+        return
+    if prepared.W is not None:
+        save_graph(output, prepared.W, prepared.card["graph"])
+        return
+    # Imported here, because importing scikit-learn takes seconds and preparing data sets does not need it.
+    from fairclust.kernels.graph import build_knn_graph
+
+    W, info = build_knn_graph(prepared.X, n_neighbors, exact_max_rows=exact_max_rows)
+    save_graph(output, W, info)
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """The record of a source; DatasetError if there is none, or it is damaged."""
+    try:
+        record = json.loads((folder / RECORD).read_text())
+        if record[{"ok": "sha256", "unavailable": "reason"}[record["status"]]]:
+            return record
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise DatasetError(f"'{folder / RECORD}' is damaged. Fix: delete the folder '{folder}' and run again")
+
+
+def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str, Any]) -> Path:
+    """The file of a fetched source. Its path follows from the catalogue's entry, its hash from the record.
+
+    DatasetError if the file is missing, or its content is not what was fetched.
+    """
+    path = folder / local_paths(name, spec, "")[1]
+    if is_damaged(path, record["sha256"]):
+        raise DatasetError(
+            f"'{path}' is damaged: its content is not what was downloaded. "
+            f"Fix: delete the folder '{folder}' and run again"
+        )
+    return path

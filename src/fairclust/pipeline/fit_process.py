@@ -1,0 +1,74 @@
+"""A process in which fits run within limits of time and memory; after one that exceeds them, there is a new process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as OverTime
+from typing import Any
+
+from pebble import ProcessExpired, ProcessPool
+
+from fairclust.pipeline.script import die_with
+
+# Reading data and compiling happen before the clock of a fit starts, so they have their own limit.
+_PREPARATION_SECONDS = 600
+
+
+class FitEnded(Exception):
+    """A call has exceeded its limits, or its process has died: the status of the row, and the reason."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class FitProcess:
+    """One process, started with the first call. Use it as a context manager: it ends the process.
+
+    `memory_mb` limits the data of the process (RLIMIT_DATA), which Linux alone enforces.
+    """
+
+    def __init__(self, memory_mb: float) -> None:
+        self._memory_mb = memory_mb
+        # Forked, because a spawned process would run Snakemake's script again. Nothing heavy has been imported yet.
+        context = multiprocessing.get_context("fork")
+        begin = (os.getpid(), memory_mb)
+        self._pool = ProcessPool(max_workers=1, context=context, initializer=_begin, initargs=begin)
+
+    def __enter__(self) -> FitProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.stop()
+        self._pool.join()
+
+    def call(
+        self, function: Callable[..., Any], *args: Any, seconds: float | None = None, limit: str = ""
+    ) -> Any:
+        """The result of a function in the process; FitEnded if it takes longer than `seconds`, or its process dies."""
+        most = _PREPARATION_SECONDS if seconds is None else seconds
+        try:
+            return self._pool.schedule(function, args=args, timeout=most).result()
+        except OverTime:
+            raise FitEnded("timeout", f"over the limit of {most:g} s{limit}") from None
+        except MemoryError as error:
+            stated = f"over the limit of {self._memory_mb:.0f} MB (limits.cell_memory_mb, else what the job asked for)"
+            raise FitEnded("error", f"{stated}: {error}") from None
+        except ProcessExpired as error:
+            reason = f"the fitting process died (exit code {error.exitcode}; -9: perhaps out of memory)"
+            raise FitEnded("error", reason) from None
+
+
+def _begin(parent: int, memory_mb: float) -> None:
+    die_with(parent)
+    # The script handles this signal; the process of the fit ends at once.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if sys.platform == "linux":
+        import resource
+
+        most = int(memory_mb * 2**20)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -1,0 +1,241 @@
+"""The fit job: fit and score what the cache does not have, and write a row for each fit.
+
+Finished fits, and their scores, lie in a cache of `joblib.Memory` under the keys of the fits. So every job, run and
+configuration that asks for the same fit finds it, a killed job loses only the fit that is going on, and a new metric
+is computed from the labels. Fits that have failed are not in the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Memory
+
+from fairclust.datasets.store import load_graph, load_prepared, read_card
+from fairclust.pipeline.columns import record_of
+from fairclust.pipeline.fit_cell import fit_cell, takes_columns, warm_up
+from fairclust.pipeline.fit_process import FitEnded, FitProcess
+from fairclust.pipeline.plan import Cell, Grid, cells_of_grids
+from fairclust.pipeline.provenance import git_commit, package_versions, version_text
+from fairclust.pipeline.scores import write_fits
+
+Outcome = tuple[dict[str, Any], np.ndarray | None]
+"""What is kept of a fit: its record, and its labels if it has any."""
+
+# Statuses with which a fit is finished. Others are tried again when their job runs again.
+_FINAL = {"ok", "skipped", "diverged"}
+
+
+class Unfinished(Exception):
+    """A fit without a final status, which the cache must not keep; the argument is its record."""
+
+
+def finished(key: str, compute: Callable[[], Any]) -> Any:
+    """What the cache keeps under a key. joblib watches this code: if it changes, the cache is emptied."""
+    return compute()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a fit job is asked for, beside the data: the parameters of its rule."""
+
+    dataset: str
+    method: str
+    class_path: str
+    code: str  # fingerprint of the class
+    grids: Sequence[Mapping[str, Any]]  # of `plan.Grid`
+    metrics: Mapping[int, Sequence[str]]  # for each K
+    scorer: str  # fingerprint of the metrics: when it changes, fits are scored again
+    cell_seconds: float
+    cell_memory_mb: float
+    dunn_max_rows: int | None = None
+    strict_versions: bool = (
+        False  # fits of other versions of numpy, scipy, scikit-learn or numba do not count
+    )
+    threads: int = 1
+
+    def cells(self) -> list[Cell]:
+        grids = (Grid(**{**grid, "seeds": tuple(grid["seeds"])}) for grid in self.grids)
+        return cells_of_grids(self.dataset, grids)
+
+
+def fit_grids(
+    request: Request,
+    output: Path,
+    *,
+    data: Path,
+    graph: Path | None = None,
+    caches: Sequence[Path],
+    given_up: str = "",
+) -> None:
+    """Fit, score and write all cells of a job.
+
+    Finished fits are taken from the `caches`, and new ones are kept in the first. If a reason is `given_up`, nothing
+    is fitted, and what is not in a cache becomes a row with the status 'error' and this reason.
+    """
+    card = read_card(data)
+    own: dict[str, Any] = {"dataset": request.dataset, "method": request.method, "fingerprint": request.code}
+    reason = card.get("reason")
+    if reason is None and not card["columns"] and graph is None:
+        reason = "the data set is a graph, without points for a method of `input: points`"
+    if reason is not None:
+        why = {**own, "status": "skipped", "reason": reason}
+        write_fits(output, [({**why, **vars(cell)}, None) for cell in request.cells()])
+        return
+    own |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
+    own["data_hash"] = input_hash(card, graph)
+    with ExitStack() as stack:
+        places = [Memory(folder, verbose=0, compress=3) for folder in caches]
+        job = _Job(
+            request, data, graph, [place.cache(finished, ignore=["compute"]) for place in places], stack
+        )
+        cells, begin = request.cells(), time.perf_counter()
+        outcomes: list[Outcome] = []
+        for number, cell in enumerate(cells, 1):
+            outcome = job.outcome(cell, own["data_hash"], given_up)
+            outcomes.append(({**own, **vars(cell), **outcome[0]}, outcome[1]))
+            left = (time.perf_counter() - begin) / number * (len(cells) - number)
+            print(
+                f"[{number}/{len(cells)}] {_line(cell, outcome[0])} (about {left:.0f} s left)",
+                file=sys.stderr,
+            )
+    write_fits(output, outcomes)
+
+
+def _line(cell: Cell, record: Mapping[str, Any]) -> str:
+    seconds = record.get("wall_seconds") or 0.0
+    what = f"K={cell.n_clusters} {cell.params} seed={cell.seed}"
+    return f"{record['status']} {what} {seconds:.2f} s {record['reason']}"
+
+
+@dataclass
+class _Job:
+    """The cells of a job. The process of the fits is started, and its data are read, when they are first needed."""
+
+    request: Request
+    data: Path
+    graph: Path | None
+    caches: Sequence[Any]  # `finished` with the memory of each folder
+    stack: ExitStack
+    process: FitProcess | None = None
+
+    def outcome(self, cell: Cell, data_hash: str, given_up: str) -> Outcome:
+        """The record and the labels of a cell, from a cache or from a fit, with the scores of the present metrics."""
+        request = self.request
+        key = cell.key(data_hash=data_hash, class_path=request.class_path, code=request.code)
+        name = f"{key}, {version_text(package_versions())}" if request.strict_versions else key
+        try:
+            record, labels = self._cached(name, lambda: self._fit(cell, given_up))
+        except Unfinished as unfinished:
+            record, labels = unfinished.args[0], None
+        record = {"key": key, **record}
+        if labels is None:
+            return record, None
+        metrics = list(request.metrics[cell.n_clusters])
+        asked = f"{name}: {request.scorer}, {metrics}, {request.dunn_max_rows}"
+        try:
+            return record | self._cached(asked, lambda: self._score(cell, labels, metrics)), labels
+        except FitEnded as ended:
+            return {**record, "status": ended.status, "reason": f"while it was scored: {ended}"}, None
+
+    def _cached(self, key: str, compute: Callable[[], Any]) -> Any:
+        known = (cache for cache in self.caches[1:] if cache.check_call_in_cache(key, None))
+        if not self.caches[0].check_call_in_cache(key, None) and (other := next(known, None)) is not None:
+            found = other(key, None)
+            return self.caches[0](key, lambda: found)
+        return self.caches[0](key, compute)
+
+    def _fit(self, cell: Cell, given_up: str) -> Outcome:
+        if given_up:
+            raise Unfinished({"status": "error", "reason": given_up, "lost": True})
+        begin = time.perf_counter()
+        try:
+            call = self._process().call
+            call(_prepare, self.data, self.graph, self.request.class_path, cell)
+            begin = time.perf_counter()
+            seconds = self.request.cell_seconds
+            record, labels = call(_fit, cell, seconds=seconds, limit=" (limits.cell_seconds)")
+        except FitEnded as ended:
+            took = {"wall_seconds": time.perf_counter() - begin, "cpu_seconds": None, "peak_memory_mb": None}
+            record, labels = {"status": ended.status, "reason": str(ended), "warnings": [], **took}, None
+        record |= {"threads": self.request.threads, "git_commit": git_commit(), "finished": time.time()}
+        record["versions"] = package_versions()
+        if record["status"] not in _FINAL:
+            raise Unfinished(record)
+        return record, labels
+
+    def _score(self, cell: Cell, labels: np.ndarray, metrics: Sequence[str]) -> dict[str, Any]:
+        return self._process().call(
+            _score, self.data, self.graph, labels, cell.n_clusters, metrics, self.request.dunn_max_rows
+        )
+
+    def _process(self) -> FitProcess:
+        if self.process is None:
+            self.process = self.stack.enter_context(FitProcess(self.request.cell_memory_mb))
+        return self.process
+
+
+# These functions run in the process of the fits. What they load stays there until the process ends.
+
+_ready: dict[str, Any] = {}
+
+
+@cache
+def _loaded(data: Path, graph: Path | None) -> tuple[Any, Any]:
+    return load_prepared(data), None if graph is None else load_graph(graph)[0]
+
+
+def _prepare(data: Path, graph: Path | None, class_path: str, cell: Cell) -> None:
+    """Read the data and compile the method, so that neither is timed."""
+    prepared, W = _loaded(data, graph)
+    X = prepared.X if W is None else W
+    points = None if W is None or not prepared.X.shape[1] else prepared.X
+    means = cell.params.get("mean_tolerance") or ()
+    groups = prepared.with_numbers(means) if takes_columns(class_path) else prepared.groups
+    if not _ready:
+        warm_up(X, groups, class_path, cell)
+    _ready.update(X=X, groups=groups, class_path=class_path, points=points)
+
+
+def _fit(cell: Cell) -> Outcome:
+    record, labels = fit_cell(_ready["X"], _ready["groups"], _ready["class_path"], cell, _ready["points"])
+    return record, None if labels is None else labels.astype(np.min_scalar_type(int(labels.max(initial=0))))
+
+
+def _score(
+    data: Path,
+    graph: Path | None,
+    labels: np.ndarray,
+    n_clusters: int,
+    metrics: Sequence[str],
+    most: int | None,
+) -> dict[str, Any]:
+    """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
+    begin, (prepared, W) = time.perf_counter(), _loaded(data, graph)
+    scored = prepared.scored(labels, n_clusters, W)
+    record = record_of(scored, metrics, prepared.group_names, dunn_max_rows=most)
+    return {**record, "score_seconds": time.perf_counter() - begin}
+
+
+def input_hash(card: Mapping[str, Any], graph: Path | None) -> str:
+    """Hash of what a fit reads: the data set, and the graph if there is one."""
+    if graph is None:
+        return card["data_hash"]
+    W, _ = load_graph(graph)
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).data for a in (W.indptr, W.indices, W.data)))
+    return f"{card['data_hash']}+{digest.hexdigest()[:16]}"
+
+
+def cached_keys(cache: Path, keys: Iterable[str]) -> list[str]:
+    """The keys whose fits a cache has."""
+    known = Memory(cache, verbose=0).cache(finished, ignore=["compute"])
+    return [key for key in keys if known.check_call_in_cache(key, None)]

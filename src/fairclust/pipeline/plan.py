@@ -1,0 +1,685 @@
+"""The plan of a run: what every rule asks for, all of it from the configuration.
+
+The rules in `workflow/rules/` ask this module for inputs and parameters. Parameters are plain data and fingerprints of
+code, so that a job runs again when something on which it depends has changed, and so that its script needs nothing but
+them. No file of the results is read here. Nothing heavy is imported at the top.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from fairclust.datasets.spec import SourceSpec
+from fairclust.messages import nearest
+from fairclust.metrics.table import METRICS
+from fairclust.outputs import content_digest
+from fairclust.pipeline.config import Config, ConfigError, MethodJobSpec
+from fairclust.pipeline.fingerprint import (
+    ClassNotFound,
+    class_fingerprint,
+    class_parameters,
+    code_fingerprint,
+)
+from fairclust.pipeline.names import Names
+from fairclust.pipeline.papers import (
+    ClaimSpec,
+    ExperimentSpec,
+    FigureSpec,
+    PaperSpec,
+    TableSpec,
+    canonical_json,
+    match_of,
+)
+from fairclust.pipeline.provenance import installed_version
+
+DEFAULT_SEEDS = 5
+ALL = "*"
+At = tuple[str, str, int]
+"""A data set, a method and a K."""
+
+TABLE_FORMATS = ("md", "csv", "tex")
+_USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
+_CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
+_DEAR = tuple(name for name in _USUAL if name not in _CHEAP)
+# Cheap metrics that are computed for every fit of a graph, or of a data set whose true clusters are known.
+_OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit: K, resolved parameters and a seed."""
+
+    n_clusters: int
+    params: dict[str, Any]
+    seed: int
+    random_state: int
+
+    def key(self, *, data_hash: str, class_path: str, code: str) -> str:
+        """Name of the fit in the cache; everything that the result depends on goes into it."""
+        what = {"data": data_hash, "class": class_path, "source": code, "k": self.n_clusters}
+        what |= {"params": self.params, "seed": self.seed, "random_state": self.random_state}
+        return hashlib.sha256(canonical_json(what).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Settings of a method at a K, with their seeds, as one experiment asks for them."""
+
+    n_clusters: int
+    params: Mapping[str, Any]
+    axes: Mapping[str, list[Any]]
+    seeds: tuple[int, ...]
+
+    def settings(self) -> Iterator[dict[str, Any]]:
+        """Every combination, in the order of the axes."""
+        for point in itertools.product(*self.axes.values()):
+            yield {**self.params, **dict(zip(self.axes, point, strict=True))}
+
+    def __len__(self) -> int:
+        return math.prod(map(len, self.axes.values())) * len(self.seeds)
+
+
+def cells_of_grids(dataset: str, grids: Iterable[Grid]) -> list[Cell]:
+    """The fits of some grids without duplicates: K by K, settings in the order of the grids, then the seeds."""
+    found: dict[int, dict[tuple[str, int], Cell]] = {}
+    for grid in grids:
+        of_k, k = found.setdefault(grid.n_clusters, {}), grid.n_clusters
+        states = {seed: derive_random_state(dataset, k, seed) for seed in grid.seeds}
+        for params in grid.settings():
+            text = canonical_json(params)
+            for seed in grid.seeds:
+                of_k.setdefault((text, seed), Cell(k, params, seed, states[seed]))
+    return [cell for of_k in found.values() for cell in of_k.values()]
+
+
+def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
+    """The random state of a fit, in [0, 2**31). It depends on data set, K and seed, and never on the order of fits.
+
+    All methods and lambdas share it: with the same seed, they start from the same k-means++ picks.
+    """
+    digest = hashlib.sha256(f"{dataset}|{n_clusters}|{seed}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit job: a method on a data set, with all its grids, or with those of one sweep."""
+
+    dataset: str
+    method: str
+    sweep: str
+    grids: tuple[Grid, ...]
+
+    @property
+    def name(self) -> str:
+        """``adult/vfc_kmeans`` or, for a sweep, ``adult/vfc_kmeans.figure2``."""
+        return f"{self.dataset}/{self.method}" + (f".{self.sweep}" if self.sweep else "")
+
+    def cells(self) -> list[Cell]:
+        return cells_of_grids(self.dataset, self.grids)
+
+
+def fits_of(config: Config, papers: Collection[str]) -> dict[str, Fit]:
+    """What some papers ask for, or with '*' the whole run, in the order in which they name it."""
+    grids: dict[tuple[str, str, str], dict[int, list[Grid]]] = {}
+    run = config.run
+    asked: list[tuple[ExperimentSpec, Mapping[Any, list[str]]]] = [
+        (experiment, run.only)
+        for paper in run.papers
+        if paper in papers or ALL in papers
+        for experiment in config.papers[paper].experiments
+    ]
+    if ALL in papers:
+        asked.append((ExperimentSpec.model_construct(datasets=run.datasets, methods=run.methods), {}))
+    for experiment, only in asked:
+        for dataset, method in itertools.product(experiment.datasets, experiment.methods):
+            if dataset not in only.get("datasets", [dataset]) or method not in only.get("methods", [method]):
+                continue
+            stated = next((s for s in (run.seeds, experiment.seeds) if s is not None), DEFAULT_SEEDS)
+            seeds = tuple(range(stated) if isinstance(stated, int) else stated)
+            spec = config.settings(method, dataset, experiment.settings.get(method))
+            seeds = seeds[:1] if config.methods[method].deterministic else seeds
+            own = [config.datasets[dataset].n_clusters]
+            for k in run.n_clusters.get(dataset) or experiment.n_clusters or own:
+                at = grids.setdefault((dataset, method, experiment.sweep), {}).setdefault(k, [])
+                grid = Grid(k, spec.params, spec.grid, seeds)
+                if grid not in at:
+                    at.append(grid)
+    fits = (Fit(*at, tuple(itertools.chain(*of_k.values()))) for at, of_k in grids.items())
+    return {fit.name: fit for fit in fits}
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a table, a figure or the claims of a paper need from the run."""
+
+    needs: list[At]
+    metrics: set[str]
+    sweep: str = ""  # ALL: the fits of all sweeps
+
+    def shows(self, sweep: str) -> bool:
+        return self.sweep in (sweep, ALL)
+
+
+def share_sources() -> None:
+    """Let the scripts of jobs find this package, also in conda environments and on other machines."""
+    sources = str(Path(__file__).parents[2])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if sources not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([sources, *filter(None, paths)])
+
+
+def megabytes(paths: Iterable[str]) -> float:
+    """Size of files and folders, in units of 2**20 bytes."""
+    size = 0
+    for path in map(Path, paths):
+        files = path.rglob("*") if path.is_dir() else [path]
+        size += sum(file.stat().st_size for file in files if not file.is_dir())
+    return size / 2**20
+
+
+def digest_of(value: Any) -> str:
+    """Ten hexadecimal digits of a digest of plain data."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:10]
+
+
+class Plan:
+    """The fits of a run, and everything that is made from them."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.results = config.results
+        self.fits = fits_of(config, ALL)
+        self.datasets = list(dict.fromkeys(fit.dataset for fit in self.fits.values()))
+
+    def check_classes(self) -> None:
+        """ConfigError if a method's class does not exist or does not take a parameter."""
+        for method in dict.fromkeys(fit.method for fit in self.fits.values()):
+            path = self.config.methods[method].class_
+            try:
+                class_fingerprint(path)
+                taken = class_parameters(path)
+            except ClassNotFound as error:
+                raise ConfigError(f"methods.{method}.class: {error}") from None
+            grids = [grid for fit in self.fits.values() if fit.method == method for grid in fit.grids]
+            given = {name for grid in grids for name in (*grid.params, *grid.axes)}
+            for name, key in (("n_clusters", "run.n_clusters"), ("random_state", "run.seeds")):
+                if name in given:
+                    raise ConfigError(f"methods.{method}: the parameter {name!r} is set for you; see {key}")
+            for name in sorted(given - taken) if taken is not None else ():
+                raise ConfigError(
+                    f"methods.{method}: {path} takes no parameter {name!r}; {nearest(name, sorted(taken or ()))}"
+                )
+
+    # What tables, figures and claims need
+
+    @cached_property
+    def specs(self) -> dict[str, PaperSpec]:
+        """The papers of the run, and one more, 'fronts', whose figures are the fronts of all data sets."""
+        found = {paper: self.config.papers[paper] for paper in self.config.run.papers}
+        if metrics := tuple(self.config.report.fronts):
+            title = "Fronts of cost and fairness"
+            figures = {
+                name: FigureSpec(plot="front", title=title, datasets=[name], x="sse", y=metrics, sweep=ALL)
+                for name in self.datasets
+            }
+            # No file states it, and it has no experiments of its own.
+            found["fronts"] = PaperSpec.model_construct(short_name="", cells_of=[ALL], figures=figures)
+        return found
+
+    @cached_property
+    def shown(self) -> dict[str, dict[str, dict[str, Product]]]:
+        """Every paper that has something to show, with its tables, figures and claims that have, by name."""
+        needs: dict[str, Callable[[str, Any], Product]]
+        needs = {"tables": self._table, "figures": self._figure, "claims": self._claim}
+        found = {}
+        for paper, spec in self.specs.items():
+            of_paper: dict[str, dict[str, Product]] = {}
+            for kind, need in needs.items():
+                products = {name: need(paper, of) for name, of in getattr(spec, kind).items()}
+                of_paper[kind] = {name: product for name, product in products.items() if product.needs}
+            if any(of_paper.values()):
+                found[paper] = of_paper
+        return found
+
+    def _table(self, paper: str, spec: TableSpec) -> Product:
+        rows = [row for row in self._reported(paper) if row["table"] == spec.number]
+        metrics = {row["metric"] for row in rows} | set(spec.beside)
+        if spec.match is not None:
+            metrics |= {spec.match.fairness, spec.match.order}
+        needs: dict[At, None] = {}
+        for row in rows:
+            ks = None if row["n_clusters"] is None else [row["n_clusters"]]
+            for dataset in (row["dataset"], *spec.stand_ins.get(row["dataset"], ())):
+                variants = spec.variants.get(row["method"], ())
+                for method in filter(None, (row["method"], *variants, *spec.ours, spec.control)):
+                    needs |= dict.fromkeys(self._planned(paper, "", [dataset], [method], ks))
+                if row["method"] == "data":
+                    needs |= dict.fromkeys(self._planned(paper, "", [dataset], [], None)[:1])
+        return Product(list(needs), metrics)
+
+    def _figure(self, paper: str, spec: FigureSpec) -> Product:
+        metrics = {spec.x, *spec.y}
+        if match := match_of(self.specs[paper].tables.values(), spec):
+            metrics |= {match.fairness, match.order}
+        needs = self._planned(paper, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
+        return Product(needs, metrics, spec.sweep)
+
+    def _claim(self, paper: str, spec: ClaimSpec) -> Product:
+        needs = self._planned(paper, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
+        metrics = {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))}
+        table = self.specs[paper].tables.get(str(spec.options.get("table", "")))
+        if table is None:
+            return Product(needs, metrics, spec.sweep)
+        of_table = self._table(paper, table)
+        return Product(list(dict.fromkeys([*needs, *of_table.needs])), metrics | of_table.metrics, spec.sweep)
+
+    @cache  # noqa: B019 - there is one object in a process
+    def _reported(self, paper: str) -> list[dict[str, Any]]:
+        """The reported values of a paper as rows, with None for what the paper does not print."""
+        path = self.specs[paper].reported
+        if not path:
+            return []
+        # Imported here, because pandas is heavy and runs without a paper do not need it.
+        from fairclust.pipeline.reported import load_reported
+
+        frame = load_reported(path)
+        return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+    @cache  # noqa: B019 - there is one object in a process
+    def _own(self, paper: str) -> dict[str, Fit]:
+        """The fits that a paper and those of `cells_of` ask for."""
+        return fits_of(self.config, (paper, *self.specs[paper].cells_of))
+
+    def _planned(
+        self, paper: str, sweep: str, datasets: Iterable[str], methods: Iterable[str], ks: list[int] | None
+    ) -> list[At]:
+        wanted, listed = set(datasets), set(methods)
+        found = (
+            (fit.dataset, fit.method, grid.n_clusters)
+            for fit in self._own(paper).values()
+            if fit.dataset in wanted and (not listed or fit.method in listed) and sweep in (fit.sweep, ALL)
+            for grid in fit.grids
+            if ks is None or grid.n_clusters in ks
+        )
+        return list(dict.fromkeys(found))
+
+    # Papers, tables and figures
+
+    def papers(self) -> dict[str, Any]:
+        """The entries of the papers that have a table, as plain data."""
+        return {name: _plain(spec) for name, spec in self.papers_shown().items()}
+
+    def papers_shown(self) -> dict[str, PaperSpec]:
+        """The papers of the run that have a table."""
+        return {paper: self.specs[paper] for paper, of in self.shown.items() if of["tables"]}
+
+    def products(self, paper: str, kind: str, name: str = "") -> list[Product]:
+        """What a table or figure shows, or the claims of a paper, which have no name; empty if there is nothing."""
+        of_kind = self.shown.get(paper, {}).get(kind, {})
+        return list(of_kind.values()) if kind == "claims" else [of_kind[name]] if name in of_kind else []
+
+    def fits_shown(self, paper: str, kind: str, name: str = "") -> list[str]:
+        """The files of fits that a table or figure, or all claims of a paper, read; ConfigError if there is none."""
+        if not (products := self.products(paper, kind, name)):
+            known = sorted(f"{p}/{n}" for p, of in self.shown.items() for n in of[kind])
+            raise ConfigError(
+                f"this run has no {kind.removesuffix('s')} {paper}/{name}; {nearest(f'{paper}/{name}', known)}"
+            )
+        needs = [(product, {at[:2] for at in product.needs}) for product in products]
+        return [
+            f"{self.results}/fits/{name}.parquet"
+            for name, fit in self.fits.items()
+            if any(of.shows(fit.sweep) and (fit.dataset, fit.method) in pairs for of, pairs in needs)
+        ]
+
+    def asked(self, paper: str, kind: str, name: str = "") -> list[dict[str, Any]]:
+        """The data sets, methods, K and grids that a product shows, in its order.
+
+        They decide which rows it takes from its inputs, which also hold the fits of other papers.
+        """
+        products, own, found = self.products(paper, kind, name), self._own(paper), []
+        sweeps = dict.fromkeys(fit.sweep for fit in own.values())
+        needs = dict.fromkeys(
+            (*at, sweep)
+            for product in products
+            for at in product.needs
+            for sweep in sweeps
+            if product.shows(sweep)
+        )
+        for dataset, method, k, sweep in needs:
+            fit = own.get(Fit(dataset, method, sweep, ()).name)
+            grids = [asdict(grid) for grid in fit.grids if grid.n_clusters == k] if fit else []
+            if grids:
+                at = {"dataset": dataset, "method": method, "n_clusters": k, "sweep": sweep}
+                found.append({**at, "grids": grids})
+        return found
+
+    def product(self, paper: str, kind: str, name: str = "") -> dict[str, Any]:
+        """What the script of a table or figure, or of a paper's claims, needs besides its inputs, as plain data.
+
+        `specs` are the entries that it makes, by name, and `tables` the tables to which they refer.
+        """
+        spec, asked = self.specs[paper], self.asked(paper, kind, name)
+        made = {
+            key: getattr(spec, kind)[key]
+            for key in self.shown[paper][kind]
+            if kind == "claims" or key == name
+        }
+        tables = {key: table for key, table in spec.tables.items() if _refer_to(made, key, table)}
+        mentioned = [*asked, *self._reported(paper)]
+        mentioned += [{"dataset": of} for claim in made.values() for of in getattr(claim, "datasets", ())]
+        mentioned += [{"method": of} for claim in made.values() for of in getattr(claim, "methods", ())]
+        return {
+            "specs": {key: _plain(one) for key, one in made.items()},
+            "tables": {key: _plain(one) for key, one in tables.items()},
+            "programs": {key: _plain(one) for key, one in spec.programs.items()},
+            "title": spec.short_name,
+            "asked": asked,
+            "names": asdict(self.names_of(mentioned)),
+        }
+
+    def unscaled(self, paper: str, figure: str) -> list[str]:
+        """Folders of the unscaled data sets whose points a figure shows."""
+        spec = self.specs[paper].figures[figure]
+        return [f"{self.results}/data/unscaled/{name}" for name in spec.datasets if spec.points]
+
+    def names(self) -> dict[str, Any]:
+        """Titles, labels and looks of the run and its papers, as plain data."""
+        return asdict(self.names_of())
+
+    def names_of(self, mentioned: Iterable[Mapping[str, Any]] = ()) -> Names:
+        """Titles, labels and looks of some data sets and methods; without any, of those of the run and its papers."""
+        rows = list(mentioned)
+        run = {fit.method for fit in self.fits.values()}
+        if not rows:
+            rows = [{"dataset": fit.dataset, "method": fit.method} for fit in self.fits.values()]
+            rows += [row for paper in self.specs for row in self._reported(paper)]
+        datasets = {row.get("dataset") for row in rows}
+        known = {
+            name: spec
+            for name, spec in self.config.methods.items()
+            if name in {row.get("method") for row in rows}
+        }
+        return Names(
+            datasets={
+                name: spec.title + (f" ({spec.shown})" if spec.shown else "")
+                for name, spec in self.config.datasets.items()
+                if name in datasets
+            },
+            methods={name: spec.label or name for name, spec in known.items()},
+            families={name: spec.family for name, spec in known.items()},
+            ours=[name for name, spec in known.items() if spec.ours],
+            order=[name for name in known if name in run],
+            looks={name: spec.look for name, spec in known.items() if spec.look},
+        )
+
+    # Files
+
+    def reported_files(self, paper: str) -> list[str]:
+        """The files of the values that a paper and its programs report."""
+        return self.specs[paper].files if paper in self.specs else []
+
+    def files(self, paper: str, kind: str) -> list[str]:
+        """The files of a paper's tables or figures, or of its claims."""
+        of_kind = self.shown.get(paper, {}).get(kind, {})
+        if kind == "figures":
+            formats = self.config.report.formats
+            return [f"{self.results}/figures/{paper}/{name}.{end}" for name in of_kind for end in formats]
+        names = ["claims"] * bool(of_kind) if kind == "claims" else list(of_kind)
+        return [f"{self.results}/tables/{paper}/{name}.{end}" for name in names for end in TABLE_FORMATS]
+
+    def evidence(self) -> list[str]:
+        """The evidence of all tables of papers."""
+        names = (f"{paper}/{name}" for paper, of in self.shown.items() for name in of["tables"])
+        return [f"{self.results}/tables/{name}.evidence.csv" for name in names]
+
+    def claims(self) -> list[str]:
+        """The claims of all papers."""
+        return [
+            f"{self.results}/tables/{paper}/claims.csv" for paper, of in self.shown.items() if of["claims"]
+        ]
+
+    def table_files(self) -> list[str]:
+        """The files of all tables, three for each."""
+        boards = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.papers_shown())
+        own = [
+            file for paper in self.shown for kind in ("tables", "claims") for file in self.files(paper, kind)
+        ]
+        return own + [f"{self.results}/tables/{name}.{end}" for name in boards for end in TABLE_FORMATS]
+
+    def figure_files(self) -> list[str]:
+        return [file for paper in self.shown for file in self.files(paper, "figures")]
+
+    def products_of(self, paper: str) -> list[str]:
+        """All that is made for a paper: `snakemake vfc` makes it."""
+        return [file for kind in ("tables", "figures", "claims") for file in self.files(paper, kind)]
+
+    def targets(self) -> list[str]:
+        """All that a complete run makes."""
+        ends = ["scores/scores.parquet", "scores/leaderboard.csv"]
+        ends += ["report/index.html", "report.zip"] if self.config.report.html else []
+        return [*(f"{self.results}/{end}" for end in ends), *self.table_files(), *self.figure_files()]
+
+    # Sources and data sets
+
+    def source(self, name: str) -> SourceSpec:
+        """A source of the catalogue or of a single data set."""
+        for dataset in self.config.datasets:
+            found = self.config.sources_of(dataset)
+            if name in found:
+                return found[name]
+        if name not in self.config.sources:
+            raise ConfigError(f"there is no source {name!r}; {nearest(name, self.config.sources)}")
+        return self.config.sources[name]
+
+    def source_params(self, name: str) -> dict[str, Any]:
+        return _plain(self.source(name))
+
+    def sources(self) -> list[str]:
+        """Folders of all sources that the run downloads."""
+        return list(dict.fromkeys(folder for name in self.datasets for folder in self.source_folders(name)))
+
+    def source_folders(self, dataset: str) -> list[str]:
+        """Folders of a data set's fetched sources."""
+        fetched = [name for name, of in self.dataset_sources(dataset).items() if not of.reads_in_place]
+        return [f"{self.results}/data/raw/{name}" for name in fetched]
+
+    def dataset_sources(self, dataset: str) -> dict[str, SourceSpec]:
+        if dataset not in self.config.datasets:
+            raise ConfigError(f"there is no data set {dataset!r}; {nearest(dataset, self.config.datasets)}")
+        return self.config.sources_of(dataset)
+
+    def own_files(self, dataset: str) -> list[str]:
+        """The existing files of the user that a data set reads in place."""
+        own = [str(spec.path) for spec in self.dataset_sources(dataset).values() if spec.reads_in_place]
+        return [path for path in own if Path(path).is_file()]
+
+    def own_archive(self, source: str) -> list[str]:
+        """The user's archive that a source is unpacked from; empty if there is none."""
+        path = self.source(source).path
+        return [str(path)] if path is not None and Path(path).is_file() else []
+
+    def dataset_key(self, dataset: str, key: str) -> Any:
+        """One key of a data set's entry, as plain data."""
+        return self._dataset(dataset).get(key)
+
+    def other_keys(self, dataset: str) -> dict[str, Any]:
+        """The keys of a data set's entry that decide its content, besides features, sensitive columns and scaling."""
+        shown = ("features", "sensitive", "scale", "settings", "shown")
+        return {key: value for key, value in self._dataset(dataset).items() if key not in shown}
+
+    def _dataset(self, dataset: str) -> dict[str, Any]:
+        self.dataset_sources(dataset)  # ConfigError if there is no such data set
+        return self.config.datasets[dataset].model_dump(mode="json", exclude_unset=True)
+
+    def sources_params(self, dataset: str) -> dict[str, Any]:
+        return {name: _plain(spec) for name, spec in self.dataset_sources(dataset).items()}
+
+    def prepare_code(self, dataset: str) -> str:
+        """Fingerprint of the code and the packages that prepare a data set, and of the user's files that it reads."""
+        generator = self.config.datasets[dataset].generator
+        modules = ["fairclust.datasets.prepare"]
+        modules += [generator.replace(":", ".").rpartition(".")[0]] if generator else []
+        codes = [_fingerprint_or_reason(module) for module in modules]
+        # Contents and not time stamps, because a file that replaces another one may be older.
+        contents = {path: content_digest(path) for path in self.own_files(dataset)}
+        packages = [installed_version(package) for package in ("numpy", "pandas", "scikit-learn")]
+        return digest_of([codes, contents, packages])
+
+    def graph_code(self) -> str:
+        """Fingerprint of the code and the packages that build neighbour graphs."""
+        packages = map(installed_version, ("numpy", "scipy", "scikit-learn", "numba", "pynndescent"))
+        code = code_fingerprint("fairclust.kernels.graph", "fairclust.datasets.store:save_graph")
+        return digest_of([code, list(packages)])
+
+    # Fits
+
+    def fit(self, dataset: str, method: str) -> Fit:
+        """A fit job, by the wildcards of its rule; ConfigError if the run has none of this name."""
+        name = f"{dataset}/{method}"
+        if name not in self.fits:
+            raise ConfigError(f"this run has no fit {name!r}; {nearest(name, self.fits)}")
+        return self.fits[name]
+
+    def fit_files(self) -> list[str]:
+        """The files of all fits of the run."""
+        return [f"{self.results}/fits/{name}.parquet" for name in self.fits]
+
+    def fit_inputs(self, fit: Fit) -> dict[str, str]:
+        """The prepared data set, and its neighbour graph if the method fits it."""
+        found = {"data": f"{self.results}/data/prepared/{fit.dataset}"}
+        if self.config.methods[fit.method].input == "graph":
+            found["graph"] = f"{self.results}/data/graphs/{fit.dataset}"
+        return found
+
+    def job(self, fit: Fit) -> MethodJobSpec:
+        """The resources that the catalogue states for a method."""
+        return self.config.methods[fit.method].jobs
+
+    def minutes(self, fit: Fit, n_cells: int | None = None) -> float:
+        """Estimated minutes of a fit job, or of some of its fits, from the rows that the catalogue states."""
+        rows = self.config.datasets[fit.dataset].rows or 10_000
+        work = sum(len(grid) * max(grid.n_clusters, 5) / 10 for grid in fit.grids)
+        share = 1.0 if n_cells is None else n_cells / max(1, sum(map(len, fit.grids)))
+        return share * work * self.job(fit).seconds_per_million * rows / 1e6 / 60
+
+    def class_path(self, fit: Fit) -> str:
+        return self.config.methods[fit.method].class_
+
+    def grids(self, fit: Fit) -> list[dict[str, Any]]:
+        """The grids of a fit job as plain data."""
+        return [asdict(grid) for grid in fit.grids]
+
+    def fit_code(self, fit: Fit) -> str:
+        """Fingerprint of the code of a method, of which its fits in the cache are named."""
+        return class_fingerprint(self.class_path(fit))
+
+    def scorer_code(self, fit: Fit) -> str:
+        """Fingerprint of the code of the metrics of a fit job."""
+        names = {name for of_k in self.metrics(fit).values() for name in of_k}
+        homes = sorted({METRICS[name].function.__module__ for name in names})
+        return code_fingerprint("fairclust.metrics.table", *homes)
+
+    def metrics(self, fit: Fit) -> dict[int, list[str]]:
+        """For each K, the cheap metrics and those that a table, a figure or a claim shows."""
+        dataset = self.config.datasets[fit.dataset]
+        always = set(self.config.score.metrics)
+        if self.config.methods[fit.method].input == "graph":
+            always.add(_OF_GRAPH)
+        if dataset.truth is not None or dataset.generator is not None:
+            always.add(_OF_TRUTH)
+        if dataset.rows is not None and dataset.rows <= self.config.score.dear_max_rows:
+            always.update(_DEAR)
+        found = {}
+        for k in dict.fromkeys(grid.n_clusters for grid in fit.grids):
+            asked = always | self._asked_metrics.get((fit.dataset, fit.method, k, fit.sweep), set())
+            found[k] = [name for name in METRICS if name in _CHEAP or name in asked]
+        return found
+
+    @cached_property
+    def _asked_metrics(self) -> dict[tuple[str, str, int, str], set[str]]:
+        asked: dict[tuple[str, str, int, str], set[str]] = {}
+        sweeps = {fit.sweep for fit in self.fits.values()}
+        kinds = (products for of_paper in self.shown.values() for products in of_paper.values())
+        for product in (product for products in kinds for product in products.values()):
+            names = product.metrics | ({_OF_TRUTH} if "accuracy" in product.metrics else set())
+            for at, sweep in itertools.product(product.needs, sweeps):
+                if product.shows(sweep):
+                    asked.setdefault((*at, sweep), set()).update(names)
+        return asked
+
+    # The run as a whole
+
+    def order(self) -> list[At]:
+        """All data sets, methods and K in the order of the configuration, which is that of the scores."""
+        found = (
+            (fit.dataset, fit.method, grid.n_clusters) for fit in self.fits.values() for grid in fit.grids
+        )
+        return list(dict.fromkeys(found))
+
+    def settings(self) -> dict[str, Any]:
+        """The configuration without the catalogue entries that the run does not use, in plain types."""
+        used = {
+            "datasets": self.datasets,
+            "methods": {fit.method for fit in self.fits.values()},
+            "papers": self.config.run.papers,
+        }
+        chosen = self.config.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        for section, names in used.items():
+            chosen[section] = {name: spec for name, spec in chosen.get(section, {}).items() if name in names}
+        for paper in chosen["papers"].values():
+            paper["reported"] = Path(str(paper.get("reported"))).name
+        for key in ("sources", "mirror"):
+            chosen.pop(key, None)
+        return {**chosen, "digest": self.configuration_digest(chosen)}
+
+    def configuration_digest(self, chosen: Mapping[str, Any]) -> str:
+        """Fingerprint of what decides the results: data sets, methods, papers and fits, but no paths or resources."""
+        paths = ("results", "mirror", "reuse", "catalogues", "also", "jobs", "strict", "strict_versions")
+        what = {key: value for key, value in chosen.items() if key not in paths}
+        return digest_of(
+            [what, [[name, [asdict(grid) for grid in fit.grids]] for name, fit in self.fits.items()]]
+        )
+
+    def code(self, *roots: str) -> str:
+        """Fingerprint of some modules, or of functions in them."""
+        return code_fingerprint(*roots)
+
+    def page_code(self) -> str:
+        """Fingerprint of the code and the files of which the page is made."""
+        page = Path(__file__).parents[1] / "report" / "page"
+        contents = [content_digest(path) for path in sorted(page.iterdir()) if path.is_file()]
+        return digest_of([code_fingerprint("fairclust.report.html"), contents])
+
+
+def _plain(spec: Any) -> dict[str, Any]:
+    return spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def _refer_to(made: Mapping[str, Any], name: str, table: TableSpec) -> bool:
+    """Whether tables, figures or claims need what a table's entry says."""
+    for key, one in made.items():
+        match, options = getattr(one, "match", None), getattr(one, "options", {})
+        if (key == name and one is table) or name == options.get("table"):
+            return True
+        if table.number in (getattr(one, "table", None), match.table if match else None):
+            return True
+    return False
+
+
+def _fingerprint_or_reason(module: str) -> str:
+    """The fingerprint of a module, or why there is none. The job that needs the module then writes the reason."""
+    try:
+        return code_fingerprint(module)
+    except ClassNotFound as error:
+        return str(error)

@@ -1,0 +1,91 @@
+"""What a person reads of a run: how much it has to do, what is missing and why, and whether it is complete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairclust.datasets.errors import DatasetError, DatasetSkipped
+from fairclust.datasets.store import read_card
+from fairclust.messages import brief, count, duration, in_words
+from fairclust.pipeline.plan import Fit, Plan
+
+
+def describe(summary: Mapping[str, Any]) -> list[str]:
+    """Lines for the terminal: counts, then one line per reason for missing cells."""
+    lines = [f"{count(summary['cells'], 'fit')}: {in_words(summary['by_status'])}"]
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for item in summary["missing"]:
+        at = (item["dataset"], item["status"], item["reason"])
+        reasons.setdefault(at, []).append(f"{item['method']} ({item['cells']})")
+    for (dataset, status, reason), methods in reasons.items():
+        lines.append(f"  {status}: {dataset}, {', '.join(methods)}: {brief(reason)}")
+        lines += [f"    {line}" for line in reason.splitlines()[1:] if line.startswith("Fix: ")]
+    return lines
+
+
+def require_complete(summary: Mapping[str, Any], *, strict: bool) -> None:
+    """RuntimeError if no cell is ok, or cells were lost with their jobs; with `strict`, if any cell is not ok."""
+    lost = {(item["dataset"], item["method"]) for item in summary["missing"] if item["lost"]}
+    if summary["cells"] and not summary["by_status"].get("ok"):
+        why = "no cell is ok, so the results are empty"
+    elif lost:
+        jobs = " ".join(sorted(f"fits/{dataset}/{method}.parquet" for dataset, method in lost))
+        why = f"some fit jobs have failed. Fix: delete {jobs} in the results and run again; finished fits are kept"
+    elif strict and summary["missing"]:
+        why = "strict: true, and not every cell is ok"
+    else:
+        return
+    raise RuntimeError("\n".join([why, *describe(summary)]))
+
+
+def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = ()) -> int:
+    """How many fits of a job the cache does not have.
+
+    All count if the data set, or its graph, is not prepared, or is among the data sets that are `outdated`.
+    """
+    from fairclust.pipeline.fits import cached_keys, input_hash
+
+    if fit.dataset in outdated:
+        return len(fit.cells())
+    graph = "graph" in plan.fit_inputs(fit)
+    try:
+        card = read_card(place / "data/prepared" / fit.dataset)
+        data_hash = input_hash(card, place / "data/graphs" / fit.dataset if graph else None)
+    except DatasetSkipped:
+        return 0
+    except (OSError, DatasetError):
+        return len(fit.cells())
+    except KeyError:  # a data set that was skipped has no hash
+        return 0
+    names = {"class_path": plan.class_path(fit), "code": plan.fit_code(fit)}
+    keys = [cell.key(data_hash=data_hash, **names) for cell in fit.cells()]
+    return len(keys) - len(cached_keys(place / "cache", keys))
+
+
+def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) -> str:
+    """How many fits a run has to make, and about how long that takes. `jobs` are the jobs that Snakemake would run."""
+    outdated = {
+        dataset
+        for job in jobs
+        if not job.wildcards.get("method") and (dataset := job.wildcards.get("dataset"))
+    }
+    fits = [job for job in jobs if job.output and Path(job.output[0]).is_relative_to(place / "fits")]
+    n_fits, minutes = 0, 0.0
+    for job in fits:
+        fit = plan.fit(job.wildcards.dataset, job.wildcards.method)
+        number = fits_to_make(plan, fit, place, outdated)
+        n_fits, minutes = n_fits + number, minutes + plan.minutes(fit, number)
+    if not fits:
+        return ""
+    return (
+        f"{count(n_fits, 'fit')} to make in {count(len(fits), 'job')}: roughly {duration(60 * minutes / cores)} on "
+        f"{count(cores, 'core')}, estimated from the numbers of rows in the catalogue."
+    )
+
+
+def load_summary(results: Path) -> dict[str, Any]:
+    """The summary of a run, which the rule `scores` writes."""
+    return json.loads((results / "summary.json").read_text())

@@ -1,0 +1,133 @@
+"""Damaged files and failed downloads in the jobs that fetch and prepare data, and the graphs of prepared data."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.store import load_graph, read_card, write_skipped
+from fairclust.pipeline.data import build_graph, download, prepare, require_sources
+from fairclust.pipeline.fits import input_hash
+from working_folder import FAR, table_of
+
+TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i * 7 % 31},{i * i % 17}\n" for i in range(40))
+SOURCE = {**FAR, "file": "deep/far.csv"}
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    file = tmp_path / "mirror/deep/far.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text(TABLE)
+    return [str(tmp_path / "mirror")]
+
+
+@pytest.fixture
+def source(tmp_path, mirror):
+    """Return the folder of a fetched source whose hash the catalogue does not know."""
+    download("far", SOURCE, tmp_path / "far", mirror, must=False)
+    return tmp_path / "far"
+
+
+def prepared(source, **changes):
+    folder = source.with_name("prepared")
+    prepare("far", table_of("far") | changes, {"far": SOURCE}, [source], folder)
+    return read_card(folder)
+
+
+def test_a_fetched_file_is_prepared_and_has_a_graph(source):
+    digest = json.loads((source / "source.json").read_text())["sha256"]
+    assert digest == hashlib.sha256(TABLE.encode()).hexdigest()
+    card = prepared(source)
+    assert card["rows"] == 40 and card["columns"] == ["a", "b"]
+    data, graph = source.with_name("prepared"), source.with_name("graph")
+    build_graph(data, graph, n_neighbors=5, exact_max_rows=100)
+    W, _ = load_graph(graph)
+    assert W.shape == (40, 40) and (W - W.T).nnz == 0
+    # A fit of the graph depends on the graph, too.
+    first = input_hash(card, graph)
+    assert first.startswith(card["data_hash"] + "+")
+    build_graph(data, graph, n_neighbors=6, exact_max_rows=100)
+    assert input_hash(card, graph) != first
+
+
+def test_a_source_that_cannot_be_had_is_recorded_and_its_data_set_and_graph_are_skipped(tmp_path, mirror):
+    folders = [tmp_path / "far", tmp_path / "near"]
+    download("far", SOURCE, folders[0], [], must=False)
+    assert json.loads((folders[0] / "source.json").read_text())["status"] == "unavailable"
+    card = prepared(folders[0])
+    assert card["status"] == "skipped" and "'deep/far.csv' could not be fetched" in card["reason"]
+    build_graph(tmp_path / "prepared", tmp_path / "graph", n_neighbors=5, exact_max_rows=100)
+    assert read_card(tmp_path / "graph")["reason"] == card["reason"]
+    with pytest.raises(DatasetError, match="could not be fetched"):
+        download("far", SOURCE, tmp_path / "must", [], must=True)
+    download("near", SOURCE, folders[1], mirror, must=False)
+    require_sources(folders[1:])
+    with pytest.raises(
+        DatasetError, match="1 of 2 sources could not be downloaded. Fix: snakemake .*\nsource 'far'"
+    ):
+        require_sources(folders)
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({"features": ["a", "bb"]}, "did you mean 'b'"),
+        ({"source": None, "generator": "data_of_mine:fail"}, "ZeroDivisionError: division by zero"),
+        ({"source": None, "generator": "nowhere:fail"}, "No module named 'nowhere'"),
+    ],
+)
+def test_data_that_cannot_be_prepared_are_skipped_with_the_reason(source, changes, reason, monkeypatch):
+    (source.parent / "data_of_mine.py").write_text("def fail():\n    return 1 / 0\n")
+    monkeypatch.syspath_prepend(source.parent)
+    entry = {key: value for key, value in changes.items() if value is not None}
+    of = table_of("far") if "generator" not in entry else {"title": "F", "n_clusters": 2}
+    folder = source.with_name("prepared")
+    sources = {} if "generator" in entry else {"far": SOURCE}
+    prepare("far", of | entry, sources, [source] if sources else [], folder)
+    card = read_card(folder)
+    assert card["status"] == "skipped" and reason in card["reason"]
+
+
+def test_a_fetched_file_that_has_changed_is_named(source):
+    path = source / "deep/far.csv"
+    for change in (lambda: path.write_text(TABLE.replace("16", "15")), path.unlink):
+        change()
+        with pytest.raises(DatasetError) as caught:
+            prepared(source)
+        assert f"'{path}' is damaged" in str(caught.value)
+        assert f"Fix: delete the folder '{source}' and run again" in str(caught.value)
+
+
+def test_a_record_cannot_point_to_another_file(source, tmp_path):
+    (tmp_path / "secret.csv").write_text(TABLE.replace("a,b", "c,d"))
+    record = json.loads((source / "source.json").read_text())
+    (source / "source.json").write_text(json.dumps({**record, "path": "../secret.csv"}))
+    assert prepared(source)["columns"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", '"x"', '{"status": "oj"}', '{"status": "ok"}', "\0" * 20]
+)
+def test_a_damaged_record_is_named(source, content):
+    (source / "source.json").write_text(content)
+    with pytest.raises(DatasetError, match=rf"'{source}/source.json' is damaged. Fix: delete the folder"):
+        prepared(source)
+
+
+def test_scaling_changes_the_content_and_its_hash(source):
+    hashes, features = set(), []
+    for scale in (["standardize", "l2"], "minmax", "none"):
+        hashes.add(prepared(source, scale=scale)["data_hash"])
+        features.append(np.load(source.with_name("prepared") / "X.npy"))
+    assert len(hashes) == 3
+    np.testing.assert_allclose(np.linalg.norm(features[0], axis=1), 1)
+    assert features[1].min() == 0 and features[1].max() == 1
+
+
+def test_a_skipped_data_set_replaces_a_prepared_one(source):
+    prepared(source)
+    write_skipped(source.with_name("prepared"), "far", "no network")
+    assert not (source.with_name("prepared") / "X.npy").exists()

@@ -1,0 +1,273 @@
+"""A fit job in this process: every fit becomes a row, and the cache has what is finished."""
+
+import json
+import os
+import re
+import time
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import psutil
+import pytest
+
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.store import load_prepared, read_card, write_skipped
+from fairclust.metrics import sse
+from fairclust.outputs import is_alive
+from fairclust.pipeline.fit_process import FitEnded, FitProcess
+from fairclust.pipeline.fits import Request, cached_keys, fit_grids
+from fairclust.pipeline.scores import labels_of, read_fits
+from working_folder import wait_until
+
+ODD = Request(
+    **{"dataset": "toy", "method": "odd", "class_path": "odd_methods.Odd", "code": "c1", "grids": []},
+    metrics={2: ["sse"], 3: ["balance", "sse"]},
+    **{"scorer": "s1", "cell_seconds": 30.0, "cell_memory_mb": 4000.0},
+)
+
+
+def grid(*hows, k=3, seeds=(0,)):
+    return {"n_clusters": k, "params": {}, "axes": {"how": list(hows)}, "seeds": list(seeds)}
+
+
+@pytest.fixture
+def notes(tmp_path, monkeypatch):
+    """Return a function that counts the fits since its last call, by what they do."""
+    path = tmp_path / "notes"
+    monkeypatch.setenv("ODD_NOTES", str(path))
+
+    def since():
+        lines = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return Counter(line.partition(" ")[0] for line in lines)
+
+    return since
+
+
+@pytest.fixture
+def run(tmp_path, data):
+    """Return a function that runs a job, and returns the rows of its file."""
+
+    def run(*grids, place="results", others=(), given_up="", on=data, **changes):
+        output = tmp_path / place / "fits/toy/odd.parquet"
+        caches = [tmp_path / name / "cache" for name in (place, *others)]
+        fit_grids(replace(ODD, grids=grids, **changes), output, data=on, caches=caches, given_up=given_up)
+        return read_fits(output, "history", "labels")
+
+    return run
+
+
+ENDS = {
+    "ok": ("ok", ""),
+    "global": ("ok", ""),
+    "sleep": ("timeout", r"over the limit of 2 s \(limits.cell_seconds\)"),
+    "skip": ("skipped", "two groups only"),
+    "diverge": ("diverged", "not finite at step 3"),
+    "raise": ("error", r"RuntimeError: no idea of \?"),
+    "die": ("error", "the fitting process died .*3"),
+    "kill": ("error", "the fitting process died .*-9"),
+    "memory": ("error", r"over the limit of 4000 MB \(limits.cell_memory_mb"),
+    "labels": ("error", "labels_ runs from 7 to 9, expected 0 to 2"),
+    "history": ("error", "history_ must be a list of dicts"),
+    "shape": ("error", r"labels_ has shape \(1999,\)"),
+}
+KEPT = {"ok", "global", "skip", "diverge"}
+
+
+def test_every_end_of_a_fit_is_a_row_the_others_go_on_and_what_is_finished_is_kept(run, notes, tmp_path):
+    rows = run(grid(*ENDS), cell_seconds=2.0)
+    assert [json.loads(params)["how"] for params in rows.params] == list(ENDS)
+    for how, status, reason in zip(ENDS, rows.status, rows.reason, strict=True):
+        assert status == ENDS[how][0], (how, reason)
+        assert re.search(ENDS[how][1], reason), (how, reason)
+    assert notes() == dict.fromkeys(ENDS, 1)
+    assert rows.wall_seconds.between(0, 30).all() and not rows.lost.any()
+    ok = rows.iloc[0]
+    assert json.loads(ok.counts).keys() == {"f", "m"} and ok.n_iter == 1 and ok.objective == 2.5
+    assert 0 < ok.peak_memory_mb < 4000 and "numpy" in ok.versions and json.loads(ok.history)[0]["step"] == 1
+    data = load_prepared(tmp_path / "data")
+    found = labels_of(tmp_path / "results/fits/toy/odd.parquet", ok.key)
+    assert ok.sse == pytest.approx(sse(data.X, found))
+    # The same job again tries those again that have no result of their own.
+    again = run(grid(*ENDS), cell_seconds=2.0)
+    assert set(notes()) == set(ENDS) - KEPT
+    same = rows.status.isin(["ok", "skipped", "diverged"])
+    assert rows[same].equals(again[same])
+
+
+def test_narrower_and_wider_grids_and_other_names_fit_only_what_no_cache_has(run, notes):
+    first = run(grid("ok", "global", seeds=[0, 1]))
+    assert notes() == {"ok": 2, "global": 2}
+    assert run(grid("global")).key.tolist() == [first.key[2]]
+    run(grid("ok", "global", "skip", seeds=[0, 1, 2]), grid("ok", k=2))
+    assert notes() == {"ok": 2, "global": 1, "skip": 3}
+    again = run(grid("ok", "global", seeds=[0, 1]), method="renamed")
+    assert again.drop(columns="method").equals(first.drop(columns="method"))
+    assert not notes()
+
+
+@pytest.mark.parametrize("change", [{"code": "c2"}, {"dataset": "other"}])
+def test_other_code_or_another_random_state_is_another_fit(run, notes, change):
+    first = run(grid("ok"))
+    changed = run(grid("ok"), **change)
+    assert notes() == {"ok": 2}
+    assert first.key[0] != changed.key[0]
+    assert run(grid("ok")).equals(first)
+
+
+def test_fits_of_other_versions_count_unless_asked_otherwise(run, notes, monkeypatch):
+    run(grid("ok"), strict_versions=True)
+    run(grid("ok"), strict_versions=True)
+    assert notes() == {"ok": 1}
+    monkeypatch.setattr("fairclust.pipeline.fits.package_versions", lambda: {"numpy": "1.0"})
+    run(grid("ok"), strict_versions=True)
+    assert notes() == {"ok": 1}
+    for _ in range(2):
+        run(grid("ok"))
+    assert notes() == {"ok": 1}
+
+
+def test_a_new_or_edited_metric_scores_again_without_fitting(run, notes, monkeypatch):
+    first = run(grid("ok", k=3))
+    more = run(grid("ok", k=3), metrics={3: ["balance", "sse", "delta"]})
+    assert more.finished.equals(first.finished) and more.sse.equals(first.sse)
+    assert first.delta.isna().all() and more.delta[0] >= 0
+    monkeypatch.setattr("fairclust.pipeline.columns.score_labels", lambda *a, **k: {"sse": 1.0})
+    assert run(grid("ok", k=3)).sse.equals(first.sse)
+    again = run(grid("ok", k=3), scorer="s2")
+    assert again.sse.tolist() == [1.0] and again.labels.equals(first.labels)
+    assert notes() == {"ok": 1}
+
+
+def _no_scores(*_):
+    os._exit(9)
+
+
+def test_labels_that_cannot_be_scored_are_a_row_and_the_job_goes_on(run, monkeypatch):
+    monkeypatch.setattr("fairclust.pipeline.fits._score", _no_scores)
+    rows = run(grid("ok", "skip"))
+    assert rows.status.tolist() == ["error", "skipped"]
+    assert "while it was scored: the fitting process died" in rows.reason[0]
+    monkeypatch.undo()
+    assert run(grid("ok")).status.tolist() == ["ok"]
+
+
+def test_fits_of_other_results_are_taken_and_copied(run, notes):
+    mine, theirs = run(grid("ok"), place="a"), run(grid("global"), place="b")
+    notes()
+    both = run(grid("ok", "global"), place="c", others=["a", "b", "nowhere"])
+    assert both.finished.tolist() == [mine.finished[0], theirs.finished[0]]
+    assert run(grid("ok", "global"), place="c").equals(both)
+    assert not notes()
+
+
+def test_a_job_that_gives_up_writes_what_is_finished_and_the_reason_for_the_rest(run, notes):
+    first = run(grid("ok"))
+    notes()
+    rows = run(grid("ok", "global"), given_up="SIGTERM after 60 s")
+    assert rows.status.tolist() == ["ok", "error"] and rows.lost.tolist() == [False, True]
+    assert rows.finished[0] == first.finished[0] and rows.reason[1] == "SIGTERM after 60 s"
+    assert not notes()
+    assert run(grid("ok", "global")).status.tolist() == ["ok", "ok"]
+
+
+def test_a_job_that_is_killed_loses_the_fit_in_flight_and_its_process_ends(run, notes, tmp_path):
+    pid = os.fork()
+    if pid == 0:
+        run(grid("ok", "global", "sleep"))
+        os._exit(0)
+    path = tmp_path / "notes"
+    wait_until(lambda: path.exists() and "sleep" in path.read_text())
+    (child,) = psutil.Process(pid).children()
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    wait_until(lambda: not is_alive(child.pid), 5)
+    notes()
+    assert run(grid("ok", "global", "skip")).status.tolist() == ["ok", "ok", "skipped"]
+    assert notes() == {"skip": 1}
+
+
+def test_two_jobs_at_once_do_not_disturb_each_other(run, tmp_path):
+    """This happens on a cluster, where the jobs of a killed run go on."""
+    pid = os.fork()
+    if pid == 0:
+        run(grid("ok", "global", seeds=range(4)))
+        os._exit(0)
+    rows = run(grid("ok", "global", seeds=range(4)))
+    assert os.waitpid(pid, 0)[1] == 0
+    kept = run(grid("ok", "global", seeds=range(4)))
+    for column in ("key", "status", "sse", "labels"):
+        assert rows[column].equals(kept[column])
+
+
+def test_a_skipped_data_set_gives_skipped_rows_until_it_is_there(run, tmp_path, notes):
+    write_skipped(tmp_path / "none", "toy", "no network")
+    rows = run(grid("ok", seeds=[0, 1]), on=tmp_path / "none")
+    assert rows[["status", "reason", "seed"]].values.tolist() == [
+        ["skipped", "no network", s] for s in (0, 1)
+    ]
+    assert not notes() and not (tmp_path / "results/cache").exists()
+    assert run(grid("ok", seeds=[0, 1])).status.tolist() == ["ok", "ok"]
+
+
+def test_results_do_not_depend_on_the_order_of_fits(run):
+    """Some methods draw from NumPy's global generator in spite of their random_state."""
+    forward = run(grid("global", seeds=[0, 1]), place="a")
+    backward = run(grid("global", seeds=[1, 0]), place="b")
+    assert forward.sse[0] != forward.sse[1]
+    assert forward.sse.tolist() == backward.sse.tolist()[::-1]
+
+
+@pytest.mark.parametrize("file", ["X.npy", "groups.npy", "card.json"])
+@pytest.mark.parametrize("content", [b"", bytes(100)], ids=["empty", "zeros"])
+def test_a_damaged_data_folder_fails_the_job_and_is_named(run, data, file, content):
+    (data / file).write_bytes(content)
+    with pytest.raises(DatasetError, match=rf"{data}.*Fix: delete the folder '{data}' and run again"):
+        run(grid("ok"))
+
+
+def test_damaged_entries_of_the_cache_are_fitted_again(run, notes, tmp_path):
+    first = run(grid("ok", "global", "skip"))
+    notes()
+    for path in (tmp_path / "results/cache").rglob("output.pkl"):
+        path.write_bytes(path.read_bytes()[:20])
+    assert run(grid("ok", "global", "skip")).sse.equals(first.sse)
+    assert notes() == {"ok": 1, "global": 1, "skip": 1}
+
+
+def test_the_cache_knows_which_fits_it_has(run, data, tmp_path):
+    rows = run(grid("ok", "raise"))
+    assert cached_keys(tmp_path / "results/cache", [*rows.key, "other"]) == [rows.key[0]]
+    cell = replace(ODD, grids=[grid("ok")]).cells()[0]
+    hash_of = read_card(data)["data_hash"]
+    assert cell.key(data_hash=hash_of, class_path=ODD.class_path, code="c1") == rows.key[0]
+
+
+# The process of the fits
+
+
+def _pid(*_):
+    return os.getpid()
+
+
+def _sleep():
+    time.sleep(60)
+
+
+def test_the_process_is_replaced_after_a_limit_and_ends_with_its_owner():
+    with FitProcess(4000) as process:
+        first = process.call(_pid)
+        assert process.call(_pid) == first != os.getpid()
+        with pytest.raises(FitEnded, match=r"over the limit of 0\.5 s") as ended:
+            process.call(_sleep, seconds=0.5)
+        assert ended.value.status == "timeout"
+        second = process.call(_pid)
+        assert second != first
+        wait_until(lambda: not is_alive(first), 5)
+    wait_until(lambda: not is_alive(second), 5)
+
+
+def test_an_error_of_a_call_is_raised_here():
+    with FitProcess(4000) as process, pytest.raises(TypeError, match="int"):
+        process.call(np.zeros, int)

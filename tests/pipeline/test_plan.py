@@ -1,0 +1,418 @@
+"""The plan: fits and their settings, what each product needs, and which changes alter which jobs."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fairclust.metrics.table import METRICS
+from fairclust.pipeline import plan as module
+from fairclust.pipeline.config import ConfigError, laid_over, load_config
+from fairclust.pipeline.plan import Plan, derive_random_state
+from fairclust.pipeline.reported import load_reported
+from small import GENERATED, small_config, small_paper
+
+CLASS = "fairclust.methods.VariationalFairKMeans"
+KMEANS = {"class": "fairclust.methods.KMeans"}
+VFC = {"class": CLASS, "grid": {"lam": [1, 10]}}
+DEAR = {"kmedians_cost", "dunn_index", "ncut"}
+
+
+def two_by_two(run=None, **changes):
+    """Return the plan of two data sets and two methods."""
+    raw = {
+        "run": {"datasets": ["a", "b"], "methods": ["vfc"], "seeds": 2, **(run or {})},
+        "datasets": {"a": {**GENERATED, "n_clusters": 3}, "b": {**GENERATED, "n_clusters": 3}},
+        "methods": {
+            "vfc": VFC | {"params": {"tol": 1e-4}},
+            "plain": {"class": CLASS, "deterministic": True},
+        },
+        "report": {"fronts": []},
+    }
+    return Plan(load_config(laid_over(raw, changes)))
+
+
+def of_paper(*experiments, run=None, **changes):
+    """Return such a plan, with a paper of these experiments alone."""
+    papers = {"doe": small_paper(experiments=list(experiments))}
+    run = {"papers": ["doe"], "datasets": [], "seeds": None, **(run or {})}
+    return two_by_two(run, papers=papers, **changes)
+
+
+# Fits
+
+
+@pytest.mark.parametrize("change", ["data_hash", "class_path", "code"])
+def test_the_key_of_a_fit_depends_on_all_that_its_result_depends_on(change):
+    what = {"data_hash": "d", "class_path": CLASS, "code": "f"}
+    cells = of_paper({"datasets": ["a"], "methods": ["vfc"], "n_clusters": [3, 4]}).fits["a/vfc"].cells()
+    keys = [cell.key(**what) for cell in cells]
+    assert len({*keys, cells[0].key(**{**what, change: "other"})}) == 1 + 2 * 2 * 5
+
+
+def test_settings_of_experiments_override_those_of_data_sets_and_methods():
+    b = {"datasets": {"b": {"settings": {"vfc": {"params": {"tol": 1e-3}, "grid": {"lam": [7]}}}}}}
+    changed = two_by_two(**b)
+    assert [c.params for c in changed.fits["b/vfc"].cells()] == [{"tol": 1e-3, "lam": 7}] * 2
+    assert len(changed.fits["a/vfc"].cells()) == 4
+    experiment = {"datasets": ["b"], "methods": ["vfc"], "settings": {"vfc": {"params": {"lam": 9}}}}
+    asked = of_paper(experiment, **b)
+    assert [c.params for c in asked.fits["b/vfc"].cells()] == [{"tol": 1e-3, "lam": 9}] * 5
+
+
+def test_a_method_can_use_the_settings_of_another_method():
+    settings = {"vfc": {"grid": {"lam": [7]}}, "mine": {"params": {"tol": 2}}}
+    changed = two_by_two(
+        {"methods": ["mine"], "seeds": 1},
+        datasets={"b": {"settings": settings}},
+        methods={"mine": {"class": CLASS, "settings_of": "vfc"}},
+    )
+    assert [c.params for c in changed.fits["b/mine"].cells()] == [{"tol": 2, "lam": 7}]
+
+
+@pytest.mark.parametrize(("seeds", "expected"), [(2, {0, 1}), (None, set(range(5))), ([3, 1], {1, 3})])
+def test_every_method_gets_the_same_starts_and_a_deterministic_one_gets_one(seeds, expected):
+    fits = two_by_two({"methods": ["vfc", "plain"], "seeds": seeds}).fits
+    assert {c.seed for c in fits["a/vfc"].cells()} == expected
+    assert len({c.seed for c in fits["a/plain"].cells()}) == 1
+
+
+EXPERIMENT = {"datasets": ["a"], "methods": ["vfc"], "n_clusters": [4, 5], "seeds": 7}
+
+
+@pytest.mark.parametrize(
+    "run, ks, n_cells",
+    [({}, [4, 5], 28), ({"seeds": 1}, [4, 5], 4), ({"seeds": 1, "n_clusters": {"a": [2]}}, [2], 2)],
+)
+def test_seeds_and_n_clusters_of_the_run_win(run, ks, n_cells):
+    plan = of_paper(EXPERIMENT, run=run)
+    assert plan.order() == [("a", "vfc", k) for k in ks]
+    assert len(plan.fits["a/vfc"].cells()) == n_cells
+
+
+def test_run_only_restricts_the_papers_and_nothing_else():
+    experiment = {"datasets": ["a", "b"], "methods": ["vfc", "plain"]}
+    only = {"datasets": ["a"], "methods": ["plain"]}
+    run = {"only": only, "datasets": ["b"], "methods": ["vfc"]}
+    assert list(of_paper(experiment, run=run).fits) == ["a/plain", "b/vfc"]
+
+
+def test_what_two_experiments_ask_for_is_fitted_once_and_a_sweep_is_a_job_of_its_own():
+    first = {"datasets": ["a"], "methods": ["vfc"], "seeds": 3}
+    second = first | {"seeds": 1, "settings": {"vfc": {"grid": {"lam": [10.0, 20]}}}}
+    dense = second | {"sweep": "fig"}
+    fits = of_paper(first, second, dense).fits
+    assert [(c.params["lam"], c.seed) for c in fits["a/vfc"].cells()] == [
+        (1, 0), (1, 1), (1, 2), (10, 0), (10, 1), (10, 2), (20, 0)
+    ]  # fmt: skip
+    assert [c.params["lam"] for c in fits["a/vfc.fig"].cells()] == [10, 20]
+
+
+def test_the_estimate_grows_with_rows_cells_and_clusters():
+    def minutes(k, seeds, **changes):
+        plan = two_by_two(
+            {"n_clusters": {"a": [k], "b": [k]}, "seeds": seeds},
+            methods={"vfc": {"jobs": {"seconds_per_million": 60}}},
+            **changes,
+        )
+        return plan.minutes(plan.fits["a/vfc"])
+
+    big = {"datasets": {"a": {"rows": 2_000_000}}}
+    assert minutes(10, 1, **big) == pytest.approx(4)  # two settings
+    assert minutes(20, 1, **big) == pytest.approx(8)
+    assert minutes(10, 3, **big) == pytest.approx(12)
+    assert minutes(10, 1) == pytest.approx(4 / 200)
+
+
+def test_the_random_state_depends_on_names_only():
+    assert derive_random_state("adult", 10, 0) == 284_404_384
+    states = {derive_random_state(d, k, s) for d in "ab" for k in (2, 3) for s in range(10)}
+    assert len(states) == 40
+    assert all(0 <= state < 2**31 for state in states)
+
+
+def test_a_large_plan_is_made_without_listing_its_fits(monkeypatch):
+    """100,000 planned fits: what the rules ask for grows with the axes of the grids and not with their product."""
+
+    def no_list(*_):
+        raise AssertionError("the plan lists every fit")
+
+    grid = {"lam": list(range(1000)), "tol": [10.0**-i for i in range(10)]}
+    plan = two_by_two({"seeds": 5}, methods={"vfc": {"grid": grid, "params": {}}}, datasets={"a": GENERATED})
+    monkeypatch.setattr(module, "cells_of_grids", no_list)
+    monkeypatch.setattr(module.Grid, "settings", no_list)
+    plan.check_classes()
+    found = all_params(plan)
+    assert sum(len(grid) for fit in plan.fits.values() for grid in fit.grids) == 100_000
+    assert len(json.dumps(found)) < 100_000
+
+
+# What tables, figures and claims need
+
+ONE_ROW = "1,a,2,vfc,kmedians_cost,5.0\n"
+CLAIM = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["dunn_index"]}
+
+
+def doe(folder, *, reported=ONE_ROW, more=None, **changes):
+    """Return the plan of two data sets, two methods, and a paper with a table and two figures."""
+    (folder / "doe.csv").write_text("table,dataset,n_clusters,method,metric,value\n" + reported)
+    match = {"fairness": "balance", "order": "lam"}
+    experiment = {"datasets": ["a", "b"], "methods": ["vfc", "kmeans"], "n_clusters": [2, 5], "seeds": 2}
+    dense = {"datasets": ["b"], "methods": ["vfc"], "n_clusters": [5], "seeds": 1, "sweep": "fig"}
+    products = {
+        "reported": str(folder / "doe.csv"),
+        "tables": {
+            "t": {"number": "1", "title": "T", "ours": ["kmeans"], "stand_ins": {"a": ["b"]}, "match": match}
+        },
+        "figures": {
+            "front": {"plot": "front", "title": "F", "datasets": ["a"], "n_clusters": [5], "x": "dunn_index",
+                      "y": ["delta"]},
+            "points": {"plot": "clusters", "title": "P", "datasets": ["b"], "methods": ["vfc"], "points": True},
+            "dense": {"plot": "front", "title": "D", "datasets": ["b"], "x": "sse", "y": ["delta"],
+                      "sweep": "fig"},
+        },
+    }  # fmt: skip
+    raw = {
+        "run": {"papers": ["doe"]},
+        "datasets": {"a": GENERATED, "b": GENERATED},
+        "methods": {"vfc": VFC, "kmeans": KMEANS},
+        "papers": {"doe": small_paper(experiments=[experiment, dense], **{**products, **(more or {})})},
+        "report": {"fronts": []},
+        "score": {"dear_max_rows": 0},
+    }
+    load_reported.cache_clear()
+    return Plan(load_config(laid_over(raw, changes)))
+
+
+def files(*names):
+    return [f"results/fits/{name}.parquet" for name in names]
+
+
+def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
+    plan = doe(tmp_path, more={"claims": {"c": CLAIM}})
+    assert list(plan.fits) == ["a/vfc", "a/kmeans", "b/vfc", "b/kmeans", "b/vfc.fig"]
+    # The table needs its row and that of our method, on its data set and on the stand-in, with the K of the row.
+    assert plan.fits_shown("doe", "tables", "t") == files("a/vfc", "a/kmeans", "b/vfc", "b/kmeans")
+    assert {one["n_clusters"] for one in plan.asked("doe", "tables", "t")} == {2}
+    assert plan.fits_shown("doe", "figures", "front") == files("a/vfc", "a/kmeans")
+    assert plan.fits_shown("doe", "figures", "points") == files("b/vfc")
+    assert plan.fits_shown("doe", "figures", "dense") == files("b/vfc.fig")
+    assert plan.unscaled("doe", "points") == ["results/data/unscaled/b"] and not plan.unscaled("doe", "front")
+    assert plan.fits_shown("doe", "claims") == files("b/vfc")
+    # A claim about a table needs the fits of the table, too.
+    of_table = doe(tmp_path, more={"claims": {"c": {**CLAIM, "options": {"table": "t"}}}})
+    assert of_table.fits_shown("doe", "claims") == files("a/vfc", "a/kmeans", "b/vfc", "b/kmeans")
+    assert "results/tables/doe/claims.csv" in plan.targets() and set(plan.products_of("doe")) < {
+        *plan.targets()
+    }
+    with pytest.raises(ConfigError, match="this run has no table doe/tt; did you mean 'doe/t'"):
+        plan.fits_shown("doe", "tables", "tt")
+    with pytest.raises(ConfigError, match="this run has no fit 'a/vfcc'; did you mean 'a/vfc'"):
+        plan.fit("a", "vfcc")
+
+
+@pytest.mark.parametrize(
+    "reported, needs",
+    [
+        ("1,a,,vfc,sse,5.0\n", {("a", 2), ("a", 5), ("b", 2), ("b", 5)}),
+        ("1,b,5,kmeans,sse,5.0\n", {("b", 5)}),
+        ("1,a,,data,n_nodes,400\n", {("a", 2), ("a", 5), ("b", 2), ("b", 5)}),
+        ("1,far,2,vfc,sse,5.0\n", None),
+    ],
+)
+def test_a_table_needs_the_fits_of_its_rows_and_is_not_made_without_any(tmp_path, reported, needs):
+    plan = doe(tmp_path, reported=reported)
+    table = plan.shown["doe"]["tables"].get("t")
+    assert (table and {(at[0], at[2]) for at in table.needs}) == needs
+    assert any("/doe/t." in file for file in plan.targets()) == bool(needs)
+
+
+def test_a_paper_shows_its_own_fits(tmp_path):
+    """Another paper asks for further lambdas of the same method on the same data set, which are in the same file."""
+    theirs = small_paper(
+        experiments=[{"datasets": ["a"], "methods": ["vfc"], "n_clusters": [2, 9], "seeds": 1,
+                      "settings": {"vfc": {"grid": {"lam": [7]}}}}]
+    )  # fmt: skip
+
+    def lams(plan):
+        return {
+            (one["n_clusters"], lam)
+            for one in plan.asked("doe", "figures", "all")
+            for grid in one["grids"]
+            for lam in grid["axes"]["lam"]
+        }
+
+    front = {"plot": "front", "title": "A", "datasets": ["a"], "methods": ["vfc"], "x": "sse", "y": ["delta"]}
+    more = {"figures": {"all": front}}
+    with_theirs = {"run": {"papers": ["doe", "roe"]}, "papers": {"roe": theirs}}
+    alone = doe(tmp_path, more=more, **with_theirs)
+    assert lams(alone) == {(k, lam) for k in (2, 5) for lam in (1, 10)}
+    assert len(alone.fits["a/vfc"].cells()) == 2 * 2 * 2 + 2
+    wide = doe(tmp_path, more=more | {"cells_of": ["roe"]}, **with_theirs)
+    assert lams(wide) == lams(alone) | {(2, 7), (9, 7)}
+
+
+def metrics(plan, fit, k):
+    return set(plan.metrics(plan.fits[fit])[k])
+
+
+def test_expensive_metrics_are_scored_only_where_something_shows_them(tmp_path):
+    plan = doe(tmp_path, more={"claims": {"c": CLAIM}})
+    for fit in ("a/vfc", "a/kmeans", "b/vfc", "b/kmeans"):
+        claimed = {"dunn_index"} if fit == "b/vfc" else set()
+        assert metrics(plan, fit, 2) & DEAR == {"kmedians_cost"} | claimed
+        assert metrics(plan, fit, 5) & DEAR == ({"dunn_index"} if fit[0] == "a" else claimed)
+    assert not metrics(plan, "b/vfc.fig", 5) & DEAR
+    cheap = {name for name, metric in METRICS.items() if metric.needs == "table" and not metric.audit}
+    assert all(cheap | {"sse"} <= metrics(plan, f"{d}/vfc", k) for d in "ab" for k in (2, 5))
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({"score": {"metrics": ["ncut"]}}, {"kmedians_cost", "ncut"}),
+        ({"score": {"dear_max_rows": 400}, "datasets": {"b": {"rows": 400}}}, DEAR),
+        ({"score": {"dear_max_rows": 100}, "datasets": {"b": {"rows": 400}}}, {"kmedians_cost"}),
+    ],
+)
+def test_expensive_metrics_are_scored_for_small_data_or_on_request(tmp_path, changes, expected):
+    assert metrics(doe(tmp_path, **changes), "b/vfc", 2) & DEAR == expected
+
+
+def test_audit_metrics_only_where_the_configuration_names_them(tmp_path):
+    audit = {name for name, metric in METRICS.items() if metric.audit}
+    small = {"datasets": {"b": {"rows": 400}}}
+    asked = ["worst_group_cost", "absent_groups"]
+    assert not metrics(doe(tmp_path, score={"dear_max_rows": 400}, **small), "b/vfc", 2) & audit
+    assert metrics(doe(tmp_path, score={"metrics": asked}, **small), "b/vfc", 2) & audit == set(asked)
+
+
+def test_names_of_data_sets_say_what_is_shown_of_them(tmp_path):
+    plan = doe(tmp_path, datasets={"a": {"shown": "400 rows"}})
+    assert plan.names()["datasets"] == {"a": "A (400 rows)", "b": "A"}
+
+
+# The parameters of jobs
+
+
+def all_params(plan):
+    """Return what the rules ask the plan for, by job."""
+    found = {"scores": [plan.order(), plan.settings()], "targets": plan.targets()}
+    for name, fit in plan.fits.items():
+        asked = (plan.class_path, plan.grids, plan.metrics, plan.fit_code, plan.scorer_code, plan.fit_inputs)
+        found[f"fit {name}"] = [answer(fit) for answer in asked] + [
+            plan.job(fit).model_dump(),
+            plan.minutes(fit),
+        ]
+    for name in plan.datasets:
+        keys = [plan.dataset_key(name, key) for key in ("features", "sensitive", "scale")]
+        found[f"data {name}"] = [
+            keys,
+            plan.other_keys(name),
+            plan.sources_params(name),
+            plan.prepare_code(name),
+        ]
+    for paper, of in plan.shown.items():
+        for kind, products in of.items():
+            for name in products:
+                asked = [plan.product(paper, kind, name), plan.fits_shown(paper, kind, name)]
+                found[f"{kind} {name}"] = [*asked, plan.reported_files(paper)]
+    return json.loads(json.dumps(found, default=str))
+
+
+@pytest.mark.parametrize(
+    "change, jobs",
+    [
+        (
+            {"methods": {"vfc": {"grid": {"lam": [1, 10, 100]}}}},
+            "fit a/vfc, fit b/vfc, fit b/vfc.fig, tables t, figures front, figures points, figures dense, scores",
+        ),
+        (
+            {"run": {"papers": ["doe"], "seeds": 3}},
+            "fit a/vfc, fit b/vfc, fit b/vfc.fig, fit a/kmeans, fit b/kmeans, "
+            "tables t, figures front, figures points, figures dense, scores",
+        ),
+        ({"score": {"metrics": ["ncut"]}}, "scores, " + ", ".join(f"fit {fit}" for fit in (
+            "a/vfc", "b/vfc", "b/vfc.fig", "a/kmeans", "b/kmeans"))),
+        ({"datasets": {"a": {"scale": "minmax"}}}, "data a, scores"),
+        ({"datasets": {"b": {"settings": {"kmeans": {"params": {"n_init": 3}}}}}}, "fit b/kmeans, tables t, scores"),
+        ({"methods": {"kmeans": {"label": "K"}}}, "tables t, figures front, scores"),
+        ({"methods": {"unused": KMEANS}}, ""),
+    ],
+    ids=["lambda", "seed", "metric", "scaling", "setting of a data set", "label", "unused method"],
+)  # fmt: skip
+def test_a_change_alters_the_parameters_of_its_own_jobs(tmp_path, change, jobs):
+    before, after = all_params(doe(tmp_path)), all_params(doe(tmp_path, **change))
+    assert {job for job in before if before[job] != after[job]} == set(filter(None, jobs.split(", ")))
+
+
+def test_a_file_of_the_user_that_is_replaced_by_an_older_one_changes_its_job(tmp_path):
+    own = tmp_path / "own.csv"
+    table = {"title": "A", "source": {"path": str(own)}, "sensitive": {"column": "sex"}, "n_clusters": 2}
+    codes = []
+    for text in ("one", "two", "one"):
+        own.write_text(text)
+        os.utime(own, (1e9, 1e9))
+        codes.append(Plan(load_config(small_config(datasets={"a": table}))).prepare_code("a"))
+    assert codes[0] == codes[2] != codes[1]
+
+
+@pytest.mark.parametrize(
+    "method, message",
+    [
+        ({"class": "fairclust.methods.KMean"}, r"\.class: .*does not define 'KMean'; it defines"),
+        ({"class": "nowhere.KMeans"}, r"\.class: .*no Python module 'nowhere'"),
+        ({**VFC, "params": {"lamm": 1}}, ": .* takes no parameter 'lamm'; .*'lam'"),
+        ({**KMEANS, "grid": {"n_clusters": [2]}}, ": the parameter 'n_clusters' is set for you"),
+        ({**KMEANS, "params": {"random_state": 3}}, ": the parameter 'random_state' is set for you; see run.seeds"),
+    ],
+)  # fmt: skip
+def test_a_class_that_does_not_exist_stops_the_plan(method, message):
+    with pytest.raises(ConfigError, match=f"methods.m{message}"):
+        Plan(load_config(small_config(methods={"m": method}))).check_classes()
+
+
+def test_provenance_keeps_only_used_settings_and_no_paths(tmp_path):
+    kept = doe(tmp_path, mirror="/secret/place", methods={"x": VFC}).settings()
+    assert set(kept["methods"]) == {"vfc", "kmeans"}
+    assert "secret" not in json.dumps(kept) and str(tmp_path) not in json.dumps(kept)
+
+
+# The shipped configuration
+
+
+def share(plan, paper, kind, name):
+    """Return the jobs and the data sets that a product of the shipped configuration plans, from an empty folder."""
+    fits = [plan.fits[Path(file).relative_to("results/fits").with_suffix("").as_posix()]
+            for file in plan.fits_shown(paper, kind, name)]  # fmt: skip
+    datasets = {fit.dataset for fit in fits}
+    inputs = {path for fit in fits for path in plan.fit_inputs(fit).values()}
+    inputs |= {source for dataset in datasets for source in plan.source_folders(dataset)}
+    return len(fits) + len(inputs) + 1, datasets
+
+
+@pytest.mark.parametrize(
+    "paper, kind, name, most", [("vfc", "tables", "table3", 80), ("fmc", "figures", "fig1", 50),
+                                ("bfkm", "tables", "table3_and_4", 120)]
+)  # fmt: skip
+def test_one_product_of_a_paper_plans_its_own_jobs(plan, paper, kind, name, most):
+    jobs, datasets = share(plan, paper, kind, name)
+    spec = getattr(plan.specs[paper], kind)[name]
+    if kind == "tables":
+        rows = {row["dataset"] for row in plan._reported(paper) if row["table"] == spec.number}
+        own = rows.union(*(spec.stand_ins.get(row, ()) for row in rows))
+    else:
+        own = set(spec.datasets)
+    assert datasets <= own
+    assert 0 < jobs <= most
+    assert len(datasets) < len(plan.datasets) / 2
+
+
+def test_every_fit_of_the_shipped_run_is_in_one_job_that_is_named_after_it(plan):
+    for name, fit in plan.fits.items():
+        assert name == f"{fit.dataset}/{fit.method}" + (f".{fit.sweep}" if fit.sweep else "")
+        assert plan.fit(*name.split("/")) is fit
+    assert len(plan.fit_files()) == len({*plan.fit_files()})
+    for paper in plan.config.run.papers:
+        assert set(plan.products_of(paper)) < set(plan.targets())
