@@ -172,12 +172,12 @@ def test_a_table_without_any_cell_is_made(values, cells, tmp_path):
     assert evidence.why.str.contains("the data set is not in this run").any()
 
 
-def test_the_layouts_of_the_papers_show_every_reported_value_once(inputs, catalogue, root):
+def test_the_layouts_of_the_papers_show_every_reported_value_once(catalogue, root):
     for name, paper in catalogue.papers.items():
         values = load_reported(root / f"config/papers/{name}.csv")
         for spec in paper.tables.values():
             lines = evidence_of(name, spec, table_rows(spec, values, frame(starts("x", [1.0]))[:0]))
-            shown = printed(spec, lines, "", inputs.names, [])
+            shown = printed(spec, lines, "", NAMES, [])
             texts = [
                 of.text
                 for part in shown.parts
