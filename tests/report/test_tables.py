@@ -3,6 +3,7 @@ import pytest
 from a_paper import NAMES, reported, table
 from frames import frame, starts, tradeoff
 
+from fairclust.pipeline.papers import TableSpec
 from fairclust.pipeline.reported import load_reported
 from fairclust.report.material import Material
 from fairclust.report.printed import printed
@@ -46,11 +47,10 @@ SPEC = {
 
 
 def made(folder, spec, values, cells):
-    make_table(
-        Material({}, values, cells, pd.DataFrame(), NAMES, paper="paper", title="P & Q"),
-        table(**spec),
-        folder / "t",
-    )
+    # A job gets the specification as plain data, in which defaults are written out.
+    spec = TableSpec.model_validate(table(**spec).model_dump(mode="json"))
+    material = Material({}, values, cells, pd.DataFrame(), NAMES, paper="paper", title="P & Q")
+    make_table(material, spec, folder / "t")
     return (folder / "t.md").read_text()
 
 

@@ -366,7 +366,10 @@ def _value(text: str) -> float:
 
 def _keys(pick: PickSpec) -> Pick:
     """What a heading states, without defaults."""
-    return {name: value for name, value in pick if name in pick.model_fields_set}
+    fields = PickSpec.model_fields
+    return {
+        name: value for name, value in pick if value != fields[name].get_default(call_default_factory=True)
+    }
 
 
 def _merged(picks: Iterable[Pick]) -> Pick:
