@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.report.render import Table, escape_latex, escape_markdown, lam, number, percent
+from fairclust.report.render import Table, escape_latex, escape_markdown, lam, number, percent, table_name
 
 
 def test_numbers_for_readers():
@@ -16,6 +16,11 @@ def test_numbers_for_readers():
     assert percent(0.0001) == percent(-0.0001) == "0.0 %"
     assert percent(np.nan) == "–"
     assert lam(9000.0) == "9,000" and lam(0.05) == "0.05" and lam(np.nan) == "–"
+
+
+def test_names_of_tables():
+    found = [table_name(number) for number in ("3", "1a", "III and IV", "text")]
+    assert found == ["Table 3", "Table 1a", "Tables III and IV", "Text"]
 
 
 def test_latex_prints_the_text_unchanged():

@@ -100,7 +100,9 @@ def metric_in_text(name: str) -> str:
 
 
 def table_name(number: str) -> str:
-    """'Table 3', or 'Tables III and IV' for a table that joins two of the paper."""
+    """'Table 3', or 'Tables III and IV' for a table that joins two of the paper; 'Text' for numbers in its text."""
+    if number.isalpha() and number.islower():
+        return number.capitalize()
     return f"Tables {number}" if " and " in number else f"Table {number}"
 
 

@@ -31,7 +31,6 @@ from fairclust.report.selection import (
 )
 
 AS_PRINTED, MATCHED = "as printed", "matched fairness"
-KINDS = (AS_PRINTED, MATCHED)
 OF_DATA_ITSELF = "data"
 """The method of rows whose values are properties of the data set."""
 NO_VALUE = Spread()

@@ -57,6 +57,13 @@ _TEXT = (
     *("paper", "table", "role", "dataset", "original", "method", "metric", "setting", "kind", "program"),
     *("program_kind", "program_setting", "value_verdict", "verdict", "direction", "cause", "why", "note"),
 )
+HEADS = {
+    AGREES: "agree",
+    AS_PROGRAM: "agree with the program",
+    DIFFERS: "differ",
+    NOT_COMPARABLE: "not comparable",
+}
+"""Each verdict as the heading of a number of rows."""
 _COUNTS = ("n_clusters", "decimals", "program_runs", "seeds", "seeds_asked")
 
 
@@ -255,15 +262,6 @@ def summary(
             }
         )
     return found
-
-
-HEADS = {
-    AGREES: "agree",
-    AS_PROGRAM: "agree with the program",
-    DIFFERS: "differ",
-    NOT_COMPARABLE: "not comparable",
-}
-"""Each verdict as the heading of a number of rows."""
 
 
 def count_causes(rows: pd.DataFrame) -> dict[str, int]:
