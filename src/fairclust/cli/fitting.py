@@ -22,7 +22,7 @@ from fairclust.cli.methods import find_method
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import nearest, shortened
 from fairclust.metrics import Scored
-from fairclust.tables import Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
+from fairclust.tables import Asked, Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,17 @@ def read_raw(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
         delimiter=args.delimiter,
         decimal=args.decimal,
         encoding=args.encoding,
+        sheet=args.sheet,
+        header_row=args.header_row,
         values=possible(args.sensitive, args.categories),
         ids=possible(args.id),
     )
     counts = None
     counted = pd.Series(True, index=frame.index)
     for name in _weight(frame, args):
-        counts = numbers(frame[name], args.thousands, frame.attrs["decimal"])
+        decimal = frame.attrs["decimal"]
+        thousands = args.thousands or ("." if decimal == "," else ",")
+        counts = numbers(frame[name], {"thousands": thousands, "decimal": decimal})
         counted = (counts > 0) & np.isfinite(counts)
         if not counted.any():
             raise CommandError(
@@ -110,7 +114,7 @@ def possible(*options: list[str]) -> set[str]:
 
 def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str] = ()) -> Decision:
     """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
-    lists = ("sensitive", "features", "exclude", "id", "categories")
+    lists = ("sensitive", "features", "exclude", "id", "categories", "numbers", "log", "clip")
     listed = {name: _names(getattr(args, name), name, frame, args) for name in lists}
     weight = _weight(frame, args)
     others = {*listed["sensitive"], *listed["id"], *listed["exclude"], *weight}
@@ -122,17 +126,31 @@ def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str
     return decide(
         frame,
         listed["sensitive"],
-        features=listed["features"],
         exclude=[*listed["exclude"], *weight],
         ids=listed["id"],
-        categories=listed["categories"],
+        asked=Asked(
+            **{name: listed[name] for name in ("features", "categories", "numbers", "log", "clip")},
+            ordered=_scales(args.ordered, frame, args),
+            thousands=args.thousands,
+            decimal=frame.attrs["decimal"],
+        ),
         means=means,
         bins=args.bins,
         scale=args.scale,
         missing=args.missing,
-        thousands=args.thousands,
-        decimal=frame.attrs["decimal"],
     )
+
+
+def _scales(given: list[str], frame: pd.DataFrame, args: argparse.Namespace) -> dict[str, list[str]]:
+    """The steps of scales from the ``COLUMN=low,medium,high`` of ``--ordered``."""
+    found = {}
+    for text in given:
+        name, sign, steps = text.partition("=")
+        listed = [one_spelling(step) for step in steps.split(",") if step.strip()]
+        if not sign or len(set(listed)) < 2:
+            raise CommandError(f"--ordered {text}: expected COLUMN=STEP,STEP,..., such as size=small,medium,large")
+        found[_names([name], "ordered", frame, args)[0]] = listed
+    return found
 
 
 def _weight(frame: pd.DataFrame, args: argparse.Namespace) -> list[str]:

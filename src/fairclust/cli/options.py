@@ -178,13 +178,15 @@ def _add_grid(add: Callable[..., Any], methods: str) -> None:
 
 def _add_file(add: Callable[..., Any]) -> None:
     text = (
-        "CSV, also compressed (.gz), Parquet, Feather or Excel, a folder of Parquet files, or a pattern such as "
-        "'big/*.parquet'; - is standard input"
+        "CSV, also compressed (.gz), Excel, ODS, JSON, Parquet, Feather, Stata, SPSS, SAS or ARFF, a folder of Parquet "
+        "files, or a pattern such as 'big/*.parquet'; - is standard input"
     )
     add("table", help=text)
     add("--delimiter", help="separator of cells (default: guessed from the first line)")
     add("--decimal", help="decimal point (default: what the numbers show, or a point)")
     add("--encoding", default="utf-8", help="such as latin-1 (default: %(default)s)")
+    add("--sheet", metavar="NAME", help="of a workbook (default: one with the named columns, or the first)")
+    add("--header-row", type=int, metavar="N", help="the row with the names of the columns (default: found)")
 
 
 def _add_raw_table(add: Callable[..., Any]) -> None:
@@ -203,8 +205,13 @@ def _add_raw_table(add: Callable[..., Any]) -> None:
         ("--exclude", "columns to leave out"),
         ("--id", "columns that name the rows; they are no features, and are written beside the labels"),
         ("--categories", "columns of numbers that are codes of categories"),
+        ("--numbers", "columns of numbers, although they look like codes or texts; other cells are missing"),
+        ("--log", "columns of numbers to take the logarithm of"),
+        ("--clip", "columns of numbers to cut at their 1 %% and 99 %% quantiles"),
     ):
         add(option, **_LISTED, metavar="COLUMN", help=text)
+    text = "the steps of a scale; common scales and ranges such as 18-25 are found; may be repeated"
+    add("--ordered", **_REPEATED, metavar="COLUMN=LOW,...,HIGH", help=text)
     text = (
         "impute: insert the median, or the most frequent category; drop: leave these rows out; group: treat missing "
         "values as a separate category or group (default: %(default)s)"
