@@ -172,6 +172,7 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
             delimiter = frame.attrs.get("delimiter")
             if delimiter and len(frame.columns) == 1:
                 hint += f"; is {delimiter!r} the right --delimiter?"
+            hint += "".join(f"; {note}" for note in frame.attrs.get("notes", ()) if "--sheet" in note or "row" in note)
             raise CommandError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")
     return list(dict.fromkeys(names))
 

@@ -203,7 +203,9 @@ def _read_statistics(path: Path, form: Format) -> _Read:
     import pyreadstat
 
     kind = {"zsav": "sav", "xpt": "xport"}.get(path.suffix.lower()[1:], path.suffix.lower()[1:])
-    options = {} if kind == "xport" else {"encoding": None if form.encoding == "utf-8" else form.encoding}
+    # Files state their encoding, except those of these two kinds, which have no such option.
+    chosen = form.encoding != "utf-8" and kind not in ("xport", "por")
+    options = {"encoding": form.encoding} if chosen else {}
     labels = {"apply_value_formats": True, "formats_as_category": False} if kind in ("sav", "por", "dta") else {}
     frame, about = getattr(pyreadstat, f"read_{kind}")(str(path), **labels, **options)
     labelled = list(getattr(about, "variable_value_labels", None) or {})
