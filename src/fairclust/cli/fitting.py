@@ -8,7 +8,7 @@ import inspect
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -23,6 +23,7 @@ from fairclust.group_encoding import one_spelling
 from fairclust.messages import nearest, shortened
 from fairclust.metrics import Scored
 from fairclust.tables import Asked, Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
+from fairclust.tables.columns import Column
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ class RawTable:
     whole: pd.DataFrame  # the identifiers of all rows of the file
     reasons: pd.Series  # for every row of the file, why it is not clustered; empty text if it is
     weights: np.ndarray | None  # (n_rows,), of mean 1; None if all rows count alike
+    columns: list[Column]  # those that are not sensitive, excluded or named as identifiers
+
+    @property
+    def shown(self) -> list[Column]:
+        """The features with their readings of the fit, by which clusters are described."""
+        readings = self.preparation.readings
+        return [replace(of, reading=readings.get(of.name, of.reading)) for of in self.columns if of.is_feature]
 
     def sensitive_for(self, cls: type, *, crossed: bool) -> Any:
         """The groups in the form that a method takes: columns by name, or combinations of values, shape (n_rows,).
@@ -103,7 +111,7 @@ def read_raw(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
     weights = None if counts is None else (counts[keep] / counts[keep].mean()).to_numpy()
     notes += [*found.notes, *frame.attrs["spellings"]]
     X, ids = preparation.transform(kept), frame[preparation.ids]
-    return RawTable(kept, X, groups, crossed, preparation, notes, ids, reasons, weights)
+    return RawTable(kept, X, groups, crossed, preparation, notes, ids, reasons, weights, found.columns)
 
 
 def possible(*options: list[str]) -> set[str]:

@@ -39,7 +39,7 @@ def command_line() -> argparse.ArgumentParser:
     parser = _Parser(prog="fairclust", description=f"The command `fairclust`: {does}.")
     parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add_command in (_fit, _predict, _front, _report, _methods, _status, _publish, _verify, _score):
+    for add_command in (_fit, _predict, _audit, _front, _report, _methods, _status, _publish, _verify, _score):
         add_command(commands)
     return parser
 
@@ -70,6 +70,7 @@ def _fit(commands: Any) -> None:
     add("--seed", **_SEED)
     add("--out", type=Path, metavar="FILE", help="write row numbers, identifiers and clusters here, as CSV")
     add("--save", type=Path, metavar="FILE", help="write the model here, for `fairclust predict`")
+    add("--report", type=Path, metavar="FILE", help="write a page to share here, as one HTML file")
     add("--weight", metavar="COLUMN", help="numbers that say how often a row counts; they are no feature")
     add("--json", action="store_true", help="print the results as JSON")
     add("--verbose", action="store_true", help="print all notes on the table, not only the first five")
@@ -95,6 +96,18 @@ def _predict(commands: Any) -> None:
     text = "skip: rows of groups that did not occur in the fit get no cluster (default: %(default)s)"
     add("--unknown", choices=("error", "skip"), default="error", help=text)
     add("--spreadsheet-safe", **_SPREADSHEET_SAFE)
+
+
+def _audit(commands: Any) -> None:
+    text = "report what fit reports, about labels that another program made"
+    add = commands.add_parser("audit", help=text).add_argument
+    add("labels", type=Path, metavar="LABELS", help=_LABELS)
+    _add_raw_table(add)
+    add("--n-clusters", type=_one_number, metavar="K", help="number of clusters (default: the largest label tells)")
+    add("--seed", **_SEED)
+    add("--report", type=Path, metavar="FILE", help="write a page to share here, as one HTML file")
+    add("--json", action="store_true", help="print the results as JSON")
+    add("--verbose", action="store_true", help="print all notes on the table, not only the first five")
 
 
 def _front(commands: Any) -> None:
