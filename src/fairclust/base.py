@@ -236,8 +236,8 @@ def _with_nan(X: Any) -> Any:
         column = X.iloc[:, place]
         if getattr(column.dtype, "kind", "O") in "mM":
             raise ValueError(
-                f"X holds dates or durations in column {X.columns[place]!r}: leave it out, or pass numbers, such as the "
-                "days since some date"
+                f"X holds dates or durations in column {X.columns[place]!r}: leave it out, or pass numbers, such as "
+                "the days since some date"
             )
         if isinstance(column.dtype, np.dtype) and column.dtype != object:
             continue
@@ -246,8 +246,8 @@ def _with_nan(X: Any) -> Any:
         except (ValueError, TypeError):
             first = next(cell for cell in column.dropna() if not isinstance(cell, Real))
             raise ValueError(
-                f"X holds {first!r} in column {X.columns[place]!r}, which is no number: leave the column out, or encode "
-                "it, for example by scikit-learn's OneHotEncoder"
+                f"X holds {first!r} in column {X.columns[place]!r}, which is no number: leave the column out, or "
+                "encode it, for example by scikit-learn's OneHotEncoder"
             ) from None
     if changed:
         X = X.copy()
@@ -413,7 +413,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         labels = np.empty(len(weightless), self.labels_.dtype)
         labels[counted] = self.labels_
         others, groups = of(rest)
-        labels[rest] = self.predict(others, sensitive_features=groups)  # type: ignore[attr-defined]
+        labels[rest] = self.predict(others, sensitive_features=groups)
         self.labels_ = labels
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:

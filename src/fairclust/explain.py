@@ -79,12 +79,19 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
 def _matrix(X: Any) -> np.ndarray:
     X = np.asarray(X)
     if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}, expected one row for each sample and one column for each feature")
+        raise ValueError(
+            f"X has shape {X.shape}, expected one row for each sample and one column for each feature"
+        )
     return X
 
 
 def profiles_of(
-    frame: pd.DataFrame, labels: np.ndarray, columns: Sequence[Column], rows: np.ndarray, *, n_columns: int = 5
+    frame: pd.DataFrame,
+    labels: np.ndarray,
+    columns: Sequence[Column],
+    rows: np.ndarray,
+    *,
+    n_columns: int = 5,
 ) -> pd.DataFrame:
     """As `profiles`, for columns that are understood, and the prepared rows, of which the medoids are taken."""
     clusters, codes = np.unique(labels, return_inverse=True)
@@ -109,7 +116,9 @@ def profiles_of(
     return pd.DataFrame(told)
 
 
-def _differences(cells: pd.Series, column: Column, codes: np.ndarray, sizes: np.ndarray) -> list[dict[str, Any]]:
+def _differences(
+    cells: pd.Series, column: Column, codes: np.ndarray, sizes: np.ndarray
+) -> list[dict[str, Any]]:
     """For every cluster, the mean of a column, or the share of the category that differs most."""
     if column.role == "number":
         # Of a column that is measured by its logarithm, the mean is that of its numbers.
@@ -139,13 +148,22 @@ def _differences(cells: pd.Series, column: Column, codes: np.ndarray, sizes: np.
     sums = np.bincount(codes[there], values[there, 0], len(sizes))
     overall = values[there].mean()
     return [
-        _row(place, column, "", sums[place] / filled[place], overall, (sums[place] / filled[place] - overall) / spread)
+        _row(
+            place,
+            column,
+            "",
+            sums[place] / filled[place],
+            overall,
+            (sums[place] / filled[place] - overall) / spread,
+        )
         for place in range(len(sizes))
         if filled[place]
     ]
 
 
-def _row(place: int, column: Column, value: str, own: float, overall: float, difference: float) -> dict[str, Any]:
+def _row(
+    place: int, column: Column, value: str, own: float, overall: float, difference: float
+) -> dict[str, Any]:
     found = {"place": place, "column": column.name, "value": value}
     return found | {"in_cluster": float(own), "in_all": float(overall), "difference": float(difference)}
 
@@ -164,7 +182,9 @@ def described(row: Mapping[str, Any]) -> str:
     """A difference in words, such as 'age 61 against 47' or 'education low 55% against 30%'."""
     name = shortened(str(row["column"]), 40)
     if row["value"]:
-        return f"{name} {shortened(str(row['value']), 40)} {row['in_cluster']:.0%} against {row['in_all']:.0%}"
+        return (
+            f"{name} {shortened(str(row['value']), 40)} {row['in_cluster']:.0%} against {row['in_all']:.0%}"
+        )
     own, overall = rounded(row["in_cluster"], row["in_all"])
     return f"{name} {own} against {overall}"
 

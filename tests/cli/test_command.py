@@ -148,7 +148,7 @@ def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, as
     (balance,) = [line for line in lines if line.startswith("Balance")]
     assert f"{groups.min() / groups.max():.4f}  smallest ratio of two groups in any cluster" in balance
     if "--equal-sizes" in options:
-        sizes = [int(line.split()[1]) for line in lines[-4:-1]]
+        sizes = [int(of) for of in re.findall(r"^cluster \d+, (\d+) rows: ", text, re.MULTILINE)]
         assert max(sizes) - min(sizes) <= 1
     if "kmeans" not in options:
         assert re.search(r"^cost: SSE [\d,.]+, [\d.]+% (more|less) than k-means", text, re.MULTILINE)

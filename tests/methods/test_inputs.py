@@ -30,7 +30,9 @@ def test_nullable_columns_are_numbers_and_their_missing_cells_are_named(frame):
     for kind in ("Int64", object):
         lacking = frame.astype({"b": kind})
         lacking.loc[7, "b"] = pd.NA
-        with pytest.raises(ValueError, match="X contains NaN in row 7, column 'b'; cells that are not finite: 1"):
+        with pytest.raises(
+            ValueError, match="X contains NaN in row 7, column 'b'; cells that are not finite: 1"
+        ):
             KMeans(3).fit(lacking)
 
 
@@ -40,7 +42,9 @@ def test_a_mask_is_no_number(frame):
         KMeans(3).fit(masked)
 
 
-@pytest.mark.parametrize("cells", [pd.date_range("2020-01-01", periods=60), ["x"] * 60, pd.to_timedelta(range(60), "D")])
+@pytest.mark.parametrize(
+    "cells", [pd.date_range("2020-01-01", periods=60), ["x"] * 60, pd.to_timedelta(range(60), "D")]
+)
 def test_a_column_that_holds_no_numbers_is_named(frame, cells):
     with pytest.raises(ValueError, match=r"X holds .*column 'when'.*leave"):
         KMeans(3).fit(frame.assign(when=cells))
@@ -51,7 +55,10 @@ def test_dates_as_groups_are_dates():
     codes, names = encode_groups(days)
     assert names.tolist() == ["2020-01-01", "2020-01-02"] and codes.tolist() == [0, 1, 0]
     assert encode_groups(pd.Series(days), known=names)[0].tolist() == [0, 1, 0]
-    assert encode_groups(days + np.timedelta64(90, "m"))[1].tolist() == ["2020-01-01T01:30:00", "2020-01-02T01:30:00"]
+    assert encode_groups(days + np.timedelta64(90, "m"))[1].tolist() == [
+        "2020-01-01T01:30:00",
+        "2020-01-02T01:30:00",
+    ]
     with pytest.raises(ValueError, match="1 missing values"):
         encode_groups(np.array(["2020-01-01", "NaT"], dtype="datetime64[ns]"))
 
@@ -62,9 +69,13 @@ def test_rows_of_weight_zero_do_not_count_and_get_a_label(frame, cls):
     weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0 + np.arange(60) % 3)
     model = cls(3, random_state=0).fit(frame, sensitive_features=groups, sample_weight=weights)
     there = weights > 0
-    alone = cls(3, random_state=0).fit(frame[there], sensitive_features=groups[there], sample_weight=weights[there])
+    alone = cls(3, random_state=0).fit(
+        frame[there], sensitive_features=groups[there], sample_weight=weights[there]
+    )
     np.testing.assert_array_equal(model.labels_[there], alone.labels_)
     np.testing.assert_array_equal(model.cluster_centers_, alone.cluster_centers_)
-    np.testing.assert_array_equal(model.labels_[~there], alone.predict(frame[~there], sensitive_features=groups[~there]))
+    np.testing.assert_array_equal(
+        model.labels_[~there], alone.predict(frame[~there], sensitive_features=groups[~there])
+    )
     with pytest.raises(ValueError, match="positive and finite"):
         cls(3).fit(frame, sensitive_features=groups, sample_weight=np.zeros(60))

@@ -29,11 +29,12 @@ def read(cells, name="x", **asked):
     [
         ("€ 42,253.92", 42253.92), ("$1,234.50", 1234.5), ("EUR 1,200", 1200), ("CHF 1'234.50", 1234.5),
         ("1,234.50 kr", 1234.5), ("R$ 5", 5), ("₹1,20,000", 120000), ("25.1%", 25.1), ("25.1 %", 25.1),
-        ("12.5 km", 12.5), ("12.5km/h", 12.5), ("3 m²", 3), ("-5 °C", -5), ("−5", -5), ("5-", -5), ("(120.69)", -120.69),
-        ("($5.00)", -5), ("1\u202f234.50", 1234.5), ("1\u00a0234", 1234), ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5),
-        ("4.5/5", 0.9), ("<5", 5), ("90+", 90), ("7:45", 7.75), ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3),
-        ("100,-", 100), ("٣", 3), ("120/80", None), ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None),
-        ("10-20", None), ("(5", None), ("", None), ("km", None),
+        ("12.5 km", 12.5), ("12.5km/h", 12.5), ("3 m²", 3), ("-5 °C", -5), ("−5", -5), ("5-", -5),
+        ("(120.69)", -120.69), ("($5.00)", -5), ("1\u202f234.50", 1234.5), ("1\u00a0234", 1234),
+        ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5), ("4.5/5", 0.9), ("<5", 5), ("90+", 90), ("7:45", 7.75),
+        ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
+        ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
+        ("", None), ("km", None),
     ],
 )  # fmt: skip
 def test_a_cell_that_states_a_number(text, number):
@@ -41,7 +42,9 @@ def test_a_cell_that_states_a_number(text, number):
     assert (None if found is None else found[0]) == (None if number is None else pytest.approx(number))
 
 
-@pytest.mark.parametrize("form", ["€ {:,.2f}", "{:,.2f} USD", "{:.1f} km", "{:.2f}%", "{:.0f} years", "~{:.1f}", "{:.1f}k"])
+@pytest.mark.parametrize(
+    "form", ["€ {:,.2f}", "{:,.2f} USD", "{:.1f} km", "{:.2f}%", "{:.0f} years", "~{:.1f}", "{:.1f}k"]
+)
 def test_numbers_with_units_are_numbers(form):
     values = np.random.default_rng(0).lognormal(10, 0.5, N)
     found = read([form.format(value) for value in values])
@@ -52,14 +55,19 @@ def test_numbers_with_units_are_numbers(form):
 def test_decimal_commas_and_blanks_are_found_in_each_column():
     values = np.random.default_rng(0).uniform(1000, 9000, N).round(2)
     for before, after in ((",", "."), (".", ","), ("\u202f", ",")):
-        cells = [f"{value:,.2f}".replace(",", "#").replace(".", after).replace("#", before) for value in values]
+        cells = [
+            f"{value:,.2f}".replace(",", "#").replace(".", after).replace("#", before) for value in values
+        ]
         np.testing.assert_allclose(read(cells), values)
 
 
 def test_units_of_one_kind_are_converted_and_others_are_an_error():
     np.testing.assert_allclose(read(["1.5 km", "500 m", "2 km"] * 40), [1.5, 0.5, 2.0] * 40)
     mixed = [f"{i} {'€' if i % 3 else '$'}" for i in range(N)]
-    with pytest.raises(TableError, match=r"134 cells of 400 do not fit \(several units: 'eur', 'usd'\).*--numbers x .*--exclude x"):
+    with pytest.raises(
+        TableError,
+        match=r"134 cells of 400 do not fit \(several units: 'eur', 'usd'\).*--numbers x .*--exclude x",
+    ):
         column(mixed)
 
 
@@ -72,7 +80,9 @@ def test_a_few_odd_cells_are_missing_and_many_are_an_error():
     # Words for missing cells are no guess, however many they are.
     assert column([*ages[:200], *["k.A."] * 100]).role == "number"
     strange = [*ages[:360], *(f"some {i}" for i in range(40))]
-    with pytest.raises(TableError, match=r"41 cells of 400 do not fit.*'about forty' in data row 12\. Fix: --numbers x"):
+    with pytest.raises(
+        TableError, match=r"41 cells of 400 do not fit.*'about forty' in data row 12\. Fix: --numbers x"
+    ):
         column(strange)
     assert read(strange, numbers=["x"]).isna().sum() == 43
     assert column(strange, categories=["x"]).role == "category"
@@ -118,7 +128,9 @@ def test_codes_are_not_measured(cells, name, role):
 def test_truth_values_in_several_spellings():
     words = ["yes", "No", "Y", "1", "ja", "0", "unknown"]
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"ill": rng.choice(words, N), "x": rng.normal(size=N), "in": rng.choice(words[:6], N)})
+    frame = pd.DataFrame(
+        {"ill": rng.choice(words, N), "x": rng.normal(size=N), "in": rng.choice(words[:6], N)}
+    )
     found = decide(frame, ["in"])
     assert found.preparation.pipeline.get_feature_names_out().tolist() == ["x", "ill_no", "ill_yes"]
     assert set(found.preparation.groups(frame)["in"]) == {"yes", "no"}
@@ -149,7 +161,10 @@ def test_scales_and_ranges_are_ordered(scale):
     assert column(cells).note == f"a scale: {' < '.join(scale)}"
 
 
-@pytest.mark.parametrize("words", [["N", "S", "E", "W"], ["red", "green", "blue"], ["a", "b", "c"], ["555-1234", "555-2345", "556-11"]])
+@pytest.mark.parametrize(
+    "words",
+    [["N", "S", "E", "W"], ["red", "green", "blue"], ["a", "b", "c"], ["555-1234", "555-2345", "556-11"]],
+)
 def test_other_words_are_not_ordered(words):
     assert steps(words) == []
 
@@ -164,7 +179,9 @@ def test_a_scale_that_is_stated():
 
 def test_a_cell_that_makes_up_the_variance_is_named_with_the_remedies():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], N), "pay": rng.normal(50, 10, N), "age": rng.normal(size=N)})
+    frame = pd.DataFrame(
+        {"sex": rng.choice(["f", "m"], N), "pay": rng.normal(50, 10, N), "age": rng.normal(size=N)}
+    )
     frame.loc[16, "pay"] = 1e6
     note = decide(frame, ["sex"]).notes[0]
     assert note.startswith("pay: 1e+06 in data row 17 makes up 100% of its variance")
@@ -199,5 +216,7 @@ def test_a_saved_model_reads_new_rows_as_the_fit_did(tmp_path):
     again = load_model(tmp_path / "model", methods)
     np.testing.assert_allclose(again.preparation.transform(frame), X)
     new = frame.head(30).assign(income="7 years")
-    with pytest.raises(TableError, match="'income' has 30 cells that are not numbers, the first is '7 years'"):
+    with pytest.raises(
+        TableError, match="'income' has 30 cells that are not numbers, the first is '7 years'"
+    ):
         again.predict(new)

@@ -15,7 +15,9 @@ N = 30
 def people():
     rng = np.random.default_rng(0)
     ages = rng.integers(18, 80, N).astype(float)
-    return pd.DataFrame({"sex": rng.choice(["f", "m"], N), "age": ages, "town": rng.choice(["Köln", "Bonn"], N)})
+    return pd.DataFrame(
+        {"sex": rng.choice(["f", "m"], N), "age": ages, "town": rng.choice(["Köln", "Bonn"], N)}
+    )
 
 
 def same(frame, people):
@@ -86,21 +88,29 @@ def workbook(people, tmp_path):
 
 def test_the_sheet_and_the_header_of_a_workbook_are_found_or_stated(people, workbook):
     notes = same(read_table(workbook, values=["sex"]), people)
-    assert notes[0].startswith("the names of the columns are in row 4, below 1 other")
+    assert notes[0].startswith("the names of the columns are in row 4, below 1 other row")
     assert notes[1].startswith("the sheet 'Data' is read, and not 'Summary'")
     assert same(read_table(workbook, sheet="Data", header_row=4), people) == []
     same(read_table(workbook, sheet="Data"), people)
     with pytest.raises(TableError, match="has no sheet 'Dat'; did you mean 'Data'"):
         read_table(workbook, sheet="Dat")
-    with pytest.raises(TableError, match="--header-row: .* has 34 rows"):
+    with pytest.raises(TableError, match=r"--header-row: .* has 34 rows"):
         read_table(workbook, sheet="Data", header_row=99)
 
 
 @pytest.mark.parametrize(
     ("above", "sign", "note"),
     [
-        ("# exported 2020-01-01, by me\n# twice\n", ",", "2 lines are skipped before the names of the columns"),
-        ("Report of 2020\n", ",", "1 line is skipped before the names of the columns, the first is 'Report of 2020'"),
+        (
+            "# exported 2020-01-01, by me\n# twice\n",
+            ",",
+            "2 lines are skipped before the names of the columns",
+        ),
+        (
+            "Report of 2020\n",
+            ",",
+            "1 line is skipped before the names of the columns, the first is 'Report of 2020'",
+        ),
         ("Report;;\n\nof 2020;;\n", ";", "2 lines are skipped"),
         ("sep=|\n", "|", ""),
     ],

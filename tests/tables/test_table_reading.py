@@ -103,7 +103,9 @@ def test_new_rows_are_prepared_as_the_old_ones(people):
 
 def test_many_categories_share_one_column():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"town": [f"town {i}" for i in rng.integers(0, 80, 1000)], "age": rng.normal(size=1000)})
+    frame = pd.DataFrame(
+        {"town": [f"town {i}" for i in rng.integers(0, 80, 1000)], "age": rng.normal(size=1000)}
+    )
     columns = understand(frame)
     assert "49 most frequent" in next(c.note for c in columns if c.name == "town")
     assert make_preparation(columns).fit_transform(frame).shape[1] == 51

@@ -45,7 +45,9 @@ class RawTable:
     def shown(self) -> list[Column]:
         """The features with their readings of the fit, by which clusters are described."""
         readings = self.preparation.readings
-        return [replace(of, reading=readings.get(of.name, of.reading)) for of in self.columns if of.is_feature]
+        return [
+            replace(of, reading=readings.get(of.name, of.reading)) for of in self.columns if of.is_feature
+        ]
 
     def sensitive_for(self, cls: type, *, crossed: bool) -> Any:
         """The groups in the form that a method takes: columns by name, or combinations of values, shape (n_rows,).
@@ -156,7 +158,9 @@ def _scales(given: list[str], frame: pd.DataFrame, args: argparse.Namespace) -> 
         name, sign, steps = text.partition("=")
         listed = [one_spelling(step) for step in steps.split(",") if step.strip()]
         if not sign or len(set(listed)) < 2:
-            raise CommandError(f"--ordered {text}: expected COLUMN=STEP,STEP,..., such as size=small,medium,large")
+            raise CommandError(
+                f"--ordered {text}: expected COLUMN=STEP,STEP,..., such as size=small,medium,large"
+            )
         found[_names([name], "ordered", frame, args)[0]] = listed
     return found
 
@@ -180,7 +184,9 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
             delimiter = frame.attrs.get("delimiter")
             if delimiter and len(frame.columns) == 1:
                 hint += f"; is {delimiter!r} the right --delimiter?"
-            hint += "".join(f"; {note}" for note in frame.attrs.get("notes", ()) if "--sheet" in note or "row" in note)
+            hint += "".join(
+                f"; {note}" for note in frame.attrs.get("notes", ()) if "--sheet" in note or "row" in note
+            )
             raise CommandError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")
     return list(dict.fromkeys(names))
 

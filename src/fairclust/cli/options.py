@@ -39,7 +39,18 @@ def command_line() -> argparse.ArgumentParser:
     parser = _Parser(prog="fairclust", description=f"The command `fairclust`: {does}.")
     parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add_command in (_fit, _predict, _audit, _front, _report, _methods, _status, _publish, _verify, _score):
+    for add_command in (
+        _fit,
+        _predict,
+        _audit,
+        _front,
+        _report,
+        _methods,
+        _status,
+        _publish,
+        _verify,
+        _score,
+    ):
         add_command(commands)
     return parser
 
@@ -103,7 +114,12 @@ def _audit(commands: Any) -> None:
     add = commands.add_parser("audit", help=text).add_argument
     add("labels", type=Path, metavar="LABELS", help=_LABELS)
     _add_raw_table(add)
-    add("--n-clusters", type=_one_number, metavar="K", help="number of clusters (default: the largest label tells)")
+    add(
+        "--n-clusters",
+        type=_one_number,
+        metavar="K",
+        help="number of clusters (default: the largest label tells)",
+    )
     add("--seed", **_SEED)
     add("--report", type=Path, metavar="FILE", help="write a page to share here, as one HTML file")
     add("--json", action="store_true", help="print the results as JSON")

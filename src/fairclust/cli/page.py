@@ -7,8 +7,9 @@ import platform
 import shlex
 import warnings
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +24,21 @@ from fairclust.report.render import number
 
 _MOST_POINTS = 1500
 # Colours of clusters and groups, which also differ in lightness; further ones repeat them, and points have numbers.
-_COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#b8860b", "#7b4ea3", "#0e8a8a", "#a0522d", "#5b6470", "#c2185b", "#4b6b00")
+_COLOURS = (
+    "#1b6ca8",
+    "#d1495b",
+    "#2e8b57",
+    "#b8860b",
+    "#7b4ea3",
+    "#0e8a8a",
+    "#a0522d",
+    "#5b6470",
+    "#c2185b",
+    "#4b6b00",
+)
 _SIZE = 480
 _GROUPS = 12  # the largest groups are shown
-_STYLE = """
-:root { color-scheme: light; --line: #d5d9df; --quiet: #4a5260; --bar: #1b6ca8; --less: #b3541e; }
-* { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #16181d; background: #fff; margin: 0 auto; max-width: 62rem; padding: 1rem; }
-h1 { font-size: 1.6rem; line-height: 1.2; } h2 { font-size: 1.25rem; margin-top: 2.2rem; } h3 { font-size: 1rem; margin: 0 0 .3rem; }
-dl.answer { display: grid; grid-template-columns: 8rem 1fr; gap: .3rem 1rem; } dt { font-weight: 600; } dd { margin: 0; }
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); gap: 1rem; }
-.card { border: 1px solid var(--line); border-radius: .5rem; padding: .8rem; break-inside: avoid; }
-.card p { margin: .3rem 0; } .quiet { color: var(--quiet); font-size: .9rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .95rem; }
-caption { text-align: left; color: var(--quiet); padding-bottom: .4rem; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .7rem .3rem 0; text-align: right; vertical-align: top; }
-th:first-child, td.text, th.text { text-align: left; } td.out { font-weight: 700; }
-.bars { display: grid; grid-template-columns: 1fr 8rem; gap: .15rem .6rem; font-size: .9rem; align-items: center; }
-.bars svg { width: 100%; height: 14px; }
-code, pre { font-family: ui-monospace, monospace; font-size: .9rem; } pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f4f5f7; padding: .7rem; }
-fieldset { border: 0; padding: 0; margin: 0 0 .5rem; } fieldset label { margin-right: 1.2rem; }
-.map svg { width: 100%; max-width: 34rem; border: 1px solid var(--line); }
-.map .by-group { display: none; } #groups:checked ~ .by-group { display: block; } #groups:checked ~ .by-cluster { display: none; }
-.key { display: flex; flex-wrap: wrap; gap: .2rem 1rem; padding: 0; list-style: none; } .key i { display: inline-block; width: .8rem; height: .8rem; border-radius: 50%; margin-right: .35rem; }
-input:focus-visible, .scroll:focus-visible { outline: 3px solid #1b6ca8; outline-offset: 2px; }
-@media (max-width: 34rem) { dl.answer { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .6rem; } }
-@media print { body { max-width: none; } .map .by-group { display: block; } fieldset, .map > input, .map > label { display: none; } h2 { break-after: avoid; } .scroll { overflow: visible; } }
-"""
+_STYLE = files("fairclust.cli").joinpath("page.css").read_text(encoding="utf-8")
 
 
 def fit_page(result: dict[str, Any], rows: Rows, labels: Any, words: Sequence[str], table: str) -> str:
@@ -60,7 +49,7 @@ def fit_page(result: dict[str, Any], rows: Rows, labels: Any, words: Sequence[st
         f"<h1>{escape(head)}</h1>",
         f"<p class=quiet>{escape(result['method'])}, {count(result['rows'], 'row')}, "
         f"{count(len(result['features']), 'column')} clustered by, {count(len(result['groups']), 'group')}. "
-        f"Made on {datetime.now(timezone.utc):%Y-%m-%d} by fairclust {__version__}.</p>",
+        f"Made on {datetime.now(UTC):%Y-%m-%d} by fairclust {__version__}.</p>",
         _answer(result),
         _profiles(result),
         _shares(result),
@@ -82,7 +71,8 @@ def _answer(result: dict[str, Any]) -> str:
     for line in answer_lines(result):
         term, sign, text = line.partition(": ")
         if sign and " " not in term.replace("who pays", "") and len(term) < 20:
-            terms.append((term.capitalize(), text[:1].upper() + text[1:]))
+            # What was asked begins with the name of a column.
+            terms.append((term.capitalize(), text if term == "asked" else text[:1].upper() + text[1:]))
         else:
             terms.append(("Budget", line[:1].upper() + line[1:]))
     told = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}.</dd>" for term, text in terms)
@@ -100,38 +90,49 @@ def _profiles(result: dict[str, Any]) -> str:
         bars = "".join(_bar(row) for row in own if row["column"]) or "<span>Like all rows.</span>"
         cards.append(
             f"<section class=card><h3>Cluster {cluster['cluster']}, {count(cluster['size'], 'row')}</h3>"
-            f"<div class=bars>{bars}</div><p class=quiet>A typical row is data row {own[0]['example'] + 1:,}.</p></section>"
+            f"<div class=bars>{bars}</div>"
+            f"<p class=quiet>A typical row is data row {own[0]['example'] + 1:,}.</p></section>"
         )
     return (
-        "<h2>What each cluster is like</h2><p>The columns that set a cluster apart: its mean, or its share of a category, "
-        "against that of all rows. A bar is the difference in standard deviations of all rows, to the right if the "
-        f"cluster has more.</p><div class=cards>{''.join(cards)}</div>"
+        "<h2>What each cluster is like</h2><p>The columns that set a cluster apart: its mean, or its share of a "
+        "category, against that of all rows. A bar is the difference in standard deviations of all rows, to the right if "
+        f"the cluster has more.</p><div class=cards>{''.join(cards)}</div>"
     )
 
 
 def _bar(row: dict[str, Any]) -> str:
     """A difference in words, and as a bar from the middle, which ends at three standard deviations."""
     if row["value"]:
-        name, own, overall = f"{row['column']} {row['value']}", f"{row['in_cluster']:.0%}", f"{row['in_all']:.0%}"
+        name, own, overall = (
+            f"{row['column']} {row['value']}",
+            f"{row['in_cluster']:.0%}",
+            f"{row['in_all']:.0%}",
+        )
     else:
         name, (own, overall) = row["column"], rounded(row["in_cluster"], row["in_all"])
     wide = 50 * min(abs(row["difference"]), 3) / 3
     left, colour = (50, "var(--bar)") if row["difference"] > 0 else (50 - wide, "var(--less)")
     return (
         f"<span>{escape(shortened(name, 60))} <b>{own}</b> against {overall}</span>"
-        f'<svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label="{row["difference"]:+.1f} standard '
-        f'deviations"><rect x="{left:.1f}" y="2" width="{wide:.1f}" height="10" style="fill:{colour}"/>'
+        f'<svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" '
+        f'aria-label="{row["difference"]:+.1f} standard deviations">'
+        f'<rect x="{left:.1f}" y="2" width="{wide:.1f}" height="10" style="fill:{colour}"/>'
         '<path d="M50 0V14" stroke="#4a5260" stroke-width=".6"/></svg>'
     )
 
 
-def _table(caption: str, head: Sequence[str], lines: Iterable[Sequence[str]], text: Sequence[int] = ()) -> str:
+def _table(
+    caption: str, head: Sequence[str], lines: Iterable[Sequence[str]], text: Sequence[int] = ()
+) -> str:
     """A table whose cells are HTML already; the columns in `text` are aligned to the left."""
     kind = [" class=text" if i in text else "" for i in range(len(head))]
     heads = "".join(f'<th scope="col"{kind[i]}>{cell}</th>' for i, cell in enumerate(head))
     body = "".join(
         f'<tr><th scope="row">{line[0]}</th>'
-        + "".join(cell if cell.startswith("<td") else f"<td{kind[i]}>{cell}</td>" for i, cell in enumerate(line[1:], 1))
+        + "".join(
+            cell if cell.startswith("<td") else f"<td{kind[i]}>{cell}</td>"
+            for i, cell in enumerate(line[1:], 1)
+        )
         + "</tr>"
         for line in lines
     )
@@ -162,9 +163,12 @@ def _shares(result: dict[str, Any]) -> str:
     rest = len(result["groups"]) - len(names)
     caption = (
         "The share of each group in each cluster. Under it stands between what shares 95% of random labels of the same "
-        "sizes would lie; bold shares are outside." + (f" {rest} smaller groups are not shown." if rest else "")
+        "sizes would lie; bold shares are outside."
+        + (f" {rest} smaller groups are not shown." if rest else "")
     )
-    return "<h2>Groups in the clusters</h2>" + _table(caption, ["cluster", "rows", *map(escape, names)], lines)
+    return "<h2>Groups in the clusters</h2>" + _table(
+        caption, ["cluster", "rows", *map(escape, names)], lines
+    )
 
 
 def _payers(result: dict[str, Any]) -> str:
@@ -173,13 +177,22 @@ def _payers(result: dict[str, Any]) -> str:
     lines = []
     for name, of in costs.items():
         more = f"{of[methods[0]] / of[methods[1]] - 1:+.1%}" if len(methods) > 1 and of[methods[1]] else ""
-        lines.append([escape(name), *(f"{of[method]:.3f}" for method in methods), *([more] if len(methods) > 1 else [])])
+        lines.append(
+            [
+                escape(name),
+                *(f"{of[method]:.3f}" for method in methods),
+                *([more] if len(methods) > 1 else []),
+            ]
+        )
     head = ["rows", *map(escape, methods), *(["more"] if len(methods) > 1 else [])]
     metrics = "; ".join(
-        f"{name.replace('_', ' ')} {number(of, 4)}" for name, of in result["metrics"][result["method"]].items()
+        f"{name.replace('_', ' ')} {number(of, 4)}"
+        for name, of in result["metrics"][result["method"]].items()
     )
     caption = "The mean squared distance of a row of each group to the mean of its cluster."
-    return f"<h2>Who pays</h2>{_table(caption, head, lines)}<p class=quiet>All metrics: {escape(metrics)}.</p>"
+    return (
+        f"<h2>Who pays</h2>{_table(caption, head, lines)}<p class=quiet>All metrics: {escape(metrics)}.</p>"
+    )
 
 
 def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> str:
@@ -195,7 +208,12 @@ def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> str:
     groups = [name if name in largest else "other groups" for name in rows.crossed[sample].tolist()]
     of_groups = [*sorted(largest), *(["other groups"] if "other groups" in groups else [])]
     drawn = [
-        ("by-cluster", "clusters", [f"cluster {k}" for k in clusters], [f"cluster {k}" for k in np.unique(clusters)]),
+        (
+            "by-cluster",
+            "clusters",
+            [f"cluster {k}" for k in clusters],
+            [f"cluster {k}" for k in np.unique(clusters)],
+        ),
         ("by-group", "groups", groups, of_groups),
     ]
     figures = []
@@ -214,7 +232,11 @@ def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> str:
             f'<div class={kind}><svg viewBox="0 0 {_SIZE} {_SIZE}" role="img" aria-label="Rows in two dimensions, '
             f'coloured by {what}">{"".join(marks)}</svg><ul class=key>{listed}</ul></div>'
         )
-    shown = f"{len(sample):,} of {len(rows.X):,} rows, drawn at random" if len(sample) < len(rows.X) else "all rows"
+    shown = (
+        f"{len(sample):,} of {len(rows.X):,} rows, drawn at random"
+        if len(sample) < len(rows.X)
+        else "all rows"
+    )
     return (
         f"<h2>The rows in two dimensions</h2><p class=quiet>{how}; {shown}. Near rows are similar, but two dimensions "
         "cannot show all distances.</p><div class=map>"
@@ -227,7 +249,7 @@ def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> str:
 def _in_two_dimensions(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, str]:
     """Points of the sampled rows, by UMAP if it is installed, else by principal components; and how, in words."""
     if importlib.util.find_spec("umap"):
-        import umap
+        import umap  # type: ignore[import-not-found]
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -242,14 +264,22 @@ def _in_two_dimensions(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, s
 def _columns(result: dict[str, Any], rows: Rows) -> str:
     preparation = rows.preparation
     lines = [
-        [escape(name), "sensitive", "its ranges are the groups" if name in preparation.ranges else "its values are the groups"]
+        [
+            escape(name),
+            "sensitive",
+            "its ranges are the groups" if name in preparation.ranges else "its values are the groups",
+        ]
         for name in preparation.sensitive
     ]
     for column in rows.columns:
         note = "; ".join(filter(None, [column.note, column.odd]))
         lines.append([escape(shortened(column.name)), column.role, escape(note or "as it is")])
     known = {column.name for column in rows.columns}
-    lines += [[escape(name), "identifier", "written beside the labels"] for name in preparation.ids if name not in known]
+    lines += [
+        [escape(name), "identifier", "written beside the labels"]
+        for name in preparation.ids
+        if name not in known
+    ]
     notes = "".join(f"<li>{escape(note)}</li>" for note in result["notes"])
     listed = f"<h3>Notes</h3><ul>{notes}</ul>" if notes else ""
     return (
@@ -260,8 +290,14 @@ def _columns(result: dict[str, Any], rows: Rows) -> str:
 
 
 def _again(result: dict[str, Any], words: Sequence[str]) -> str:
-    versions = f"fairclust {__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
-    how = "" if result["method"] == GIVEN else f"<p>Parameters: <code>{escape(str(result['parameters']))}</code></p>"
+    packages = {"fairclust": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__}
+    packages["Python"] = platform.python_version()
+    versions = ", ".join(f"{name} {version}" for name, version in packages.items())
+    how = (
+        ""
+        if result["method"] == GIVEN
+        else f"<p>Parameters: <code>{escape(str(result['parameters']))}</code></p>"
+    )
     return (
         f"<h2>How to make it again</h2><pre>{escape(shlex.join(['fairclust', *words]))}</pre>{how}"
         f"<p class=quiet>{escape(versions)}</p>"

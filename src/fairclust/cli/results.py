@@ -90,7 +90,9 @@ class Rows:
     # From the labels of the rows: tables of identifiers, reasons why some have no label, and the labels of the others.
     parts: Callable[[Any], Iterable[tuple[pd.DataFrame, pd.Series, np.ndarray]]]
     left_out: bool  # whether some rows have no label
-    columns: Sequence[Column]  # the role of every column that is not sensitive, excluded or named as an identifier
+    columns: Sequence[
+        Column
+    ]  # the role of every column that is not sensitive, excluded or named as an identifier
     profiles: Callable[[np.ndarray], pd.DataFrame] | None = None  # of clusters, see `explain.profiles`
     crossed: np.ndarray | None = None  # (n_rows,), the combination of groups of every row in memory
     over: str = ""  # how far the count of the rows reaches
@@ -178,7 +180,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
 
 
 def _by_chance(plain: Measured, rows: Rows) -> dict[str, Any] | None:
-    """How many shares of groups in the clusters of k-means lie outside the range of chance, and the farthest of them."""
+    """How many shares of groups in the clusters of k-means lie outside the range of chance, and the farthest one."""
     names, table = plain.groups
     if rows.weights is not None or min(table.shape) < 2:
         return None
@@ -426,11 +428,13 @@ def _chance_lines(result: dict[str, Any]) -> list[str]:
     if found is None or found["farthest"] is None:
         return []
     worst, expected = found["farthest"], 0.05 * found["shares"]
-    clear = "more than chance explains" if found["outside"] > max(1.0, 2 * expected) else "about as chance would"
+    clear = (
+        "more than chance explains" if found["outside"] > max(1.0, 2 * expected) else "about as chance would"
+    )
     return [
-        f"chance: k-means puts {worst['share']:.1%} {shortened(worst['group'])} into cluster {worst['cluster']}, by chance "
-        f"between {worst['low']:.1%} and {worst['high']:.1%}; {found['outside']} of its {found['shares']} shares are "
-        f"outside such ranges, {clear}"
+        f"chance: k-means puts {worst['share']:.1%} {shortened(worst['group'])} into cluster {worst['cluster']}, by "
+        f"chance between {worst['low']:.1%} and {worst['high']:.1%}; {found['outside']} of its {found['shares']} shares "
+        f"are outside such ranges, {clear}"
     ]
 
 

@@ -27,21 +27,17 @@ _SCALES = [
 _MOST_STEPS = 50
 
 _CURRENCIES = {"$": "usd", "us$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "fr": "chf"} | {
-    name: name
-    for name in "eur usd gbp chf jpy cny inr sek nok dkk pln czk huf brl aud cad nzd mxn zar rub try krw sgd rs kr".split()
+    name: name for name in _WORDS["currencies"]
 }
 # Units that are converted into the one that most cells of a column have: their dimension and size.
-_SIZES = {
-    unit: (dimension, size)
-    for dimension, units in {
-        "length": {"mm": 1e-3, "cm": 1e-2, "m": 1, "km": 1e3, "mi": 1609.344, "ft": 0.3048, "in": 0.0254},
-        "mass": {"mg": 1e-6, "g": 1e-3, "kg": 1, "t": 1e3, "lb": 0.45359237, "oz": 0.028349523125},
-        "time": {"s": 1, "sec": 1, "min": 60, "h": 3600, "hr": 3600, "hour": 3600, "std": 3600, "d": 86400}
-        | dict.fromkeys(("day", "tag", "jour"), 86400)
-        | dict.fromkeys(("week", "woch"), 604800),
-    }.items()
-    for unit, size in units.items()
+_UNITS: dict[str, dict[str, float]] = {
+    "length": {"mm": 1e-3, "cm": 1e-2, "m": 1, "km": 1e3, "mi": 1609.344, "ft": 0.3048, "in": 0.0254},
+    "mass": {"mg": 1e-6, "g": 1e-3, "kg": 1, "t": 1e3, "lb": 0.45359237, "oz": 0.028349523125},
+    "time": {"s": 1.0, "sec": 1.0, "min": 60, "h": 3600, "hr": 3600, "hour": 3600, "std": 3600, "d": 86400}
+    | dict.fromkeys(("day", "tag", "jour"), 86400.0)
+    | dict.fromkeys(("week", "woch"), 604800.0),
 }
+_SIZES = {unit: (kind, size) for kind, units in _UNITS.items() for unit, size in units.items()}
 _TIMES = {
     **dict.fromkeys(("k", "K", "tsd", "thousand", "tausend"), 1e3),
     **dict.fromkeys(("M", "mio", "mn", "million", "millions", "millionen", "millones", "milioni"), 1e6),
@@ -65,7 +61,8 @@ _RANGE = re.compile(
     r"(?P<under>(?:<=?|≤|under|below|less than|up to|until|unter|bis(?: zu)?|moins de|jusqu'à|menos de|hasta|meno di|"
     r"fino a|até|onder|tot)\s*)?(?P<above>(?:>=?|≥|over|above|more than|from|über|ab|mehr als|plus de|más de|mais de|"
     rf"oltre|più di|boven)\s*)?[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*[^\d\s<>-]{{0,6}}?\s*"
-    rf"((?:-|to|bis(?: unter)?|à|a|ate|até|tot|til|until|y|e|and|und|et|\.\.+|,)\s*[^\d\s<>-]{{0,4}}?\s*(?P<high>{_LIMIT})"
+    rf"((?:-|to|bis(?: unter)?|à|a|ate|até|tot|til|until|y|e|and|und|et|\.\.+|,)\s*[^\d\s<>-]{{0,4}}?\s*"
+    rf"(?P<high>{_LIMIT})"
     r"|(?P<over>\+|(?:or|and|und|oder|et|ou|y|o|e) (?:more|over|older|above|up|mehr|älter|höher|darüber|plus|más|"
     r"mayores|mais|oltre|più|greater|higher|ouder|meer)))?\s*[^\d<>+-]{0,12}",
     re.IGNORECASE,
@@ -155,7 +152,9 @@ def truth(text: str) -> str:
 
 def are_truths(words: Collection[str]) -> bool:
     """Whether the words are truth values in more than two spellings, at least one of them without another meaning."""
-    known = {word.strip().lower().removesuffix(".").removesuffix(".0") for word in words if not is_unknown(word)}
+    known = {
+        word.strip().lower().removesuffix(".").removesuffix(".0") for word in words if not is_unknown(word)
+    }
     return len(words) > 2 and known <= YES | NO and bool(known & YES and known & NO and known & _CLEAR)
 
 

@@ -30,8 +30,9 @@ _MONTH = (
     r"мар|апр|май|июн|июл|авг|сен|окт|ноя|дек)[^\W\d]*\.?"
 )
 _DATE = re.compile(
-    rf"([^\W\d]{{2,10}}\.?,? )?(\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}[ .-]+{_MONTH}[., -]+\d{{2,4}}|{_MONTH}[ -]"
-    rf"(\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|Q[1-4][ -]\d{{4}}|\d{{8}}T\d+)([ T]+\d.*)?",
+    rf"([^\W\d]{{2,10}}\.?,? )?(\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}[ .-]+{_MONTH}[., -]+\d{{2,4}}|"
+    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|Q[1-4][ -]\d{{4}}|\d{{8}}T\d+)"
+    r"([ T]+\d.*)?",
     re.IGNORECASE,
 )
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
@@ -91,7 +92,9 @@ def understand(frame: pd.DataFrame, asked: Asked | None = None) -> list[Column]:
         if not column.is_feature and column.name in wanted and "constant" not in column.note:
             raise TableError(f"{column.name!r} cannot be a feature: {column.note}")
         if column.name in (*asked.log, *asked.clip) and column.role != "number":
-            raise TableError(f"--log and --clip need a column of numbers, but {column.name!r} is: {column.role}")
+            raise TableError(
+                f"--log and --clip need a column of numbers, but {column.name!r} is: {column.role}"
+            )
     if not any(column.is_feature for column in columns):
         why = shortened("; ".join(f"{column.name}: {column.note}" for column in columns), 1000)
         raise TableError(f"no column is left to cluster by ({why or 'there is no other'})")
@@ -107,7 +110,9 @@ def _column(column: pd.Series, name: str, asked: Asked) -> Column:
         return Column(name, "left out", "it has no name")
     if values.nunique() <= 1:
         return Column(name, "left out", "constant" if len(values) else "constant: every cell is missing")
-    if pd.api.types.is_datetime64_any_dtype(values) or isinstance(values.iloc[0], datetime.date | datetime.time):
+    if pd.api.types.is_datetime64_any_dtype(values) or isinstance(
+        values.iloc[0], datetime.date | datetime.time
+    ):
         return Column(name, "left out", "dates")
     if name in asked.categories or pd.api.types.is_bool_dtype(values):
         return Column(name, "category", _rare(values))
@@ -145,7 +150,9 @@ def _text_column(
             ways = shortened(", ".join(map(repr, sorted(words))), 200)
             rest = [word for word in words if cells.is_unknown(word)]
             odd = _odd(text[text.isin(rest)]) if rest else ""
-            return Column(name, "category", f"truth values: {ways} are read as yes or no", {"truth": True}, odd)
+            return Column(
+                name, "category", f"truth values: {ways} are read as yes or no", {"truth": True}, odd
+            )
         if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
             return _ordered(text, name, scale)
         if any(map(_LEADING_ZERO.fullmatch, words)) or text.str.fullmatch(_PHONE).mean() > _NEARLY_ALL:
@@ -156,7 +163,9 @@ def _text_column(
     n_numbers, n_known = counts[there].sum(), counts[known | there].sum()
     any_odd = name in asked.numbers
     if any_odd and n_numbers == 0:
-        raise TableError(f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}")
+        raise TableError(
+            f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
+        )
     enough = n_numbers >= _NEARLY_ALL * n_known and n_numbers > len(text) / 2
     if any_odd or enough:
         as_found = pd.Series(found[values.entries], text.index).dropna()
@@ -175,7 +184,9 @@ def _text_column(
     if n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES:
         strange = text[~(there | ~known)[values.entries]]
         units = sorted({of[1] for word in words if (of := _measured(word, reading))} - {""})
-        why = f"several units: {shortened(', '.join(map(repr, units)), 80)}" if len(units) > 1 else "no numbers"
+        why = (
+            f"several units: {shortened(', '.join(map(repr, units)), 80)}" if len(units) > 1 else "no numbers"
+        )
         raise TableError(
             f"{name!r} holds numbers, but {count(len(strange), 'cell')} of {len(text):,} do not fit ({why}), the first "
             f"is {shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} "
@@ -277,7 +288,9 @@ def _first_code(words: Sequence[str]) -> str:
 def _are_dates(values: pd.Series) -> bool:
     """Whether numbers are dates such as 20240131."""
     month, day = values // 100 % 100, values % 100
-    return bool(values.between(19000101, 21001231).all() and month.between(1, 12).all() and day.between(1, 31).all())
+    return bool(
+        values.between(19000101, 21001231).all() and month.between(1, 12).all() and day.between(1, 31).all()
+    )
 
 
 def _codes(values: pd.Series, name: str) -> str | None:
@@ -286,7 +299,11 @@ def _codes(values: pd.Series, name: str) -> str | None:
     if cells.is_named(name, "codes") and (high >= 100 or "cod" in name.lower()):
         return "codes, by the name of the column"
     is_year = low >= 1800 and high <= 2100 and not cells.is_named(name, "since")
-    if is_year and distinct <= MAX_CATEGORIES and (cells.is_named(name, "years") or 1900 <= low < high <= 2050):
+    if (
+        is_year
+        and distinct <= MAX_CATEGORIES
+        and (cells.is_named(name, "years") or 1900 <= low < high <= 2050)
+    ):
         return "years"
     one_length = low >= 0 and len(str(int(low))) == len(str(int(high))) >= _LONG
     if one_length and len(values) >= FEW_ROWS and (values % 1000 == 0).mean() < 0.05:
@@ -328,7 +345,9 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     if "levels" in reading:
         values = factor(column)
         steps = {cells.key(step): i for i, step in enumerate(reading["levels"])}
-        found = np.array([*(steps.get(cells.key(word)) for word in values.words), None], float)[values.entries]
+        found = np.array([*(steps.get(cells.key(word)) for word in values.words), None], float)[
+            values.entries
+        ]
         return pd.Series(found, column.index, name=column.name)
     if pd.api.types.is_timedelta64_dtype(column):
         return column / pd.Timedelta(days=1)

@@ -157,5 +157,7 @@ def _read(stored: Stored, methods: Any) -> TableModel:
     estimator = getattr(methods, stored.text("method", methods.__all__))()
     estimator._take_stored(stored.part("fitted"), len(pipeline.get_feature_names_out()))
     ranges = {column.name: column for column in map(SensitiveColumn.from_stored, stored.parts("ranges"))}
-    preparation = Preparation(pipeline, missing=missing, ranges=ranges, decimal=stored.text("decimal"), **lists)
+    preparation = Preparation(
+        pipeline, missing=missing, ranges=ranges, decimal=stored.text("decimal"), **lists
+    )
     return TableModel(preparation, estimator, stored.flag("by_column"))

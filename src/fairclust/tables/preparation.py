@@ -68,7 +68,9 @@ class Preparation:
     def lacks(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Which cells of the features are missing, shape (n_rows, n_features); also those that are no numbers."""
         found = {
-            name: numbers(frame[name], self.readings[name]).isna() if name in self.readings else frame[name].isna()
+            name: numbers(frame[name], self.readings[name]).isna()
+            if name in self.readings
+            else frame[name].isna()
             for name in self.features
         }
         for name in {*self.truths} & {*found}:
@@ -91,7 +93,9 @@ class Preparation:
             if name not in frame:
                 raise TableError(f"the table has no sensitive column {name!r}")
             cells = as_text(
-                _in_ranges(frame[name], self.ranges[name], self.decimal) if name in self.ranges else frame[name]
+                _in_ranges(frame[name], self.ranges[name], self.decimal)
+                if name in self.ranges
+                else frame[name]
             )
             if name in self.truths:
                 cells = cells.map(truth, na_action="ignore")
@@ -172,13 +176,17 @@ def decide(
 ) -> Decision:
     """Find the role of every column, and fit the preparation to the rows that have a group.
 
-    Sensitive columns among the categories that are `asked` for are not cut into ranges, although they hold many different numbers, and those in
-    `means` are cut only to be shown. TableError if a column cannot be used as asked, or no row is left.
+    Sensitive columns among the categories that are `asked` for are not cut into ranges, although they hold many
+    different numbers, and those in `means` are cut only to be shown. TableError if a column cannot be used as asked, or
+    no row is left.
     """
     asked = asked or Asked()
     measured = [name for name in sensitive if name in means]
     cut = [name for name in sensitive if name not in (*asked.categories, *means)]
-    found_ranges = (find_ranges(frame, cut, bins, asked), find_ranges(frame, measured, bins or _SHOWN_RANGES, asked))
+    found_ranges = (
+        find_ranges(frame, cut, bins, asked),
+        find_ranges(frame, measured, bins or _SHOWN_RANGES, asked),
+    )
     others = frame.drop(columns=[*sensitive, *ids, *exclude])
     columns = understand(others, asked)
     named = [*ids, *(column.name for column in columns if column.role == "identifier")]
@@ -188,7 +196,9 @@ def decide(
     truths += [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
     pipeline = make_preparation(columns, scale=scale, missing=missing)
     ranges = found_ranges[0] | found_ranges[1]
-    preparation = Preparation(pipeline, [*sensitive], missing, named, ranges, measured, texts, truths, asked.decimal)
+    preparation = Preparation(
+        pipeline, [*sensitive], missing, named, ranges, measured, texts, truths, asked.decimal
+    )
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=measured).items():
         if len(of) >= FEW_ROWS and of.nunique() > len(of) / 2:
@@ -240,7 +250,10 @@ def make_preparation(
         nominal.append(SimpleImputer(strategy="most_frequent"))
     nominal.append(OneHotEncoder(sparse_output=False, handle_unknown="ignore", max_categories=MAX_CATEGORIES))
     both = ColumnTransformer(
-        [("numbers", make_pipeline(*numeric), [*numbers]), ("categories", make_pipeline(*nominal), [*categories])],
+        [
+            ("numbers", make_pipeline(*numeric), [*numbers]),
+            ("categories", make_pipeline(*nominal), [*categories]),
+        ],
         verbose_feature_names_out=False,
     )
     return Pipeline([("columns", both), *([("rows", Normalizer())] if scale == "l2" else [])])
@@ -252,7 +265,7 @@ def as_numbers(frame: pd.DataFrame, readings: Mapping[str, Mapping[str, Any]]) -
 
 
 def _as_number(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
-    """The numbers of a column. A few cells that are none are missing, but many are a TableError, as is a huge number."""
+    """The numbers of a column. A few cells that are none are missing, many are a TableError, as is a huge number."""
     found = numbers(column, reading)
     strange = column[found.isna() & column.notna()].astype(str).str.strip()
     strange = strange[~strange.map(is_unknown)]
@@ -277,7 +290,8 @@ def as_categories(frame: pd.DataFrame, truths: Collection[str] = ()) -> pd.DataF
     found = frame.apply(as_text).astype(object)
     for name in truths:
         found[name] = [
-            cell if not isinstance(cell, str) else np.nan if is_unknown(cell) else truth(cell) for cell in found[name]
+            cell if not isinstance(cell, str) else np.nan if is_unknown(cell) else truth(cell)
+            for cell in found[name]
         ]
     return found
 
@@ -334,7 +348,7 @@ def read_preparation(stored: Stored, missing: str) -> Pipeline:
             table[name] = [np.nan if i in lacking else medians[i], *[medians[i]] * (n_rows - 1)]
     # These are numbers already.
     read = pipeline.named_steps["columns"].transformers[0][1][0]
-    whole, read.kw_args = read.kw_args, {"readings": dict.fromkeys(numbers, {})}
+    whole, read.kw_args = read.kw_args, {"readings": {name: {} for name in numbers}}
     for column, of in zip(columns[len(numbers) :], cells, strict=True):
         filled = of[:1] * (n_rows - len(of)) + of
         table[column.name] = [np.nan if value is None else value for value in filled]

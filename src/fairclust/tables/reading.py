@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from fairclust.group_encoding import one_spelling
-from fairclust.messages import nearest, shortened
+from fairclust.messages import count, nearest, shortened
 from fairclust.tables.text import _OPENERS, OPTIONS, Format, TableError, open_file, open_rows, unreadable
 from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
 
@@ -206,7 +206,9 @@ def _read_statistics(path: Path, form: Format) -> _Read:
     # Files state their encoding, except those of these two kinds, which have no such option.
     chosen = form.encoding != "utf-8" and kind not in ("xport", "por")
     options = {"encoding": form.encoding} if chosen else {}
-    labels = {"apply_value_formats": True, "formats_as_category": False} if kind in ("sav", "por", "dta") else {}
+    labels = (
+        {"apply_value_formats": True, "formats_as_category": False} if kind in ("sav", "por", "dta") else {}
+    )
     frame, about = getattr(pyreadstat, f"read_{kind}")(str(path), **labels, **options)
     labelled = list(getattr(about, "variable_value_labels", None) or {})
     told = f"the labels of the codes are the values of {shortened(', '.join(labelled), 200)}"
@@ -214,7 +216,7 @@ def _read_statistics(path: Path, form: Format) -> _Read:
 
 
 def _read_json(path: Path, form: Format) -> _Read:
-    """Records (a list, or one in each line), columns, or a mapping that has one of these; nested keys join by a point."""
+    """Records (a list, or one in each line), columns, or a mapping that has one of these."""
     with open_file(path) as file:
         text = file.read().decode(form.encoding)
     try:
@@ -225,14 +227,18 @@ def _read_json(path: Path, form: Format) -> _Read:
         content = [json.loads(line) for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     note: list[str] = []
     if isinstance(content, dict):
-        lists = {key: of for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)}
+        lists = {
+            key: of for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)
+        }
         if len(lists) == 1:
             key, content = lists.popitem()
             note = [f"the rows are those of the key {key!r}"]
         elif content and all(isinstance(of, dict) for of in content.values()):
             # pandas writes columns of rows by number, and `orient="index"` writes rows by name.
             frame = pd.DataFrame(content)
-            return (frame if len(frame) >= len(frame.columns) else frame.T.infer_objects()).reset_index(drop=True), []
+            return (frame if len(frame) >= len(frame.columns) else frame.T.infer_objects()).reset_index(
+                drop=True
+            ), []
         elif isinstance(content.get("data"), list) and isinstance(content.get("columns"), list):
             content = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
         else:
@@ -240,7 +246,9 @@ def _read_json(path: Path, form: Format) -> _Read:
     if isinstance(content, list) and content and all(isinstance(row, list) for row in content):
         return _below_header(pd.DataFrame(content, dtype=object), path, form)
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise TableError(f"{path} holds no table. Fix: write a list of records, as pandas' to_json(orient='records')")
+        raise TableError(
+            f"{path} holds no table. Fix: write a list of records, as pandas' to_json(orient='records')"
+        )
     return pd.json_normalize(content), note
 
 
@@ -264,11 +272,11 @@ def arff_head(path: Path, encoding: str) -> tuple[int, list[str]]:
     """The number of lines of an ARFF file up to and including ``@data``, and the names of its columns."""
     names: list[str] = []
     with open_file(path) as file:
-        for count, line in enumerate(io.TextIOWrapper(file, encoding, errors="replace", newline=""), 1):
+        for number, line in enumerate(io.TextIOWrapper(file, encoding, errors="replace", newline=""), 1):
             if found := _ATTRIBUTE.match(line):
                 names.append(next(name for name in found.groups() if name is not None))
             elif names and _DATA.match(line):
-                return count, names
+                return number, names
     raise TableError(
         f"file '{path.name}': the file is no ARFF; found no line with @attribute before one with @data. Fix: check "
         "the format"
@@ -281,13 +289,21 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     The header is read as a row, because pandas would rename columns of one name.
     """
     sheets = pd.read_excel(
-        path, sheet_name=None, header=None, dtype=object, keep_default_na=False, na_values=[""], engine="calamine"
+        path,
+        sheet_name=None,
+        header=None,
+        dtype=object,
+        keep_default_na=False,
+        na_values=[""],
+        engine="calamine",
     )
     names = [name for name, cells in sheets.items() if cells.notna().any(axis=None)]
     if not names:
         raise TableError(f"{path} is empty")
     if form.sheet is not None and form.sheet not in sheets:
-        raise TableError(f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, map(str, sheets))}")
+        raise TableError(
+            f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, map(str, sheets))}"
+        )
     expected = [name for name in names if _header_place(sheets[name], form)[1]]
     name = form.sheet if form.sheet is not None else (expected or names)[0]
     frame, notes = _below_header(sheets[name], path, form)
@@ -308,7 +324,8 @@ def _below_header(cells: pd.DataFrame, path: Path, form: Format) -> _Read:
     frame = rows.reset_index(drop=True).infer_objects()
     frame.columns = cells.iloc[first].fillna("").tolist()
     above = int(filled.iloc[:first].sum())
-    note = f"the names of the columns are in row {first + 1}, below {above} other{'s' * (above > 1)}; --header-row states it"
+    others = count(above, "other row")
+    note = f"the names of the columns are in row {first + 1}, below {others}; --header-row states it"
     return frame, [note] if above and form.header_row is None else []
 
 

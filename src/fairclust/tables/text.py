@@ -139,7 +139,9 @@ class Rows:
         if skipped:
             shown = shortened(repr(skipped[0].strip()))
             lines = "line is" if len(skipped) == 1 else "lines are"
-            self.notes.append(f"{len(skipped):,} {lines} skipped before the names of the columns, the first is {shown}")
+            self.notes.append(
+                f"{len(skipped):,} {lines} skipped before the names of the columns, the first is {shown}"
+            )
         return line or None
 
     def _below_title(self, line: str) -> tuple[str, list[str]]:
@@ -154,7 +156,10 @@ class Rows:
         is_title = first and usual > 2 and filled[first] >= 0.6 * usual and '"' not in "".join(ahead[:first])
         if not is_title:
             first = 0
-        self._lines, self._number = self._again(ahead[first + 1 :], self._lines), self._number - len(ahead) + first + 1
+        self._lines, self._number = (
+            self._again(ahead[first + 1 :], self._lines),
+            self._number - len(ahead) + first + 1,
+        )
         return ahead[first], [text for text in ahead[:first] if text.strip()]
 
     def _again(self, ahead: list[str], rest: Iterator[str]) -> Iterator[str]:
