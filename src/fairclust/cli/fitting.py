@@ -99,7 +99,8 @@ def read_raw(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
     reasons = preparation.reasons(frame, groups)
     reasons[(reasons == "") & ~counted] = f"no positive number in {args.weight}" if counts is not None else ""
     keep = reasons == ""
-    notes = frame.attrs["notes"] + left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
+    notes = [*found.notes[: found.n_urgent], *frame.attrs["notes"]]
+    notes += left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
     kept, groups = frame[keep], groups[keep]
     crossed = cross(groups).to_numpy(dtype=str)
     if len(set(crossed)) < 2:
@@ -111,7 +112,7 @@ def read_raw(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
             f"sizes, shares and costs count a row as often as {args.weight} says, relative to its mean"
         )
     weights = None if counts is None else (counts[keep] / counts[keep].mean()).to_numpy()
-    notes += [*found.notes, *frame.attrs["spellings"]]
+    notes += [*found.notes[found.n_urgent :], *frame.attrs["spellings"]]
     X, ids = preparation.transform(kept), frame[preparation.ids]
     return RawTable(kept, X, groups, crossed, preparation, notes, ids, reasons, weights, found.columns)
 

@@ -95,8 +95,8 @@ def _profiles(result: dict[str, Any]) -> str:
         )
     return (
         "<h2>What each cluster is like</h2><p>The columns that set a cluster apart: its mean, or its share of a "
-        "category, against that of all rows. A bar is the difference in standard deviations of all rows, to the right if "
-        f"the cluster has more.</p><div class=cards>{''.join(cards)}</div>"
+        "category, against that of all rows. A bar is the difference in standard deviations of all rows, to the right "
+        f"if the cluster has more.</p><div class=cards>{''.join(cards)}</div>"
     )
 
 

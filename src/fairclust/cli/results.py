@@ -433,8 +433,8 @@ def _chance_lines(result: dict[str, Any]) -> list[str]:
     )
     return [
         f"chance: k-means puts {worst['share']:.1%} {shortened(worst['group'])} into cluster {worst['cluster']}, by "
-        f"chance between {worst['low']:.1%} and {worst['high']:.1%}; {found['outside']} of its {found['shares']} shares "
-        f"are outside such ranges, {clear}"
+        f"chance between {worst['low']:.1%} and {worst['high']:.1%}; {found['outside']} of its {found['shares']} "
+        f"shares are outside such ranges, {clear}"
     ]
 
 

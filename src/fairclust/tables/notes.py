@@ -46,11 +46,10 @@ def of_columns(
     """
     features = [column.name for column in columns if column.is_feature]
     others = [column for column in columns if not column.is_feature]
-    odd = [f"{column.name}: {column.odd}" for column in columns if column.odd]
     words = {name: [word.lower() for word in _WORD.findall(name)] for name in features}
     protected = [name for name, of in words.items() if any(map(_PROTECTED.fullmatch, of))]
     weights = [column.name for column in columns if column.role == "number" and _WEIGHTS.search(column.name)]
-    notes = odd + [
+    notes = [
         f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(name)}"
         for name, count in lacking.items()
         if name in features and count >= _MANY_MISSING * len(frame)

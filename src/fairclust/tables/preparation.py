@@ -160,6 +160,7 @@ class Decision(NamedTuple):
     columns: list[Column]  # those that are not sensitive, excluded or named as identifiers
     lacking: dict[str, int]  # missing cells of features and sensitive columns that have any
     notes: list[str]  # what changes the result most comes first
+    n_urgent: int  # the number of notes that are on cells far from all others, or that are no numbers
 
 
 def decide(
@@ -218,13 +219,14 @@ def decide(
     lacking = {**preparation.lacks(frame).sum(), **groups.isna().sum()}
     lacking = {name: int(count) for name, count in lacking.items() if count}
     far = {name: numbers(kept[name], reading) for name, reading in preparation.readings.items()}
-    told = [*notes.far_cells(far), *notes.of_columns(frame, columns, groups, lacking, missing)]
+    urgent = notes.far_cells(far) + [f"{column.name}: {column.odd}" for column in columns if column.odd]
+    told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
     told += [
         f"{name}: truth values in several spellings are the groups yes and no"
         for name in sensitive
         if name in truths
     ]
-    return Decision(preparation, columns, lacking, told)
+    return Decision(preparation, columns, lacking, told, len(urgent))
 
 
 def make_preparation(
