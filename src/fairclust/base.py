@@ -229,7 +229,7 @@ def _with_nan(X: Any) -> Any:
     if np.ma.is_masked(X):
         return np.ma.filled(np.ma.asarray(X).astype(np.float64), np.nan)
     if not hasattr(X, "iloc"):
-        if getattr(getattr(X, "dtype", None), "kind", "") in "mM":
+        if getattr(getattr(X, "dtype", None), "kind", "O") in "mM":
             raise ValueError("X holds dates or durations: pass numbers, such as the days since some date")
         return X
     changed = {}
