@@ -31,7 +31,7 @@ def read(cells, name="x", **asked):
         ("1,234.50 kr", 1234.5), ("R$ 5", 5), ("₹1,20,000", 120000), ("25.1%", 25.1), ("25.1 %", 25.1),
         ("12.5 km", 12.5), ("12.5km/h", 12.5), ("3 m²", 3), ("-5 °C", -5), ("−5", -5), ("5-", -5),
         ("(120.69)", -120.69), ("($5.00)", -5), ("1\u202f234.50", 1234.5), ("1\u00a0234", 1234),
-        ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5), ("4.5/5", 0.9), ("<5", 5), ("90+", 90), ("7:45", 7.75),
+        ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5), ("4.5/5", 0.9), ("5'6\"", 5.5), ("<5", 5), ("90+", 90), ("7:45", 7.75),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
         ("", None), ("km", None),
@@ -59,6 +59,14 @@ def test_decimal_commas_and_blanks_are_found_in_each_column():
             f"{value:,.2f}".replace(",", "#").replace(".", after).replace("#", before) for value in values
         ]
         np.testing.assert_allclose(read(cells), values)
+
+
+def test_a_point_before_three_digits_separates_thousands_of_money():
+    rents = np.random.default_rng(0).integers(400, 2400, N)
+    np.testing.assert_array_equal(read([f"EUR {rent:,}".replace(",", ".") for rent in rents]), rents)
+    # Weights in kilograms with three decimals.
+    weights = np.random.default_rng(0).uniform(0.1, 9, N).round(3)
+    np.testing.assert_allclose(read([f"{weight:.3f} kg" for weight in weights]), weights)
 
 
 def test_units_of_one_kind_are_converted_and_others_are_an_error():
@@ -112,6 +120,8 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([1990 + i % 30 for i in range(N)], "Jahr", "category"),
         ([1930 + i % 70 for i in range(N)], "birth_year", "number"),
         ([1930 + i % 45 for i in range(N)], "yearBuilt", "number"),
+        ([f"{i % 3}.{i % 7}.{i % 5}" for i in range(N)], "version", "category"),
+        ([f"{i % 28 + 1:02d}.{i % 12 + 1}.2020" for i in range(N)], "x", "left out"),
         ([20200101 + i % 28 for i in range(N)], "x", "left out"),
         ([f"12 Jan {2000 + i % 20}" for i in range(N)], "x", "left out"),
         ([100_000 + 1000 * (i % 77) for i in range(N)], "price", "number"),

@@ -56,6 +56,7 @@ _PARTS = {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 64, 100}
 _NO_CENTS = re.compile(r"(?<=\d)[.,]-+(?=\D*$)")
 _INDIAN = re.compile(r"[+-]?\d{1,2}(,\d\d)+,\d{3}(\.\d+)?")
 _CLOCK = re.compile(r"(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(:(?P<seconds>[0-5]\d)([.,]\d+)?)?")
+_FEET = re.compile(r"(\d{1,2}) ?(?:'|ft\.?|feet) ?(\d{1,2}(?:\.\d+)?) ?(?:\"|''|in\.?|inch(?:es)?)?")
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
 _RANGE = re.compile(
     r"(?P<under>(?:<=?|≤|under|below|less than|up to|until|unter|bis(?: zu)?|moins de|jusqu'à|menos de|hasta|meno di|"
@@ -94,12 +95,14 @@ def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | Non
         return (-value if found["sign"] == "-" else value, "") if int(found["below"]) in _PARTS else None
     if found := _CLOCK.fullmatch(text):
         return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
+    if found := _FEET.fullmatch(text):
+        return int(found[1]) + float(found[2]) / 12, "ft"
     found = _MEASURED.fullmatch(text)
     if not found or bool(found["open"]) != bool(found["close"]):
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
     number = _number(found["number"], thousands, decimal)
-    if number is None or (before and not _is_currency(before)):
+    if number is None or (before and not is_currency(before)):
         return None
     times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
     if times and (len(times[1]) > 1 or times[1] in after):
@@ -132,11 +135,14 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
 def _number(text: str, thousands: str, decimal: str) -> float | None:
     if decimal == "." and _INDIAN.fullmatch(text):
         return float(text.replace(",", ""))
-    tried = (as_number(text, decimal, sign) for sign in (thousands, " ", "'", "_"))
+    # No number begins with a zero before the thousands.
+    signs = "" if re.match(r"[+-]?0\D", text) else (thousands, " ", "'", "_")
+    tried = (as_number(text, decimal, sign) for sign in (signs or (None,)))
     return next((number for number in tried if number is not None), None)
 
 
-def _is_currency(text: str) -> bool:
+def is_currency(text: str) -> bool:
+    """Whether a text is the sign or the name of a currency."""
     return any(unicodedata.category(sign) == "Sc" for sign in text) or text.strip(".").lower() in _CURRENCIES
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from fairclust.messages import count, shortened
 from fairclust.tables import cells
-from fairclust.tables.text import TableError
+from fairclust.tables.text import TableError, as_number
 from fairclust.tables.values import factor, is_nested
 
 Role = Literal["number", "ordered", "category", "identifier", "left out"]
@@ -30,9 +30,9 @@ _MONTH = (
     r"мар|апр|май|июн|июл|авг|сен|окт|ноя|дек)[^\W\d]*\.?"
 )
 _DATE = re.compile(
-    rf"([^\W\d]{{2,10}}\.?,? )?(\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}[ .-]+{_MONTH}[., -]+\d{{2,4}}|"
-    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|Q[1-4][ -]\d{{4}}|\d{{8}}T\d+)"
-    r"([ T]+\d.*)?",
+    rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{2}}|\d{{4}})|"
+    rf"\d{{1,2}}[ .-]+{_MONTH}[., -]+\d{{2,4}}|{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|"
+    r"Q[1-4][ -]\d{4}|\d{8}T\d+)([ T]+\d.*)?",
     re.IGNORECASE,
 )
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
@@ -213,9 +213,8 @@ def _reading(words: Sequence[str], counts: np.ndarray, asked: Asked) -> tuple[di
             return {}, np.full(len(words), np.nan)
     other = "." if asked.decimal == "," else ","
     own = (asked.thousands or other, asked.decimal)
-    best: tuple[dict[str, Any], np.ndarray] = ({}, np.full(len(words), np.nan))
-    most = -1
-    for thousands, decimal in dict.fromkeys([own, ("," if own[1] == "." else ".", own[1]), (own[1], other)]):
+    tried = []
+    for thousands, decimal in ((own[0], own[1]), (own[1], other), ("," if own[1] == "." else ".", own[1])):
         reading = {"thousands": thousands, "decimal": decimal}
         found = [_measured(word, reading) for word in words]
         units = Counter[str]()
@@ -225,10 +224,19 @@ def _reading(words: Sequence[str], counts: np.ndarray, asked: Asked) -> tuple[di
         if units:
             reading["unit"] = units.most_common(1)[0][0]
         numbers = np.array([cells.in_unit(of, reading.get("unit", "")) for of in found], dtype=float)
-        good = int(counts[: len(numbers)][~np.isnan(numbers)].sum())
-        if good > 1.02 * most:
-            best, most = (reading, numbers), good
-    return best
+        tried.append((int(counts[: len(numbers)][~np.isnan(numbers)].sum()), reading, numbers))
+    (as_stated, reading, numbers), (swapped, *others), _ = tried
+    if as_stated == swapped and (signed := (numbers != others[1]) & ~np.isnan(numbers)).any():
+        # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of
+        # money, and if some numbers have no sign.
+        money, some_without = (
+            cells.is_currency(str(reading.get("unit", ""))),
+            (~signed & ~np.isnan(numbers)).any(),
+        )
+        large = np.nansum(np.abs(others[1])) > np.nansum(np.abs(numbers))
+        return (others[0], others[1]) if large and (money or some_without) else (reading, numbers)
+    best = max(range(len(tried)), key=lambda i: (tried[i][0] > 1.02 * as_stated, tried[i][0], -i))
+    return tried[best if tried[best][0] > 1.02 * as_stated else 0][1:]
 
 
 def _measured(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
@@ -240,7 +248,7 @@ def _examples(words: Sequence[str], found: np.ndarray) -> list[str]:
     kinds: dict[str, str] = {}
     for word, number in zip(words, found, strict=True):
         kind = re.sub(r"[\d.]+", "", word)
-        if not np.isnan(number) and kind.strip("+-eE") and len(kinds) < 3:
+        if not np.isnan(number) and as_number(word) is None and len(kinds) < 3:
             kinds.setdefault(kind, f"{shortened(repr(word))} is read as {number:.15g}")
     return list(kinds.values())[:3]
 
