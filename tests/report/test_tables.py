@@ -77,7 +77,7 @@ def test_without_a_layout_there_is_a_row_for_each_method(values, cells, tmp_path
     # What the paper does not print is a dash on both sides.
     assert rows[rows.index(["**City**", "", ""]) + 1] == ["Own, λ = 4", "– (–)", ""]
     assert "- A remark." in text
-    found = "no setting of the grid is as fair as reported (less fair, dearer): conjecture: other starts"
+    found = "no setting of the grid has the reported fairness (less fair, dearer): conjecture: other starts"
     assert f"- ≠ Town, Rival: {found}." in text
 
 
@@ -104,6 +104,11 @@ def test_a_table_has_the_layout_of_the_paper(values, cells, tmp_path):
     ]
     assert rows[5][0] == "**Far**" and rows[6] == ["The city", "", "–", ""]
     assert rows[-1] == ["K = 10", "", "1.00 [0.010]", ""]
+    assert "without a place" not in text
+    less = {**LAYOUT, "columns": [{"Cost": {"metric": "sse"}}, *LAYOUT["columns"][1:]]}
+    less = made(tmp_path, {**SPEC, "layout": less}, values, cells)
+    assert "- 2 reported values without a place in this layout; the evidence has them all." in less
+    made(tmp_path, {**SPEC, "layout": LAYOUT}, values, cells)
     csv = pd.read_csv(tmp_path / "t.csv", keep_default_na=False).iloc[0]
     assert csv["Cost / error, Ours"] == "10.05 [0.010]" == csv["Cost / error, Ours: reported"]
     assert csv["Cost / error, Theirs: verdict"] == "differs"

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup, escape
 
+from fairclust.messages import count
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import LayoutSpec, PickSpec, TableSpec
@@ -277,6 +278,12 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
     ]
     if layout.bold:
         book.mark_best()
+    asked = (lines.role == "paper") & (lines.value_verdict != "")
+    if lacking := int(asked.sum()) - book.n_reported:
+        notes = [
+            *notes,
+            f"{count(lacking, 'reported value')} without a place in this layout; the evidence has them all.",
+        ]
     of_others = _Book(lines, columns, stand_ins=True)
     parts += [Part(part, [(head, of_others.entries(pick)) for head, pick in of]) for part, of in stand_ins]
     return Printed(title, layout.corner, [heads for heads, _ in columns], parts, notes)
@@ -292,6 +299,7 @@ class _Book:
         self.columns = columns
         shown = lines[lines.reported.notna()].astype({"decimals": float})
         self.decimals = shown.groupby("metric").decimals.max().astype(int).to_dict()
+        self.n_reported = 0  # reported values that are shown
         # Of each data set and metric, the numbers that can be the best of theirs: ours, and the reported ones.
         self.rivals: dict[tuple[str, str, str], list[tuple[float, Number]]] = {}
 
@@ -336,6 +344,7 @@ class _Book:
             entry.ours.append(ours)
             if line.role == "paper":
                 entry.reported.append(theirs)
+                self.n_reported += 1
                 for which, of in (("ours", ours), ("reported", theirs)):
                     self.rivals.setdefault((line.dataset, metric, which), []).append((_value(of.text), of))
             verdicts.append(line.value_verdict)
