@@ -199,9 +199,9 @@ def test_every_method_has_the_same_number_of_starts(catalogue, inputs):
         elif block.dataset.startswith("census"):
             # These are stand-ins for the census, whose rows get no verdict.
             assert starts == {2}, block.stem
-        elif (block.dataset, block.method) in (("bank_3", "vfc_kmeans"), ("bank_3", "vfc_kmedians")):
-            # The paper's own iteration takes up to a minute for each fit in the sweep over K.
-            assert starts <= {10, 5, 3, 1}, block.stem
+        elif (block.dataset, block.method) == ("adult_cat", "mm_em"):
+            # One start in nine has the balance that the paper prints.
+            assert starts == {100}, block.stem
         else:
             assert starts <= {10, 5, 3}, block.stem
 
