@@ -65,7 +65,9 @@ def test_a_source_that_cannot_be_had_is_recorded_and_its_data_set_and_graph_are_
         download("far", SOURCE, tmp_path / "must", [], must=True)
     download("near", SOURCE, folders[1], mirror, must=False)
     require_sources(folders[1:])
-    with pytest.raises(DatasetError, match="1 of 2 sources could not be downloaded. Fix: snakemake .*\nsource 'far'"):
+    with pytest.raises(
+        DatasetError, match="1 of 2 sources could not be downloaded. Fix: snakemake .*\nsource 'far'"
+    ):
         require_sources(folders)
 
 

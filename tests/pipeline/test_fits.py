@@ -204,7 +204,9 @@ def test_two_jobs_at_once_do_not_disturb_each_other(run, tmp_path):
 def test_a_skipped_data_set_gives_skipped_rows_until_it_is_there(run, tmp_path, notes):
     write_skipped(tmp_path / "none", "toy", "no network")
     rows = run(grid("ok", seeds=[0, 1]), on=tmp_path / "none")
-    assert rows[["status", "reason", "seed"]].values.tolist() == [["skipped", "no network", s] for s in (0, 1)]
+    assert rows[["status", "reason", "seed"]].values.tolist() == [
+        ["skipped", "no network", s] for s in (0, 1)
+    ]
     assert not notes() and not (tmp_path / "results/cache").exists()
     assert run(grid("ok", seeds=[0, 1])).status.tolist() == ["ok", "ok"]
 

@@ -203,7 +203,9 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
     # A claim about a table needs the fits of the table, too.
     of_table = doe(tmp_path, more={"claims": {"c": {**CLAIM, "options": {"table": "t"}}}})
     assert of_table.fits_shown("doe", "claims") == files("a/vfc", "a/kmeans", "b/vfc", "b/kmeans")
-    assert "results/tables/doe/claims.csv" in plan.targets() and set(plan.products_of("doe")) < {*plan.targets()}
+    assert "results/tables/doe/claims.csv" in plan.targets() and set(plan.products_of("doe")) < {
+        *plan.targets()
+    }
     with pytest.raises(ConfigError, match="this run has no table doe/tt; did you mean 'doe/t'"):
         plan.fits_shown("doe", "tables", "tt")
     with pytest.raises(ConfigError, match="this run has no fit 'a/vfcc'; did you mean 'a/vfc'"):
@@ -299,10 +301,18 @@ def all_params(plan):
     found = {"scores": [plan.order(), plan.settings()], "targets": plan.targets()}
     for name, fit in plan.fits.items():
         asked = (plan.class_path, plan.grids, plan.metrics, plan.fit_code, plan.scorer_code, plan.fit_inputs)
-        found[f"fit {name}"] = [answer(fit) for answer in asked] + [plan.job(fit).model_dump(), plan.minutes(fit)]
+        found[f"fit {name}"] = [answer(fit) for answer in asked] + [
+            plan.job(fit).model_dump(),
+            plan.minutes(fit),
+        ]
     for name in plan.datasets:
         keys = [plan.dataset_key(name, key) for key in ("features", "sensitive", "scale")]
-        found[f"data {name}"] = [keys, plan.other_keys(name), plan.sources_params(name), plan.prepare_code(name)]
+        found[f"data {name}"] = [
+            keys,
+            plan.other_keys(name),
+            plan.sources_params(name),
+            plan.prepare_code(name),
+        ]
     for paper, of in plan.shown.items():
         for kind, products in of.items():
             for name in products:

@@ -50,7 +50,9 @@ def record(key="a", status="ok", *, params=None, **more):
 def files(tmp_path):
     """Write the outputs of two jobs: one of two fits and one of a skipped data set."""
     fitted, skipped = tmp_path / "fits/toy/odd.parquet", tmp_path / "fits/far/odd.parquet"
-    write_fits(fitted, [(record("aa", params={"lam": 2}), LABELS), (record("bb", "error", params={"lam": 3}), None)])
+    write_fits(
+        fitted, [(record("aa", params={"lam": 2}), LABELS), (record("bb", "error", params={"lam": 3}), None)]
+    )
     plain = {name: value for name, value in record(None, "skipped").items() if "seconds" not in name}
     plain.pop("finished")
     write_fits(skipped, [({**plain, "dataset": "far"}, None)])
@@ -184,7 +186,9 @@ def test_scores_and_runs_of_two_runs_are_not_joined(tmp_path, files):
     gather(tmp_path / "g", files)
     gather(tmp_path / "h", files[:1])
     (tmp_path / "h/runs.parquet").replace(tmp_path / "g/runs.parquet")
-    with pytest.raises(DamagedFile, match=r"scores\.parquet and runs\.parquet are of two runs. Fix: delete both"):
+    with pytest.raises(
+        DamagedFile, match=r"scores\.parquet and runs\.parquet are of two runs. Fix: delete both"
+    ):
         load_scores(tmp_path / "g/scores.parquet")
 
 

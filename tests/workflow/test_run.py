@@ -119,7 +119,9 @@ def test_after_a_change_exactly_its_own_jobs_run_and_only_new_fits_are_made(life
 @pytest.mark.parametrize("name", DRY)
 def test_a_dry_run_is_short_and_says_how_many_fits_will_be_made(life, name):
     fits, files = EXPECTED[name]
-    said = re.search(r"^(\d+) fits? to make in (\d+) jobs?: roughly .* on 2 cores", life.steps[name].dry, re.M)
+    said = re.search(
+        r"^(\d+) fits? to make in (\d+) jobs?: roughly .* on 2 cores", life.steps[name].dry, re.M
+    )
     jobs = sum(name.startswith("fits/") for name in files)
     assert (int(said[1]), int(said[2])) == (len(fits), jobs)
     assert len(life.steps[name].dry.splitlines()) <= 60
