@@ -57,7 +57,7 @@ _SCREEN = 23
 
 
 class _HelpAll(argparse.Action):
-    def __call__(self, parser: Any, *ignored: Any, **more: Any) -> NoReturn:
+    def __call__(self, parser: Any, *ignored: Any, **more: Any) -> None:
         """Print the help with all options."""
         print(argparse.ArgumentParser.format_help(parser), end="")
         parser.exit()

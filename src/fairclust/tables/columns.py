@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,12 @@ _LEADING_ZERO = re.compile(r"0\d+")
 _NEARLY_ALL = 0.95
 # Whole numbers of one length with at least so many digits are numbers of accounts, phones and the like.
 _LONG = 7
+# So many words of a column show whether it holds numbers at all.
 _MANY = 2000
+# The decimal point of a file is not that of a column if the other one reads so many times as many cells.
+_CLEARLY = 1.02
+# Numbers in at most so many units are amounts, and not texts that begin with a number, such as addresses.
+_FEW_UNITS = 5
 
 
 @dataclass(frozen=True)
@@ -181,9 +186,11 @@ def _text_column(
         odd = _odd(text[~there[values.entries]])
         return Column(name, "number", note, {**reading, **shape, **({"odd": True} if any_odd else {})}, odd)
     distinct = len(words)
-    if n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES:
+    amounts = [_measured(word, reading) for word in words] if reading else [None] * distinct
+    units = sorted({of[1] for of in amounts if of} - {""})
+    in_units = counts[[of is not None for of in amounts]].sum() if 1 < len(units) <= _FEW_UNITS else 0
+    if max(n_numbers, in_units) > 0.5 * len(text) and distinct > MAX_CATEGORIES:
         strange = text[~(there | ~known)[values.entries]]
-        units = sorted({of[1] for word in words if (of := _measured(word, reading))} - {""})
         why = (
             f"several units: {shortened(', '.join(map(repr, units)), 80)}" if len(units) > 1 else "no numbers"
         )
@@ -212,31 +219,43 @@ def _reading(words: Sequence[str], counts: np.ndarray, asked: Asked) -> tuple[di
         if np.isnan(few).mean() > 0.8:
             return {}, np.full(len(words), np.nan)
     other = "." if asked.decimal == "," else ","
-    own = (asked.thousands or other, asked.decimal)
-    tried = []
-    for thousands, decimal in ((own[0], own[1]), (own[1], other), ("," if own[1] == "." else ".", own[1])):
-        reading = {"thousands": thousands, "decimal": decimal}
-        found = [_measured(word, reading) for word in words]
-        units = Counter[str]()
-        for of, n in zip(found, counts, strict=False):
-            if of and of[1]:
-                units[of[1]] += int(n)
-        if units:
-            reading["unit"] = units.most_common(1)[0][0]
-        numbers = np.array([cells.in_unit(of, reading.get("unit", "")) for of in found], dtype=float)
-        tried.append((int(counts[: len(numbers)][~np.isnan(numbers)].sum()), reading, numbers))
-    (as_stated, reading, numbers), (swapped, *others), _ = tried
-    if as_stated == swapped and (signed := (numbers != others[1]) & ~np.isnan(numbers)).any():
+    stated = _as_numbers(words, counts, asked.thousands or other, asked.decimal)
+    swapped = _as_numbers(words, counts, asked.decimal, other)
+    usual = _as_numbers(words, counts, other, asked.decimal) if asked.thousands else stated
+    best = max(swapped, usual, key=lambda found: found.n_rows)
+    if best.n_rows > _CLEARLY * stated.n_rows:
+        return best.reading, best.numbers
+    there = ~np.isnan(stated.numbers)
+    signed = there & (stated.numbers != swapped.numbers)
+    if stated.n_rows == swapped.n_rows and signed.any():
         # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of
         # money, and if some numbers have no sign.
-        money, some_without = (
-            cells.is_currency(str(reading.get("unit", ""))),
-            (~signed & ~np.isnan(numbers)).any(),
-        )
-        large = np.nansum(np.abs(others[1])) > np.nansum(np.abs(numbers))
-        return (others[0], others[1]) if large and (money or some_without) else (reading, numbers)
-    best = max(range(len(tried)), key=lambda i: (tried[i][0] > 1.02 * as_stated, tried[i][0], -i))
-    return tried[best if tried[best][0] > 1.02 * as_stated else 0][1:]
+        money = cells.is_currency(str(stated.reading.get("unit", "")))
+        is_larger = np.nansum(np.abs(swapped.numbers)) > np.nansum(np.abs(stated.numbers))
+        if is_larger and (money or (there & ~signed).any()):
+            return swapped.reading, swapped.numbers
+    return stated.reading, stated.numbers
+
+
+class _Found(NamedTuple):
+    """How words are read with some signs."""
+
+    n_rows: int  # the number of rows that are numbers
+    reading: dict[str, Any]
+    numbers: np.ndarray  # (n_words,), NaN for words that are no numbers
+
+
+def _as_numbers(words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str) -> _Found:
+    reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
+    found = [_measured(word, reading) for word in words]
+    units = Counter[str]()
+    for of, n in zip(found, counts, strict=False):
+        if of and of[1]:
+            units[of[1]] += int(n)
+    if units:
+        reading["unit"] = units.most_common(1)[0][0]
+    numbers = np.array([cells.in_unit(of, reading.get("unit", "")) for of in found], dtype=float)
+    return _Found(int(counts[: len(words)][~np.isnan(numbers)].sum()), reading, numbers)
 
 
 def _measured(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
