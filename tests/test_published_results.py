@@ -1,12 +1,15 @@
-"""The results in docs/results belong to the present configuration."""
+"""The results in docs/results are among those that the present configuration plans."""
 
 import json
+import warnings
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import run_crate
+from fairclust.pipeline.papers import canonical_json
+from fairclust.pipeline.plan import derive_random_state
 from fairclust.report.redaction import redact_text
 
 PUBLISHED_MB = 8
@@ -20,39 +23,54 @@ def folder(root):
     return found
 
 
-def test_the_published_results_are_of_this_configuration(folder, inputs):
-    origin = json.loads((folder / "provenance.json").read_text())
-    assert origin["config"]["digest"] == inputs.configuration_digest(), (
-        "the configuration has changed since the results were published: run snakemake, then fairclust publish"
-    )
+def test_what_is_published_is_in_the_plan(folder, plan):
+    """A plan with more is no failure, because a complete run takes half an hour: it is published later."""
+    scores = pd.read_parquet(folder / "scores/scores.parquet")
+    names = scores[["dataset", "method", "n_clusters", "params", "seed"]]
+    published = set(names.itertuples(index=False, name=None))
+    planned = {
+        (fit.dataset, fit.method, cell.n_clusters, canonical_json(cell.params), cell.seed)
+        for fit in plan.fits.values()
+        for cell in fit.cells()
+    }
+    assert not sorted(published - planned)[:5], "published fits that the configuration does not plan any more"
+    if missing := planned - published:
+        at = sorted({one[:2] for one in missing})
+        warnings.warn(
+            f"{len(missing)} planned fits of {at[:5]} are not published. "
+            "Fix: run snakemake, then fairclust publish",
+            stacklevel=1,
+        )
+    states = {
+        at: derive_random_state(*at)
+        for at in set(zip(scores.dataset, scores.n_clusters, scores.seed, strict=True))
+    }
+    assert [
+        states[row.dataset, row.n_clusters, row.seed] for row in scores.itertuples()
+    ] == scores.random_state.tolist()
 
 
-def test_every_table_of_every_paper_is_published(folder, inputs):
-    for paper in inputs.shown:
-        files = [file for file in inputs.tables_of(paper) if file.endswith(".md")]
-        for file in files:
-            assert "| " in (folder / Path(file).relative_to(inputs.results)).read_text(), file
-    assert (folder / "tables" / "scoreboard.md").is_file()
-    assert (folder / "report" / "index.html").is_file()
+def test_every_published_table_is_in_the_plan_and_has_rows(folder, plan):
+    planned = {Path(file).relative_to(plan.results) for file in plan.table_files() if file.endswith(".md")}
+    published = {path.relative_to(folder) for path in folder.glob("tables/**/*.md")}
+    assert published <= planned
+    if planned - published:
+        warnings.warn(f"not published: {sorted(map(str, planned - published))}", stacklevel=1)
+    for name in published:
+        assert "| " in (folder / name).read_text(), name
+    assert (folder / "tables/scoreboard.md").is_file() and (folder / "report/index.html").is_file()
 
 
-def test_the_crate_names_every_file_and_every_source(folder, inputs):
+def test_the_crate_names_every_file_and_every_source(folder, plan):
     crate = run_crate.checked(folder)
     assert crate["./"]["license"] == {"@id": "https://spdx.org/licenses/MIT"}
     read = run_crate.inputs_of(crate)
-    for name in (Path(place).name for place in inputs.sources()):
-        stated = inputs.source_spec(name)
+    for name in (Path(place).name for place in plan.sources()):
+        stated = plan.source(name)
         digest = stated.member_sha256 if stated.member else stated.sha256
         assert name not in read or digest in ("unknown", read[name])
-    assert {
-        Path(path).name for paper in inputs.config.run.papers for path in inputs.config.papers[paper].files
-    } <= set(read)
-
-
-def test_every_cell_of_the_plan_has_a_row(folder, inputs):
-    scores = pd.read_parquet(folder / "scores" / "scores.parquet")
-    rows = set(zip(scores.dataset, scores.method, scores.n_clusters, strict=True))
-    assert {(block.dataset, block.method, block.n_clusters) for block in inputs.blocks} == rows
+    papers = json.loads((folder / "provenance.json").read_text())["config"]["run"]["papers"]
+    assert {Path(path).name for paper in papers for path in plan.config.papers[paper].files} <= set(read)
 
 
 def test_the_published_files_are_small_and_name_no_folder_of_a_machine(folder):

@@ -1,5 +1,6 @@
 """A working folder with its own configuration, in which tests run the repository's Snakefile."""
 
+import atexit
 import copy
 import multiprocessing
 import os
@@ -97,7 +98,10 @@ def _snakemake(words, folder, env, output):
     sys.argv = words
     from snakemake.cli import main
 
-    main(words[1:])
+    try:
+        main(words[1:])
+    finally:
+        atexit._run_exitfuncs()  # a process of multiprocessing does not call them
 
 
 class Project:

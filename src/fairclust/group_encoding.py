@@ -205,7 +205,7 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
         return Values(values, np.arange(256, dtype=np.uint8))
     if values.dtype == bool:
         return Values(values.view(np.uint8), np.array([False, True]))
-    if values.dtype != object:
+    if values.dtype != object and values.dtype.kind != "M":
         return Values(values)
     # Imported here, so that callers who already have codes do not wait for pandas.
     import pandas as pd
@@ -214,6 +214,9 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
         entries, found = pd.factorize(values)
     except TypeError:  # lists cannot be hashed
         entries, found = np.arange(len(values)), values
+    if values.dtype.kind == "M":
+        days, seconds = found.astype("datetime64[D]"), found.astype("datetime64[s]")
+        return Values(entries, np.where(found == days, days.astype(str), seconds.astype(str)))
     return Values(entries, _of_one_type(found, what))
 
 

@@ -1,7 +1,5 @@
 """`fairclust status` in the folder of a run, and before any run."""
 
-import json
-import os
 import shutil
 from pathlib import Path
 
@@ -11,17 +9,14 @@ import pytest
 import yaml
 from commands import refused, told
 
-from fairclust.cli.results import count
-from fairclust.pipeline.blocks import plan_blocks, plan_jobs
-from fairclust.pipeline.cell_store import write_output
-from fairclust.pipeline.config import load_config
-from fairclust.pipeline.fingerprint import class_fingerprint, remember_code
-from fairclust.pipeline.fit_block import BlockFits
-from fairclust.pipeline.results_folder import lock
+from fairclust.pipeline.config import user_config
+from fairclust.pipeline.fits import Request, fit_grids
+from fairclust.pipeline.plan import Plan
 from small import small_config
 from toys import save_points
 
 CLASS = "fairclust.methods.RandomLabels"
+FIRST, SECOND = (f"results/fits/a/{name}.parquet" for name in ("one", "two"))
 
 
 def config(seeds=2, methods=("one",)):
@@ -36,27 +31,43 @@ def write(name, raw):
     Path(name).write_text(yaml.safe_dump(raw))
 
 
+@pytest.fixture
+def again(monkeypatch):
+    """Answer for Snakemake: a test adds outputs that it would make again, besides those that are missing."""
+    found = set()
+
+    def asked(configfiles):
+        plan = Plan(user_config(configfiles))
+        outputs = [*plan.fit_files(), *(f"results/data/prepared/{name}" for name in plan.datasets)]
+        pending = {path: path in found or not Path(path).exists() for path in outputs}
+        return {path: "update pending" if pending[path] else "no update" for path in outputs}
+
+    monkeypatch.setattr("fairclust.cli.status._asked_of_snakemake", asked)
+    return found
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """Fit three seeds of two methods, and then ask for two seeds of one method."""
-    tmp_path = tmp_path_factory.mktemp("finished")
-    save_points(tmp_path / "results/data/prepared/a", "a", 60)
-    remember_code(tmp_path / "results", CLASS)
-    results = tmp_path / "results"
-    lock(results).close()
-    limits = {"cell_seconds": 30, "cell_memory_mb": 4000}
-    code = CLASS, class_fingerprint(CLASS), ("sse",), "s"
-    for seeds in (3, 2):
-        given = load_config(config(seeds, ("one", "two")))
-        for name, blocks in plan_jobs(given, plan_blocks(given)).items():
-            path = results / f"fits/{name}.cells"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fits = (
-                BlockFits(block, results / "data/prepared/a", None, results, limits, *code)
-                for block in blocks
-            )
-            write_output(path, [record for of_block in fits for record in of_block.run()])
-    return tmp_path
+    """Fit three seeds of one method, as its job does."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write("config/config.yaml", config(seeds=3))
+        plan = Plan(user_config([]))
+        fit = plan.fit("a", "one")
+        data = Path(plan.fit_inputs(fit)["data"])
+        save_points(data, "a", 60)
+        asked = (
+            plan.class_path(fit),
+            plan.fit_code(fit),
+            plan.grids(fit),
+            plan.metrics(fit),
+            plan.scorer_code(fit),
+        )
+        fit_grids(
+            Request("a", "one", *asked, 30.0, 4000.0), Path(FIRST), data=data, caches=[Path("results/cache")]
+        )
+    return folder
 
 
 @pytest.fixture
@@ -64,79 +75,74 @@ def folder(finished, tmp_path, monkeypatch):
     """Change to a copy of the finished fits."""
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    write("config/config.yaml", config())
     return tmp_path
 
 
 def run(capsys, *arguments):
     """Return the lines that the command prints."""
-    return told(commands.run(capsys, *arguments)).splitlines()
+    return told(commands.run(capsys, "status", *arguments)).splitlines()
 
 
-def test_status_reads_no_labels(folder, capsys, monkeypatch):
-    def no_labels(path):
-        raise AssertionError("status reads labels")
-
-    monkeypatch.setattr("fairclust.pipeline.cell_store.read_labels", no_labels)
-    monkeypatch.setattr("fairclust.pipeline.fit_block.read_labels", no_labels)
-    assert run(capsys, "status")[:2] == [
-        "all: 2 of 2 cells done",
-        "results/cells: 1 cells that are not asked for",
-    ]
+def test_what_is_done_failed_skipped_and_to_go_is_counted(folder, capsys, again):
+    assert run(capsys) == ["all: 3 of 3 fits done"]
     write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
-    lines = run(capsys, "status", "--configfile", "more.yaml", "--cores", 2)
+    again.add(FIRST)  # because its seeds have changed
+    lines = run(capsys, "--configfile", "more.yaml", "--cores", 2)
+    # Both methods are the same class with the same parameters, so the cache has fits of the second, too.
     assert lines[:3] == [
-        "a, one: 3 of 5 cells done, 2 to go",
-        "a, two: 3 of 5 cells done, 2 to go",
-        "all: 6 of 10 cells done, 4 to go",
+        "a, one: 3 of 5 fits done, 2 to go",
+        "a, two: 3 of 5 fits done, 2 to go",
+        "all: 6 of 10 fits done, 4 to go",
     ]
-    assert lines[3].startswith("time left on 2 cores: about ")
+    assert lines[3].startswith("time left on 2 cores: roughly ")
+    again.clear()
+    frame = pd.read_parquet(FIRST)
+    frame.assign(status=["ok", "error", "skipped"]).to_parquet(FIRST)
+    failed = ["a, one: 1 of 3 fits done, 1 failed, 1 skipped", "all: 1 of 3 fits done, 1 failed, 1 skipped"]
+    assert run(capsys) == failed
 
 
-def why(capsys, *arguments):
-    return [line for line in run(capsys, "status", "--explain", *arguments) if " to fit: " in line]
+@pytest.mark.parametrize("output", ["results/data/prepared/a", "results/data/graphs/a"])
+def test_the_fits_of_a_data_set_that_will_be_prepared_again_are_to_go(folder, capsys, again, output):
+    again |= {FIRST, output} if "prepared" in output else {FIRST, "results/data/prepared/a"}
+    assert run(capsys)[0] == "a, one: 0 of 3 fits done, 3 to go"
+    again -= {"results/data/prepared/a"}
+    assert run(capsys) == ["all: 3 of 3 fits done"]  # only the file of the job is made again, from the cache
 
 
-def test_status_explains_why_cells_would_be_fitted(folder, capsys, monkeypatch):
-    assert why(capsys) == []
-    write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
-    assert why(capsys, "--configfile", "more.yaml") == [
-        "a, one, 2 to fit: no run has fitted this setting",
-        "a, two, 2 to fit: no run has fitted this setting",
-    ]
-    (known,) = (folder / "results/logs/code").iterdir()
-    code = json.loads(known.read_text())
-    code["fairclust.base:at_least"] = "other"
-    known.write_text(json.dumps(code))
-    monkeypatch.setattr("fairclust.pipeline.progress.class_fingerprint", lambda path: "new")
-    assert why(capsys) == ["a, one, 2 to fit: the code of the method has changed: fairclust.base:at_least"]
-    monkeypatch.undo()
-    monkeypatch.chdir(folder)
-    card = folder / "results/data/prepared/a/card.json"
-    card.write_text(card.read_text().replace('"data_hash": "', '"data_hash": "other'))
-    assert why(capsys) == ["a, one, 2 to fit: the data set or its graph has changed, or is not prepared"]
+def test_other_code_or_a_missing_cache_is_to_go(folder, capsys, again, monkeypatch):
+    again.add(FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr("fairclust.pipeline.plan.class_fingerprint", lambda path: "other")
+        assert run(capsys)[0] == "a, one: 0 of 3 fits done, 3 to go"
+    shutil.rmtree("results/cache")
+    assert run(capsys)[0] == "a, one: 0 of 3 fits done, 3 to go"
 
 
-def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
+def test_damaged_files_are_named_with_the_fix(folder, capsys, again):
+    path = Path(FIRST)
+    path.write_bytes(path.read_bytes()[:-9])
+    said = refused(commands.run(capsys, "status"))
+    assert f"{FIRST} is damaged" in said and "Fix: delete it and run again" in said
+    # A damaged card counts as a data set that is not prepared.
+    again.add(FIRST)
+    Path("results/data/prepared/a/card.json").write_text("{")
+    assert run(capsys)[0] == "a, one: 0 of 3 fits done, 3 to go"
+
+
+def test_status_before_the_first_run(tmp_path, capsys, monkeypatch, again):
     monkeypatch.chdir(tmp_path)
     write("config/config.yaml", config())
-    assert run(capsys, "status") == [
-        "a, one: 0 of 2 cells done, 2 to go",
-        "all: 0 of 2 cells done, 2 to go",
-        f"time left on {count(os.cpu_count(), 'core')}: unknown, because no fit has ended yet",
-    ]
-    with lock(Path("results"), 16):
-        assert run(capsys, "status")[-1].startswith("time left on 16 cores: ")
-    assert run(capsys, "status", "--cores", 3)[-1].startswith("time left on 3 cores: ")
+    lines = run(capsys, "--cores", 3)
+    assert lines[:2] == ["a, one: 0 of 2 fits done, 2 to go", "all: 0 of 2 fits done, 2 to go"]
+    assert lines[2].startswith("time left on 3 cores: roughly ")
 
 
-def test_prune_keeps_what_the_scores_state(folder, capsys):
-    scores = folder / "results/scores/scores.parquet"
-    scores.parent.mkdir()
-    pd.DataFrame({"key": ["a cell of an earlier configuration"]}).to_parquet(scores)
-    before = set(folder.rglob("*"))
-    assert "Fix: run the configuration" in refused(commands.run(capsys, "status", "--prune"))
-    assert set(folder.rglob("*")) == before
+def test_what_snakemake_says_is_the_message(tmp_path, capsys, monkeypatch):
+    """Here is no Snakefile."""
+    monkeypatch.chdir(tmp_path)
+    write("config/config.yaml", config())
+    assert "Snakefile" in refused(commands.run(capsys, "status"))
 
 
 def test_a_wrong_configuration_is_reported_without_a_traceback(tmp_path, capsys, monkeypatch):
@@ -174,15 +180,15 @@ def check(capsys, **datasets):
     return commands.run(capsys, "status", "--configfile", "my.yaml")
 
 
-def test_a_sound_data_set_is_described(people, capsys):
+def test_a_sound_data_set_is_described(people, capsys, again):
     status, out, err = check(capsys, mine={"sensitive": {"column": "sex"}})
     assert (status, err) == (0, "")
-    assert out.splitlines()[0] == "mine: 2 cells"
+    assert out.splitlines()[0] == "mine: 2 fits"
     for words in (
         "60 of 60 rows, 1 features: age",
         "number: left out: ",
         "f (29), m (29), x (2)",
-        "all: 0 of 2 cells done",
+        "all: 0 of 2 fits done",
     ):
         assert words in out
     assert "the group x has fewer rows than there are clusters, 3" in out
@@ -204,17 +210,9 @@ def test_all_problems_are_named_at_once(people, capsys):
         "no such column",
         "'sexx'",
         "nowhere.csv",
-        "all 2 cells of 'empty' would be skipped",
+        "all 2 fits of 'empty' would be skipped",
     ):
         assert words in err
-
-
-def test_a_folder_of_other_files_cannot_hold_results(people, capsys):
-    Path("mine").mkdir()
-    Path("mine/notes.txt").touch()
-    Path("config/config.yaml").write_text(Path("config/config.yaml").read_text() + "results: mine\n")
-    err = refused(check(capsys, people={"sensitive": {"column": "sex"}}))
-    assert "'mine' cannot be the folder of results" in err
 
 
 def test_problems_of_papers_are_among_those_that_are_named(people, capsys):

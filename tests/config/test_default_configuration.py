@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fairclust.pipeline.blocks import plan_blocks
 from fairclust.pipeline.config import json_schema, laid_over, load_config, read_yaml
+from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.reported import load_reported
 
 ROOT = Path(__file__).parents[2]
@@ -18,12 +18,12 @@ TWO_GROUPS_ONLY = {"backurs", "fairlets", "fca"}
 
 
 @pytest.fixture(scope="module")
-def planned(inputs):
+def planned(plan):
     """Return the parameters of the cells of every data set, method and K."""
     found = defaultdict(list)
-    for block in inputs.blocks:
-        for grid in block.grids:
-            found[block.dataset, block.method, block.n_clusters] += list(grid.settings())
+    for fit in plan.fits.values():
+        for grid in fit.grids:
+            found[fit.dataset, fit.method, grid.n_clusters] += list(grid.settings())
     return found
 
 
@@ -179,13 +179,13 @@ def test_methods_of_this_project_are_marked_as_ours(catalogue):
         assert [method for method in table.ours if not catalogue.methods[method].ours] == [], (paper, name)
 
 
-def test_every_method_has_the_same_number_of_starts(catalogue, inputs):
-    for block in inputs.blocks:
-        method = catalogue.methods[block.method]
+def test_every_method_has_the_same_number_of_starts(catalogue, plan):
+    for fit in plan.fits.values():
+        method = catalogue.methods[fit.method]
         module, _, name = method.class_.rpartition(".")
         takes = inspect.signature(getattr(import_module(module), name)).parameters
         starts = set()
-        for grid in block.grids:
+        for grid in fit.grids:
             for params in grid.settings():
                 n_init = params.get("n_init", takes["n_init"].default) if "n_init" in takes else 1
                 # K-means, plain or in an embedding, may be the best of ten starts for each seed.
@@ -193,26 +193,27 @@ def test_every_method_has_the_same_number_of_starts(catalogue, inputs):
                 starts.add(n_init // best_of * len(grid.seeds))
         if method.input == "graph" or method.family == "spectral":
             # The census, the sweep over K and embeddings that take minutes have one start; Table 4 has more.
-            assert starts <= {10, 5, 3, 2, 1}, block.stem
-        elif block.dataset == "census_like_full" or block.method == "fmc_gd_diag":
-            assert starts == {1}, block.stem
-        elif block.dataset.startswith("census"):
+            assert starts <= {10, 5, 3, 2, 1}, fit.name
+        elif fit.dataset == "census_like_full" or fit.method == "fmc_gd_diag":
+            assert starts == {1}, fit.name
+        elif fit.dataset.startswith("census"):
             # These are stand-ins for the census, whose rows get no verdict.
-            assert starts == {2}, block.stem
-        elif (block.dataset, block.method) in (("bank_3", "vfc_kmeans"), ("bank_3", "vfc_kmedians")):
+            assert starts == {2}, fit.name
+        elif (fit.dataset, fit.method) == ("adult_cat", "mm_em"):
+            # One start in nine has the balance that the paper prints.
+            assert starts == {100}, fit.name
+        elif (fit.dataset, fit.method) in (("bank_3", "vfc_kmeans"), ("bank_3", "vfc_kmedians")):
             # The paper's own iteration takes up to a minute for each fit in the sweep over K.
-            assert starts <= {10, 5, 3, 1}, block.stem
+            assert starts <= {10, 5, 3, 1}, fit.name
         else:
-            assert starts <= {10, 5, 3}, block.stem
+            assert starts <= {10, 5, 3}, fit.name
 
 
-def test_rows_with_a_printed_setting_have_five_starts(catalogue, inputs):
-    seeds = {}
-    for block in inputs.blocks:
-        for cell in block.cells():
-            seeds.setdefault(
-                (block.dataset, block.method, block.n_clusters, cell.params.get("lam")), set()
-            ).add(cell.seed)
+def test_rows_with_a_printed_setting_have_five_starts(catalogue, plan):
+    seeds = defaultdict(set)
+    for fit in plan.fits.values():
+        for cell in fit.cells():
+            seeds[fit.dataset, fit.method, cell.n_clusters, cell.params.get("lam")].add(cell.seed)
     for name, paper in catalogue.papers.items():
         reported = load_reported(ROOT / f"config/papers/{name}.csv")
         numbers = {table.number: table for table in paper.tables.values()}
@@ -224,11 +225,11 @@ def test_rows_with_a_printed_setting_have_five_starts(catalogue, inputs):
 
 
 def test_the_quickstart_needs_no_download_and_runs_every_method_on_every_data_set(quickstart):
-    blocks = plan_blocks(quickstart)
-    assert all(quickstart.datasets[block.dataset].generator for block in blocks)
+    fits = Plan(quickstart).fits.values()
+    assert all(quickstart.datasets[fit.dataset].generator for fit in fits)
     ran = defaultdict(set)
-    for block in blocks:
-        ran[block.dataset].add(block.method)
+    for fit in fits:
+        ran[fit.dataset].add(fit.method)
     assert set(quickstart.run.methods) - TWO_GROUPS_ONLY <= ran["toy_blobs"]
     assert ran["diabetes_sklearn"] >= set(quickstart.run.methods)
     assert {"vfc_kmedians", "vfc_ncut_accelerated"} <= ran["toy_blobs"]

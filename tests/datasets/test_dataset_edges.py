@@ -1,6 +1,6 @@
 """Graph data sets from edges and nodes and from a generator, on disk and in the pipeline's jobs."""
 
-from types import SimpleNamespace
+import json
 
 import numpy as np
 import pytest
@@ -11,10 +11,9 @@ from small_files import prepare_files
 from fairclust.datasets import DatasetError, Generated
 from fairclust.datasets.msbm import make_msbm
 from fairclust.datasets.store import load_graph, save_prepared
-from fairclust.pipeline import prepare_jobs
-from fairclust.pipeline.blocks import Block, Grid
-from fairclust.pipeline.fit_block import BlockFits
-from small import small_config
+from fairclust.pipeline.data import build_graph
+from fairclust.pipeline.fits import Request, fit_grids
+from fairclust.pipeline.scores import read_fits
 
 # The graph has a square with a tail, a separate pair and a single node. e-e is a loop, and b-a repeats an edge.
 EDGES = "from,to,kind\na,b,1\nb,c,1\nc,d,1\nd,a,1\nd,e,1\nb,a,1\ne,e,1\nx,y,1\na,z,0\n"
@@ -96,26 +95,29 @@ def test_pieces_can_be_kept(tmp_path):
 
 def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path):
     save_prepared(prepare(tmp_path), tmp_path / "data")
-    data, folder = str(tmp_path / "data"), str(tmp_path / "graph")
-    prepare_jobs.graph(SimpleNamespace(input={"": [data]}, output=[folder], config=small_config()))
+    build_graph(tmp_path / "data", tmp_path / "graph", n_neighbors=5, exact_max_rows=100)
     assert load_graph(tmp_path / "graph")[0].nnz == 10
 
     def run(cls, graph, **params):
-        block = Block("demo", "m", 2, (Grid(params, {}, (0,)),))
-        limits = {"cell_seconds": 60.0, "cell_memory_mb": 4000.0}
-        asked = (cls, "f", ("balance", "sse", "ncut"), "s")
-        return BlockFits(block, tmp_path / "data", graph, tmp_path, limits, *asked).run()[0]
+        grid = {"n_clusters": 2, "params": params, "axes": {}, "seeds": [0]}
+        names = {"dataset": "demo", "method": "m", "class_path": cls, "code": "f", "scorer": "s"}
+        metrics = {2: ["balance", "sse", "ncut"]}
+        request = Request(**names, grids=[grid], metrics=metrics, cell_seconds=60.0, cell_memory_mb=4000.0)
+        out, caches = tmp_path / "m.parquet", [tmp_path / "cache"]
+        fit_grids(request, out, data=tmp_path / "data", graph=graph, caches=caches)
+        return read_fits(out).iloc[0]
 
     for cls in ("fairclust.methods.FairSpectralClustering", "fairclust.methods.VariationalFairNCut"):
         found = run(cls, tmp_path / "graph", affinity="precomputed")
-        assert found["status"] == "ok", found["reason"]
-        assert found["metrics"]["ncut"] > 0
-        assert found["metrics"]["sse"] is None
-        assert sum(map(sum, found["counts"].values())) == 5
-        assert list(found["counts"]) == ["f", "m"]
+        assert found.status == "ok", found.reason
+        assert found.ncut > 0
+        assert np.isnan(found.sse)
+        counts = json.loads(found.counts)
+        assert sum(map(sum, counts.values())) == 5
+        assert list(counts) == ["f", "m"]
     points = run("fairclust.methods.KMeans", None)
-    assert points["status"] == "skipped"
-    assert "the data set is a graph" in points["reason"]
+    assert points.status == "skipped"
+    assert "the data set is a graph" in points.reason
 
 
 def test_block_model_has_its_probabilities():

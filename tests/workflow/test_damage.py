@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from a_paper_of_the_user import add_paper
+from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, write_output
+from fairclust.pipeline.prepare_jobs import fetched_file, read_record
+from fairclust.pipeline.results_folder import damaged_jobs, tidy
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.spec import SourceSpec
 from fairclust.datasets.store import load_graph, load_prepared
-from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, write_output
-from fairclust.pipeline.prepare_jobs import fetched_file, read_record
-from fairclust.pipeline.results_folder import damaged_jobs, tidy
 from fairclust.pipeline.scores import labels_of
 from working_folder import FAR, TABLE, Project, table_of
 

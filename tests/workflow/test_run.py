@@ -1,150 +1,134 @@
-"""Several runs of one project, one after the other, and the files, cells and jobs of each."""
+"""Runs of one project, one after the other: after each change exactly the jobs run that it concerns."""
 
-import hashlib
+import ast
 import json
-import math
-import os
 import re
 import shutil
-from textwrap import dedent
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 import run_crate
-from fairclust import cli, metrics
-from fairclust.pipeline.cell_store import cell_path, read_labels
+from fairclust import cli
 from toys import forget_code, write_people
-from working_folder import METHOD, Project, jobs_of, newly_fitted, run_snakemake, table_of
+from working_folder import METHOD, Project, newly_fitted, table_of
+
+KINDS = ("fits/*/*.parquet", "data/*/*/card.json", "tables/**/*.md", "figures/*/*.png", "scores/*.parquet")
 
 
-def snapshot(project):
-    return {
-        str(path.relative_to(project.results)): path.read_bytes()
-        for folder in ("scores", "tables", "figures", "report")
-        for path in (project.results / folder).rglob("*")
-        if path.is_file()
-    }
+def made_at(project):
+    """Return when each output was made, by its name."""
+    paths = {path for kind in KINDS for path in project.results.glob(kind)}
+    return {path.relative_to(project.results).as_posix(): path.stat().st_mtime_ns for path in paths}
 
 
-def look(project, output):
-    """Return the output, cells, files and jobs of the run that has just ended."""
-    return SimpleNamespace(
-        output=output, cells=project.cells(), files=snapshot(project), jobs=jobs_of(output)
-    )
+def fitted(project, before):
+    """Return data set, method, lambda and seed of the fits that were made after those in `before`."""
+    rows = newly_fitted(project.cells(), before)[["dataset", "method", "lam", "seed"]]
+    plain = rows.astype(object).where(rows.notna(), None)
+    return sorted(plain.itertuples(index=False, name=None), key=str)
+
+
+def change(project, name):
+    """Make one change, of which the dry run and the run are looked at."""
+    methods = project.config["methods"]
+    if name == "comment and unused method":
+        text = (project.folder / "my_methods/stripes.py").read_text()
+        project.write("my_methods/stripes.py", text.replace("# A comment.", "# Another, and a longer one."))
+        methods["unused"] = {"class": "my_methods.other.Other", "params": {"lam": 3}}
+    elif name == "lambda":
+        methods["stripes"]["grid"]["lam"] = [0, 0.5, 1]
+    elif name == "seed":
+        project.config["run"]["seeds"] = 3
+    elif name == "metric":
+        project.config["score"] = {"metrics": ["dunn_index"]}
+    elif name == "constant of a method":
+        project.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=2))
+    elif name == "scaling":
+        project.config["datasets"]["people"]["scale"] = "minmax"
+    elif name == "deleted outputs":
+        for kind in ("tables", "figures"):
+            shutil.rmtree(project.results / kind)
+        (project.results / "fits/blobs/random.parquet").unlink()
+
+
+SETS = ("blobs", "people")
+STRIPES = {(data, "stripes", lam, seed) for data in SETS for lam in (0.0, 0.5, 1.0) for seed in range(3)}
+RANDOM = {(data, "random", None, seed) for data in SETS for seed in range(3)}
+OF_FITS = {"tables/overview.md", "scores/scores.parquet", "scores/runs.parquet", "scores/settings.parquet"}
+FRONTS = {f"figures/fronts/{data}.png" for data in SETS}
+ALL_FITS = {f"fits/{data}/{method}.parquet" for data in SETS for method in ("random", "stripes")}
+OF_PEOPLE = {name for name in ALL_FITS | FRONTS if "people" in name} | {"data/prepared/people/card.json"}
+# For each change, the fits and the files that are made; everything else stays.
+EXPECTED = {
+    "comment and unused method": (set(), set()),
+    "lambda": (
+        {(data, "stripes", 0.5, seed) for data in SETS for seed in range(2)},
+        {name for name in ALL_FITS if "stripes" in name} | FRONTS | OF_FITS,
+    ),
+    "seed": ({fit for fit in STRIPES | RANDOM if fit[3] == 2}, ALL_FITS | FRONTS | OF_FITS),
+    "metric": (set(), ALL_FITS | FRONTS | OF_FITS),
+    "constant of a method": (STRIPES, {name for name in ALL_FITS if "stripes" in name} | FRONTS | OF_FITS),
+    "scaling": ({fit for fit in STRIPES | RANDOM if fit[0] == "people"}, OF_PEOPLE | OF_FITS),
+    "deleted outputs": (set(), {"fits/blobs/random.parquet"} | FRONTS | OF_FITS),
+}
+# Before these changes, a dry run is asked.
+DRY = ["lambda", "metric", "scaling"]
 
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory):
-    """Make all runs of the project, and return what each left behind, by name."""
-    project = Project(tmp_path_factory.mktemp("project"))
-    project.config["report"]["html"] = True
-    seen = SimpleNamespace(project=project)
-    seen.first = look(project, project.run())
-    seen.card = json.loads((project.results / "data/prepared/blobs/card.json").read_text())
-
-    # Neither a comment nor an unused method in the catalogue is a reason to fit.
-    text = (project.folder / "my_methods/stripes.py").read_text()
-    project.write("my_methods/stripes.py", text.replace("# A comment.", "# Another, and a longer one."))
-    project.config["methods"]["unused"] = {"class": "my_methods.other.Other", "params": {"lam": 3}}
-    seen.second = project.run()
-
-    # The grid, the seeds, the data sets and the methods are extended at once.
-    write_people(project.folder / "people.csv")
-    project.write("my_methods/mine.py", METHOD.format(name="Mine", factor=2))
-    project.config["datasets"]["people"] = table_of({"path": "people.csv"}, n_clusters=4)
-    project.config["methods"]["mine"] = {"class": "my_methods.mine.Mine", "grid": {"lam": [2]}}
-    project.config["methods"]["stripes"]["grid"]["lam"] = [0, 0.5, 1]
-    project.config["run"] = {
-        "datasets": ["blobs", "people"],
-        "methods": ["random", "stripes", "mine"],
-        "seeds": 3,
-    }
-    seen.dry = project.start("-n", "--cores", "2").communicate()[0]
-    seen.wide = look(project, project.run())
-
-    # The method is edited, and the data file is replaced by one with an older time stamp.
-    project.write("my_methods/mine.py", METHOD.format(name="Mine", factor=3))
-    write_people(project.folder / "people.csv", seed=1)
-    os.utime(project.folder / "people.csv", (1e9, 1e9))
-    seen.edited = look(project, project.run())
-
-    # Tables, figures and page are deleted. The run makes them again, byte by byte, without fitting.
-    for folder in ("tables", "figures", "report"):
-        shutil.rmtree(project.results / folder)
-    seen.again = look(project, project.run())
-    seen.forced = project.start("-n", "-R", "fit", "--cores", "2").communicate()[0]
+    """Make all runs, and return what each has printed and made, by the name of the change."""
+    project = Project(tmp_path_factory.mktemp("project") / "ein Ordner für alles")
+    write_people(project.folder / "people.csv", n_rows=60)
+    project.config["datasets"]["people"] = table_of({"path": "people.csv"}, n_clusters=3)
+    project.config["run"]["datasets"] = list(SETS)
+    seen = SimpleNamespace(project=project, steps={}, first=project.run(), cells=project.cells())
+    for name in EXPECTED:
+        change(project, name)
+        before, cells = made_at(project), project.cells()
+        step = SimpleNamespace(dry=project.run("-n") if name in DRY else "", output=project.run())
+        step.fitted = fitted(project, cells)
+        step.made = {path for path, at in made_at(project).items() if before.get(path) != at}
+        seen.steps[name] = step
+        if name == "metric":
+            seen.dunn = pd.read_parquet(project.results / "scores/scores.parquet").dunn_index
     return seen
 
 
 def test_a_run_writes_scores_tables_figures_and_a_page_and_prints_where(life):
-    scores = pd.read_csv(life.project.folder / "results/scores/scores.csv")
-    first = life.first
-    assert len(first.cells) == 6
-    assert set(first.cells.status) == {"ok"}
-    assert set(first.cells[first.cells.method == "stripes"].lam) == {0, 1}
-    for name in ("tables/overview.md", "tables/overview.tex", "figures/fronts/blobs.png", "report/index.html",
-                 "scores/leaderboard.csv"):  # fmt: skip
-        assert len(first.files[name]) > 0
-    assert life.card["data_hash"] == scores[scores.dataset == "blobs"].data_hash.iloc[0]
-    for words in (
-        "6 cells: 6 ok",
-        "results/scores/scores.csv",
-        "report:  results/report/index.html",
-        "fitting",
-    ):
-        assert words in first.output
-    assert (life.project.results / "report.zip").is_file()
-    assert (life.project.results / "provenance.json").is_file()
-    (seconds,) = life.project.results.glob("logs/fit/*/*.seconds")
-    assert seconds.name == "random-k3.seconds" and float(seconds.read_text()) > 0
+    assert len(life.cells) == 2 * (2 + 4) and set(life.cells.status) == {"ok"}
+    for words in ("12 fits: 12 ok", "results/scores/scores.csv"):
+        assert words in life.first
+    results = life.project.results
+    for name in ("tables/overview.tex", "scores/leaderboard.csv", "summary.json", "provenance.json",
+                 "logs/fit/blobs/stripes.log", "benchmarks/fit/blobs/stripes.tsv"):  # fmt: skip
+        assert (results / name).stat().st_size > 0
 
 
-def test_a_second_run_with_a_comment_and_an_unused_method_more_does_nothing(life):
-    assert "Nothing to be done" in life.second
+@pytest.mark.parametrize("name", EXPECTED)
+def test_after_a_change_exactly_its_own_jobs_run_and_only_new_fits_are_made(life, name):
+    step, (fits, files) = life.steps[name], EXPECTED[name]
+    assert set(step.fitted) == fits and len(step.fitted) == len(fits)
+    assert step.made == files
+    if not files:
+        assert "Nothing to be done" in step.output
 
 
-def test_more_settings_seeds_data_and_methods_fit_only_the_new_cells(life):
-    fitted = newly_fitted(life.wide.cells, life.first.cells)
-    keys = ["dataset", "method", "lam", "seed"]
-    asked = {
-        ("blobs", "random", None, 2),
-        *(("blobs", "stripes", 0.5, seed) for seed in range(3)),
-        *(("blobs", "stripes", lam, 2) for lam in (0.0, 1.0)),
-        *((data, "mine", 2.0, seed) for data in ("blobs", "people") for seed in range(3)),
-        *(("people", "stripes", lam, seed) for lam in (0.0, 0.5, 1.0) for seed in range(3)),
-        *(("people", "random", None, seed) for seed in range(3)),
-    }
-    found = fitted[keys].astype(object).where(fitted[keys].notna(), None)
-    assert set(found.itertuples(index=False, name=None)) == asked
-    assert len(fitted) == len(asked)
-    assert set(fitted.status) == {"ok"}
-    assert life.wide.jobs["prepare_dataset"] == 1
+@pytest.mark.parametrize("name", DRY)
+def test_a_dry_run_is_short_and_says_how_many_fits_will_be_made(life, name):
+    fits, files = EXPECTED[name]
+    said = re.search(
+        r"^(\d+) fits? to make in (\d+) jobs?: roughly .* on 2 cores", life.steps[name].dry, re.M
+    )
+    jobs = sum(name.startswith("fits/") for name in files)
+    assert (int(said[1]), int(said[2])) == (len(fits), jobs)
+    assert len(life.steps[name].dry.splitlines()) <= 60
 
 
-def test_a_dry_run_is_short_and_says_how_many_cells_it_would_fit(life):
-    fitted, every = newly_fitted(life.wide.cells, life.first.cells), life.again.cells
-    for said, cells in ((life.dry, fitted), (life.forced, every)):
-        lines = said.splitlines()
-        assert len(lines) <= 60
-        assert re.match(rf"{len(cells)} cells to fit in \d+ jobs: roughly \d+ seconds on 2 cores", lines[-1])
-
-
-def test_an_edited_method_and_another_file_fit_only_their_own_cells(life):
-    fitted = newly_fitted(life.edited.cells, life.wide.cells)
-    mine, people = fitted.method == "mine", fitted.dataset == "people"
-    assert (mine | people).all()
-    assert len(fitted) == 3 + 3 * 5
-    assert life.edited.jobs["prepare_dataset"] == 1
-
-
-def test_tables_figures_and_page_are_made_again_without_a_fit(life):
-    assert not {"fit", "prepare_dataset", "scores", "leaderboard"} & set(life.again.jobs)
-    assert life.again.jobs == {"fronts": 1, "board": 1, "page": 1, "check": 1}
-    assert life.again.files == life.edited.files
+def test_the_new_metric_is_in_the_scores(life):
+    assert life.dunn.notna().all()
 
 
 def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, tmp_path, monkeypatch, capsys):
@@ -153,15 +137,12 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     out, foreign = tmp_path / "published", tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "mine.txt").write_text("mine")
-    assert cli.main(["publish", "--out", str(foreign)])
-    assert "holds other files than published results" in capsys.readouterr().err
-    assert (foreign / "mine.txt").read_text() == "mine"
-    before = snapshot(life.project)
-    for place in ("results", "results/tables", "results/../results", "."):
+    before = made_at(life.project)
+    for place in (str(foreign), "results", "results/tables", "results/../results", "."):
         assert cli.main(["publish", "--out", place])
         said = capsys.readouterr().err
         assert "overlaps results, which is read" in said or "holds other files" in said
-    assert snapshot(life.project) == before
+    assert made_at(life.project) == before and (foreign / "mine.txt").read_text() == "mine"
     page = tmp_path / "page.md"
     page.write_text("no marks\n")
     assert cli.main(["publish", "--out", str(out), "--readme", str(page)])
@@ -170,59 +151,28 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
         assert not cli.main(["publish", "--out", str(out), "--wall-seconds", "5"])
     origin = json.loads((out / "provenance.json").read_text())
     assert origin["wall_seconds"] == 5
-    crate = run_crate.checked(out)
-    people = hashlib.sha256((life.project.folder / "people.csv").read_bytes()).hexdigest()
-    digest = {"digest of the configuration": origin["config"]["digest"]}
-    assert run_crate.inputs_of(crate) == {"people.csv": f"sha256:{people}", **digest}
-    assert "license" not in crate["./"]
-    assert pd.read_parquet(out / "scores/scores.parquet").key.nunique() == life.again.cells.key.nunique()
-    for name in ("tables/overview.md", "report/index.html", "figures/fronts/blobs.png"):
-        assert 0 < (out / name).stat().st_size <= len(life.again.files[name])
+    assert run_crate.inputs_of(run_crate.checked(out)).keys() == {"people.csv", "digest of the configuration"}
+    scores = pd.read_parquet(out / "scores/scores.parquet")
+    assert scores.key.nunique() == len(STRIPES | RANDOM)
+    assert (out / "tables/overview.md").is_file() and (out / "figures/fronts/blobs.png").is_file()
 
 
-def test_the_complete_run_has_at_most_150_jobs_and_submits_at_most_80_on_a_cluster(tmp_path, root):
-    """The numbers of jobs are those of a dry run, and the groups those of the profile."""
-    for name in ("config", "workflow", "Snakefile", "profiles"):
-        (tmp_path / name).symlink_to(root / name)
-    code, output = run_snakemake(["snakemake", "-n", "--cores", "16"], tmp_path)
-    assert code == 0, output
-    jobs = jobs_of(output)
-    assert sum(jobs.values()) <= 150
-    profile = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text())
-    grouped = dict(rule.split("=") for rule in profile["groups"])
-    assert set(grouped.values()) == {"data"}
-    (components,) = profile["group-components"]
-    # A graph belongs to the component of its data set.
-    n_components = jobs["prepare_dataset"] + jobs["prepare_plane"]
-    own = {"download_source", "check", "everything"} | set(grouped)
-    submitted = sum(number for rule, number in jobs.items() if rule not in own)
-    assert submitted + math.ceil(n_components / int(components.removeprefix("data="))) <= 80
+# The rules
 
 
-def test_no_more_jobs_run_at_once_than_fit_into_the_memory(tmp_path, root):
-    """Three jobs ask for a third of the memory and a little more each, so two of them run at a time."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    (tmp_path / "Snakefile").write_text(
-        dedent(
-            f"""
-            rule all:
-                input: expand("{{i}}", i=list("abc"))
-            rule job:
-                output: "{{i}}"
-                resources: mem_mb={machine // 3 + 9}
-                shell: "touch {{output}}.on; ls *.on | wc -l > {{output}}; sleep 3; rm {{output}}.on"
-            """
-        )
-    )
-    profile = root / "profiles/default"
-    code, output = run_snakemake(["snakemake", "--cores", "3", "--workflow-profile", str(profile)], tmp_path)
-    assert code == 0, output
-    assert max(int((tmp_path / name).read_text()) for name in "abc") <= 2
-
-
-def test_the_key_of_a_fit_leads_to_its_labels(life):
-    results = life.project.results
-    scores = pd.read_parquet(results / "scores/scores.parquet")
-    row = scores[(scores.dataset == "blobs") & (scores.method == "stripes")].iloc[0]
-    X = np.load(results / "data/prepared/blobs/X.npy")
-    assert metrics.sse(X, read_labels(cell_path(results, row.key))) == pytest.approx(row.sse)
+def test_every_rule_with_outputs_has_a_short_script_of_its_own(root):
+    rules = {}
+    for file in sorted((root / "workflow/rules").glob("*.smk")):
+        text = file.read_text()
+        assert "function=" not in text
+        for name, body in re.findall(r"^(?:use rule \w+ as|rule) (\w+)(.*?)(?=^\S|\Z)", text, re.M | re.S):
+            rules[name] = re.findall(r'script:\s*"\.\./scripts/(\w+)\.py"', body)
+    scripts = {path.stem for path in (root / "workflow/scripts").glob("*.py")}
+    own = {name: found[0] for name, found in rules.items() if found}
+    assert set(own.values()) == scripts and all(name == script for name, script in own.items())
+    # `prepare_unscaled` is `prepare_dataset` with other parameters; the others are only names of targets.
+    assert {name for name, found in rules.items() if not found} == {"prepare_unscaled", "tables", "figures"}
+    for path in (root / "workflow/scripts").glob("*.py"):
+        lines = path.read_text().splitlines()
+        assert len(lines) <= 30, path.name
+        assert ast.get_docstring(ast.parse(path.read_text())), path.name

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import psutil
 import pytest
-
 from fairclust.pipeline.cell_store import cell_path, read_output, read_record
+
 from working_folder import METHOD, QUIET, Project, workers_in
 
 SEEDS = 6

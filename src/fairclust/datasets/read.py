@@ -6,7 +6,6 @@ A table is delimited text whose columns are known by name and number. Features a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,8 +18,9 @@ from fairclust.datasets.generate import Generated
 from fairclust.datasets.spec import MEANING, ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
 from fairclust.messages import count, nearest, shortened
+from fairclust.tables.columns import Asked
 from fairclust.tables.preparation import decide
-from fairclust.tables.reading import read_table
+from fairclust.tables.reading import arff_head, read_table
 from fairclust.tables.text import Format, TableError, number_pattern, open_rows
 from fairclust.tables.values import factor, to_numbers
 
@@ -31,10 +31,6 @@ ADVICE = {
     "header": "Fix: set 'header: false' in 'reader', and name the columns by 'names' or by numbers from 0",
 }
 
-_ATTRIBUTE = re.compile(
-    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
-)
-_DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
 # Keys of `reader` that a table may have whose features are found; with others, every column must be a number.
 _READER = {"sep", "decimal", "thousands", "encoding", "header"}
 # What each `scale` of a data set is called by `make_preparation`. Other scales come after the preparation.
@@ -167,11 +163,9 @@ def _found(spec: DatasetSpec, file: Path) -> _Columns:
             sensitive,
             exclude=[asked[column] for column in _asked(spec)],
             # Groups that are listed are values, and ranges are cut after this.
-            categories=sensitive,
+            asked=Asked(categories=sensitive, thousands=reader.thousands, decimal=frame.attrs["decimal"]),
             scale=scale,
             missing="impute" if spec.missing == "impute" else "drop",
-            thousands=reader.thousands,
-            decimal=frame.attrs["decimal"],
         )
     except TableError as error:
         raise DatasetError(
@@ -296,7 +290,7 @@ class TableFile:
 
     def __init__(self, path: Path, reader: ReaderSpec):
         self.path, self.reader = path, reader
-        head, self.names = _arff_head(path, reader.encoding) if reader.format == "arff" else (0, [])
+        head, self.names = arff_head(path, reader.encoding) if reader.format == "arff" else (0, [])
         named = reader.header and reader.format == "csv"
         self._format = Format(
             delimiter=reader.delimiter,
@@ -410,18 +404,3 @@ def dropped_rows(
             dropped.append({"column": column, "value": value, "rows": int(hit.sum())})
             kept &= ~hit
     return kept, dropped
-
-
-def _arff_head(path: Path, encoding: str) -> tuple[int, list[str]]:
-    """The number of lines of an ARFF file up to and including ``@data``, and the names of its columns."""
-    names: list[str] = []
-    with path.open(encoding=encoding, errors="replace", newline="") as lines:
-        for count, line in enumerate(lines, 1):
-            if found := _ATTRIBUTE.match(line):
-                names.append(next(name for name in found.groups() if name is not None))
-            elif names and _DATA.match(line):
-                return count, names
-    raise DatasetError(
-        f"file '{path.name}': the file is no ARFF; found no line with @attribute before one with @data. Fix: check "
-        "'format' in 'reader'"
-    )

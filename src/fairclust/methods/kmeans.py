@@ -29,7 +29,7 @@ _TOL = 1e-5
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KMeans(PrototypeClusterer):
-    """scikit-learn's `KMeans` with the interface of this package. The groups do not change the clustering.
+    """scikit-learn's `KMeans` with the interface of this package. The groups may be left out, and change nothing.
 
     Parameters
     ----------
@@ -48,6 +48,7 @@ class KMeans(PrototypeClusterer):
     """
 
     takes_chunks = _takes_lists = True
+    _needs_groups = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "metric": [StrOptions(set(METRICS))],
         "search": ["boolean"],

@@ -40,6 +40,8 @@ class RunSpec(Spec):
     """Methods for these data sets."""
     n_clusters: dict[str, Clusters] = Field(default_factory=dict)
     """K per data set, instead of its default or that of the experiments."""
+    sweeps: bool = True
+    """Whether to make the dense grids of figures, too."""
     seeds: Seeds | None = None
     """The number of seeds (0, 1, ...) or a list of them. Default: the seeds of the papers, else 5."""
 

@@ -141,6 +141,8 @@ def fits_of(config: Config, papers: Collection[str]) -> dict[str, Fit]:
     if ALL in papers:
         asked.append((ExperimentSpec.model_construct(datasets=run.datasets, methods=run.methods), {}))
     for experiment, only in asked:
+        if experiment.sweep and not run.sweeps:
+            continue
         for dataset, method in itertools.product(experiment.datasets, experiment.methods):
             if dataset not in only.get("datasets", [dataset]) or method not in only.get("methods", [method]):
                 continue
