@@ -27,7 +27,7 @@ $(STAMP): requirements.lock pyproject.toml
 # A run compiles what it uses. Tests in many processes would compile the same kernels several times.
 $(COMPILED): $(STAMP)
 	@echo "Compiling all kernels, which takes about a minute."
-	$(BIN)/python -m fairclust.pipeline.compile_kernels
+	$(BIN)/python tools/compile_kernels.py
 	touch $@
 
 reproduce: $(STAMP)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import re
 import shutil
 import stat
 import time
@@ -17,11 +16,6 @@ from typing import BinaryIO
 
 from fairclust.messages import UserError
 
-# The names of temporary files contain the process that writes them, so leftovers can be recognised.
-_NAME = re.compile(r"\..+\.(?P<pid>\d+)@(?P<machine>.*)\.[0-9a-f]{32}\.(tmp|new|old|npz|part)")
-# Whether a process on another machine is alive cannot be checked. Its files are leftovers after this many seconds,
-# because no file takes that long to write.
-_DAY = 86_400
 # A file that changes twice within the resolution of its time stamps would look unchanged.
 SETTLED_NS = 2 * 10**9
 
@@ -154,22 +148,6 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
 def temporary_beside(path: Path, ending: str = "tmp") -> Path:
     """A name beside `path`, with one of the endings tmp, new, old, npz and part, that no other process uses."""
     return path.with_name(f".{path.name}.{os.getpid()}@{platform.node()}.{uuid.uuid4().hex}.{ending}")
-
-
-def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove the temporary files and folders below `folder` that belong to processes that have ended, and list them."""
-    gone = []
-    for path in folder.rglob(".*"):
-        found = _NAME.fullmatch(path.name)
-        if found is None:
-            continue
-        with suppress(OSError):
-            here = found["machine"] == platform.node()
-            if is_alive(int(found["pid"])) if here else time.time() - path.stat().st_mtime < _DAY:
-                continue
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-            gone.append(path)
-    return gone
 
 
 def is_alive(pid: int) -> bool:

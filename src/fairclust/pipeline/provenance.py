@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from fairclust import __version__
-from fairclust.pipeline.config import Config
 
 _OF_FITS = ("numpy", "scipy", "scikit-learn", "numba")
 _PACKAGES = ("fairclust", "numpy", "scipy", "scikit-learn", "numba", "pandas", "pyarrow", "snakemake")
@@ -52,11 +51,6 @@ def package_versions() -> dict[str, str]:
 def version_text(versions: Mapping[str, str]) -> str:
     """The versions of the packages that compute a fit, as one text."""
     return ", ".join(f"{package} {versions.get(package, 'unknown')}" for package in _OF_FITS)
-
-
-def required_versions(config: Config) -> str:
-    """With `strict_versions`, the `version_text` that cells must have been fitted with; otherwise empty."""
-    return version_text(package_versions()) if config.strict_versions else ""
 
 
 def provenance() -> dict[str, Any]:
