@@ -67,6 +67,7 @@ def test_logs_are_appended_and_say_how_the_last_attempt_ended(asked):
     assert end_of_last_attempt(log) == "no attempt has begun"
     with pytest.raises(JobFailed), job(asked):
         raise KeyError("x")
+    log.unlink()  # as Snakemake does before every attempt
     asked.resources["attempt"] = 2
     with job(asked):
         print(end_of_last_attempt(log))
