@@ -81,6 +81,7 @@ MODELS = {
     "Methods": MethodSpec,
     "Papers": papers.PaperSpec,
     "Tables": papers.TableSpec,
+    "Layouts": papers.LayoutSpec,
     "Figures": papers.FigureSpec,
     "Claims": papers.ClaimSpec,
 }

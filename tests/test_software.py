@@ -33,8 +33,8 @@ def test_the_conda_environment_for_people_agrees_with_pyproject(root):
 def test_lock_pins_every_dependency_and_names_no_host(root):
     text = (root / "requirements.lock").read_text()
     assert "://" not in text
-    pinned = {line.partition("==")[0].lower() for line in text.splitlines() if "==" in line}
-    wanted = {re.split(r"[<>=\[ ]", line)[0].lower() for line in dependencies(root, ("dev",))}
+    pinned = {canonicalize_name(line.partition("==")[0]) for line in text.splitlines() if "==" in line}
+    wanted = {canonicalize_name(re.split(r"[<>=\[ ]", line)[0]) for line in dependencies(root, ("dev",))}
     assert wanted <= pinned
 
 
@@ -52,7 +52,7 @@ def locked(root, python):
 
 def test_the_conda_environment_pins_what_the_lock_pins(root):
     listed = yaml.safe_load((root / "workflow/envs/fairclust.yml").read_text())["dependencies"]
-    pins = dict(line.split("=") for line in listed)
+    pins = {canonicalize_name(name): version for name, version in (line.split("=") for line in listed)}
     python = pins.pop("python")
     versions = locked(root, python)
     named = {canonicalize_name(re.split(r"[<>=\[ ]", line)[0]) for line in dependencies(root)}

@@ -31,6 +31,7 @@ _HOMES = {
     "lam_path": "methods.variational.lam_path",
     "open_chunks": "chunks",
     "optimal_clustering": "solvers.optimum",
+    "profiles": "explain",
 }
 _MODULES = ("datasets", "methods", "metrics", "model_selection", "plot", "tables")
 

@@ -27,6 +27,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Self
@@ -36,6 +37,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing, estimator_html_repr
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
@@ -46,6 +48,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups, split_columns
+from fairclust.messages import count
 from fairclust.metrics import contingency
 from fairclust.metrics.registry import doc_entries, doc_sections, joined
 from fairclust.sensitive import read_sensitive
@@ -123,7 +126,8 @@ def record(
 def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Weights of rows as floats, shape (n_samples,).
 
-    ValueError unless there is one weight for each row, and all are positive and finite.
+    ValueError unless there is one weight for each row, and all are positive and finite. `FairClusterer.fit` sets rows
+    of weight 0 aside before this.
     """
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
@@ -203,7 +207,8 @@ def check_same_order(X: Any, paired: Any, name: str = "sensitive_features") -> N
 
 
 def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
-    """`validate_data` of scikit-learn, whose error about a number that is not finite names its row and column."""
+    """`validate_data` of scikit-learn, whose error about a cell that cannot be used names its row and column."""
+    X = _with_nan(X)
     try:
         return validate_data(estimator, X, **options)
     except ValueError as error:
@@ -218,6 +223,39 @@ def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
             f"X contains {value} in {where}; cells that are not finite: {bad.sum()}. Fill them in, for example by "
             "scikit-learn's SimpleImputer as the first step of a pipeline, or leave out their rows"
         ) from None
+
+
+def _with_nan(X: Any) -> Any:
+    """Rows whose masked cells and pandas' NA are NaN. ValueError, with the name of the column, for dates and texts."""
+    if np.ma.is_masked(X):
+        return np.ma.filled(np.ma.asarray(X).astype(np.float64), np.nan)
+    if not hasattr(X, "iloc"):
+        if getattr(getattr(X, "dtype", None), "kind", "O") in "mM":
+            raise ValueError("X holds dates or durations: pass numbers, such as the days since some date")
+        return X
+    changed = {}
+    for place in range(X.shape[1] if X.ndim == 2 else 0):
+        column = X.iloc[:, place]
+        if getattr(column.dtype, "kind", "O") in "mM":
+            raise ValueError(
+                f"X holds dates or durations in column {X.columns[place]!r}: leave it out, or pass numbers, such as "
+                "the days since some date"
+            )
+        if isinstance(column.dtype, np.dtype) and column.dtype != object:
+            continue
+        try:
+            changed[place] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (ValueError, TypeError):
+            first = next(cell for cell in column.dropna() if not isinstance(cell, Real))
+            raise ValueError(
+                f"X holds {first!r} in column {X.columns[place]!r}, which is no number: leave the column out, or "
+                "encode it, for example by scikit-learn's OneHotEncoder"
+            ) from None
+    if changed:
+        X = X.copy()
+        for place, cells in changed.items():
+            X.isetitem(place, cells)
+    return X
 
 
 def _warn(message: str, category: type[Warning]) -> None:
@@ -288,6 +326,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     _power = 0
     # "csr" for methods that work on sparse matrices without making them dense.
     _accept_sparse: bool | str = False
+    # Whether `fit` needs groups. Without them, all rows are one group.
+    _needs_groups: Any = True
     # Whether a fit from given centres sorts the rows first, see `_row_order`.
     _sorts_rows = False
     # Weights of penalties, too, have the unit of the costs.
@@ -327,8 +367,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             of the column with the groups. It is not used with a ChunkTable, which has the groups. It may be None if a
             method bounds only sizes.
         sample_weight : array-like of shape (n_samples,), optional
-            Positive weights of dense rows in memory, for methods with `takes_weights`: the number of rows for which
-            each row stands.
+            Weights of dense rows in memory, for methods with `takes_weights`: the number of rows for which each row
+            stands. Rows of weight 0 do not count, and get the label that `predict` gives them.
 
         Returns
         -------
@@ -350,8 +390,33 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             )
         if given:
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
-        self._fit_rows(X, sensitive_features, weights)
+        weightless = np.zeros(0, bool) if weights is None else np.asarray(weights) == 0
+        if weightless.ndim == 1 and weightless.any() and not weightless.all():
+            self._fit_counted(X, sensitive_features, weights, weightless)
+        else:
+            self._fit_rows(X, sensitive_features, weights)
         return self
+
+    def _fit_counted(self, X: Any, sensitive_features: Any, weights: Any, weightless: np.ndarray) -> None:
+        """Fit the rows that have a weight, and predict the labels of the others."""
+        check_same_order(X, weights, "sample_weight")
+        check_same_order(X, sensitive_features)
+
+        def of(rows: np.ndarray) -> tuple[Any, Any]:
+            groups = sensitive_features
+            if isinstance(groups, Mapping):
+                groups = {name: _safe_indexing(column, rows) for name, column in groups.items()}
+            elif groups is not None:
+                groups = _safe_indexing(groups, rows)
+            return _safe_indexing(X, rows), groups
+
+        counted, rest = np.flatnonzero(~weightless), np.flatnonzero(weightless)
+        self._fit_rows(*of(counted), np.asarray(weights)[counted])
+        labels = np.empty(len(weightless), self.labels_.dtype)
+        labels[counted] = self.labels_
+        others, groups = of(rest)
+        labels[rest] = self.predict(others, sensitive_features=groups)
+        self.labels_ = labels
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         check_same_order(X, sample_weight, "sample_weight")
@@ -380,7 +445,10 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             ) from error
         if order is not None:
             self._put_back(order)
+            codes = codes[np.argsort(order)]
         self._restore(X)
+        there, n_used = self.labels_ >= 0, max(self.n_clusters, 1 + int(self.labels_.max()))
+        self._counts = contingency(self.labels_[there], codes[there], n_used, len(self.groups_))
 
     def _row_order(self, X: np.ndarray, framed: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
         """Sorted order of the rows, shape (n_samples,), for a fit from given centres; None to leave them as they are.
@@ -413,6 +481,9 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
         """The group of every row. The groups of several columns are the combinations that occur."""
         self._sensitive = None
+        if sensitive_features is None and not self._needs_groups:
+            self.groups_ = np.array(["all rows"])
+            return np.zeros(n_samples, np.int32)
         if self.takes_columns and len(split_columns(sensitive_features)) > 1:
             self._sensitive = read_sensitive(sensitive_features, n_samples)
             self.groups_ = self._sensitive.names
@@ -559,10 +630,35 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         absent = (table == 0) & (expected >= 5)
         if absent.any():
             group, cluster = np.unravel_index(int(np.where(absent, expected, 0).argmax()), table.shape)
+            size = count(int(table[:, cluster].sum()), "row")
             self._complain(
-                f"cluster {cluster}, of {table[:, cluster].sum()} rows, has no row of group {self.groups_[group]}; "
+                f"cluster {cluster}, of {size}, has no row of group {self.groups_[group]}; "
                 f"the share of this group in the data would give it {expected[group, cluster]:.0f}. {advice}"
             )
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram and, after a fit, sizes, shares and the certificate, for notebooks."""
+        diagram = estimator_html_repr(self)
+        if not hasattr(self, "labels_"):
+            return diagram
+        labels = np.asarray(self.labels_)
+        sizes = np.bincount(labels[labels >= 0], minlength=self.n_clusters)
+        shown = ", ".join(f"{size:,}" for size in sizes[:20]) + (", ..." if len(sizes) > 20 else "")
+        told = {"clusters": f"{self.n_clusters} of {len(labels):,} rows, of {shown} rows"}
+        counts = getattr(self, "_counts", None)
+        if counts is not None and len(counts) > 1:
+            shares = counts / np.maximum(counts.sum(axis=0), 1)
+            whole = counts.sum(axis=1, keepdims=True) / counts.sum()
+            j, k = np.unravel_index(np.abs(shares - whole).argmax(), shares.shape)
+            told["got"] = f"furthest off is {self.groups_[j]}: {shares[j, k]:.1%} of cluster {k}, and "
+            told["got"] += f"{whole[j, 0]:.1%} of all rows"
+        # The last lines of the text are on the certificate.
+        if certificate := [line[2:] for line in repr(self).splitlines() if line.startswith("# ")]:
+            told["certificate"] = " ".join(certificate)
+        rows = "".join(
+            f"<dt><b>{escape(name)}</b></dt><dd>{escape(text)}</dd>" for name, text in told.items()
+        )
+        return f"{diagram}<dl>{rows}</dl>"
 
     def fit_predict(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.messages import UserError, shortened
+from fairclust.messages import UserError, count, shortened
 from fairclust.stored import Stored
 
 # Stands between the values of several columns in the name of a combination.
@@ -66,11 +66,11 @@ def one_spelling(text: str) -> str:
 def describe_merged(spellings: Iterable[Any], values: Iterable[Any], counts: Iterable[int]) -> list[str]:
     """A sentence for each of the first values that are written in several ways, with the numbers of rows."""
     ways: dict[Any, list[str]] = {}
-    for spelling, value, count in zip(spellings, values, counts, strict=True):
-        ways.setdefault(value, []).append(f"{shortened(ascii(spelling))} ({count:,} rows)")
+    for spelling, value, number in zip(spellings, values, counts, strict=True):
+        ways.setdefault(value, []).append(f"{shortened(ascii(spelling))} ({count(number, 'row')})")
     merged = [of for of in ways.values() if len(of) > 1]
     told = [f"{shortened(' and '.join(of), 300)} are one value" for of in merged[:_SHOWN]]
-    more = f"{len(merged) - _SHOWN:,} more values are written in several ways"
+    more = f"in all, {len(merged):,} values are written in several ways"
     return [*told, more] if len(merged) > _SHOWN else told
 
 
@@ -160,11 +160,11 @@ def encode_groups(
     values = factored(sensitive_features, what)
     n_rows = len(values.entries)
     if n_samples is not None and n_rows != n_samples:
-        raise ValueError(f"{what} has {n_rows} rows, X has {n_samples}: pass the group of every row")
+        raise ValueError(f"{what} has {count(n_rows, 'row')}, X has {n_samples}: pass the group of every row")
     missing = values.entries < 0 if values.names is not None else values.entries != values.entries
     if missing.any():
         raise ValueError(
-            f"{what} has {int(missing.sum())} missing values (first in row "
+            f"{what} has {count(int(missing.sum()), 'missing value')} (first in row "
             f"{int(missing.argmax())}): drop those rows or give them a group of their own"
         )
     if known is None:
@@ -205,7 +205,7 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
         return Values(values, np.arange(256, dtype=np.uint8))
     if values.dtype == bool:
         return Values(values.view(np.uint8), np.array([False, True]))
-    if values.dtype != object:
+    if values.dtype != object and values.dtype.kind != "M":
         return Values(values)
     # Imported here, so that callers who already have codes do not wait for pandas.
     import pandas as pd
@@ -214,6 +214,9 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
         entries, found = pd.factorize(values)
     except TypeError:  # lists cannot be hashed
         entries, found = np.arange(len(values)), values
+    if values.dtype.kind == "M":
+        days, seconds = found.astype("datetime64[D]"), found.astype("datetime64[s]")
+        return Values(entries, np.where(found == days, days.astype(str), seconds.astype(str)))
     return Values(entries, _of_one_type(found, what))
 
 
@@ -445,7 +448,7 @@ def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
     """A sensitive column as finite numbers; another length, or a missing or infinite number, is a ValueError."""
     values = np.asarray(cells)
     if values.shape != (n_samples,):
-        raise ValueError(f"{label(name)} has {len(values)} rows, X has {n_samples}")
+        raise ValueError(f"{label(name)} has {count(len(values), 'row')}, X has {n_samples}")
     values = values.astype(float)
     if not np.isfinite(values).all():
         first = int(np.flatnonzero(~np.isfinite(values))[0])

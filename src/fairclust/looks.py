@@ -11,8 +11,8 @@ Colour = Literal["blue", "vermilion", "green", "pink", "orange", "sky", "black",
 Mark = Literal["circle", "square", "triangle", "diamond", "wedge", "plus", "cross", "star"]
 
 # Okabe and Ito's palette, whose colours can be told apart with all common kinds of colour vision, in the order of
-# `Colour`. They are also in the style sheet of the report's page.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+# `Colour`. Its yellow cannot be seen on white, so it is darker here.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#948500")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """The marks as matplotlib names them, in the order of `Mark`."""
 SHAPES = (

@@ -100,6 +100,9 @@ def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
     for a, b in zip(far.soft_moments(2.0, offset), near.soft_moments(2.0, offset), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     assert far.row_min_sum == pytest.approx(near.row_min_sum, rel=1e-12)
+    least = ((X[:, None].astype(float) - centers) ** 2).sum(axis=2).min(axis=1)
+    for limit in np.quantile(least, [0.3, 0.9]):
+        assert far.n_beyond(limit) == near.n_beyond(limit) == (least > limit).sum()
     for a, b in zip(far.soft(2.0, offset), near.soft(2.0, offset), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     for ours, theirs in (

@@ -148,7 +148,7 @@ def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, as
     (balance,) = [line for line in lines if line.startswith("Balance")]
     assert f"{groups.min() / groups.max():.4f}  smallest ratio of two groups in any cluster" in balance
     if "--equal-sizes" in options:
-        sizes = [int(line.split()[1]) for line in lines[-4:-1]]
+        sizes = [int(of) for of in re.findall(r"^cluster \d+, (\d+) rows: ", text, re.MULTILINE)]
         assert max(sizes) - min(sizes) <= 1
     if "kmeans" not in options:
         assert re.search(r"^cost: SSE [\d,.]+, [\d.]+% (more|less) than k-means", text, re.MULTILINE)
@@ -221,3 +221,23 @@ def test_what_was_asked_of_several_columns_and_of_sizes():
     assert "within 0 of its target" in said(target={"sex": {}, "age": {}})[0]
     assert said(max_cost=7) == ["the fairest clusters for a cost of 7"]
     assert asked(VariationalFairKMeans(3, max_gap=0.1), ["sex"]) == ["sex: a Delta of at most 0.1"]
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("fit",), ("predict",), ("audit",), ("front",), ("report",), ("methods",)]
+)
+def test_the_help_fits_on_a_screen_and_that_with_all_options_has_more(capsys, monkeypatch, command):
+    from fairclust.cli.options import command_line
+
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = {}
+    for option in ("--help", "--help-all"):
+        with pytest.raises(SystemExit) as stopped:
+            command_line().parse_args([*command, option])
+        assert stopped.value.code == 0
+        shown[option] = capsys.readouterr().out.splitlines()
+    short, whole = shown.values()
+    assert len(short) < 24 and max(map(len, short)) <= 80
+    assert set(re.findall("--[a-z-]+", " ".join(short))) <= set(re.findall("--[a-z-]+", " ".join(whole)))
+    if command == ("fit",):
+        assert len(whole) > 60 and "--scheduler ADDRESS" in " ".join(whole)

@@ -51,7 +51,7 @@ def rows_of(config, paper, table):
 def is_excused(table, dataset, method):
     """Tell whether a reason says that exactly this row cannot be run."""
     return any(
-        reason.kind == "unpublished" and (reason.dataset, reason.method) == (dataset, method)
+        reason.kind == "not_comparable" and (reason.dataset, reason.method) == (dataset, method)
         for reason in table.reasons
     )
 
@@ -77,8 +77,8 @@ def test_readme_names_every_key_plot_and_check(catalogue):
     for model in (
         models.RunSpec, models.LimitSpec, models.JobSpec, models.MethodJobSpec, models.MethodSpec,
         models.ScoreSpec, models.GraphSpec, models.ReportSpec, models.Config, models.RunnableDataset,
-        papers.ExperimentSpec, papers.MatchSpec, papers.ReasonSpec, papers.TableSpec, papers.FigureSpec,
-        papers.ClaimSpec, papers.ProgramSpec, papers.PaperSpec,
+        papers.ExperimentSpec, papers.MatchSpec, papers.ReasonSpec, papers.TableSpec, papers.LayoutSpec,
+        papers.PickSpec, papers.FigureSpec, papers.ClaimSpec, papers.ProgramSpec, papers.PaperSpec,
     ):  # fmt: skip
         names |= {info.alias or name for name, info in model.model_fields.items()}
     assert sorted(name for name in names if f"`{name}" not in text and f".{name}`" not in text) == []
@@ -199,6 +199,9 @@ def test_every_method_has_the_same_number_of_starts(catalogue, plan):
         elif fit.dataset.startswith("census"):
             # These are stand-ins for the census, whose rows get no verdict.
             assert starts == {2}, fit.name
+        elif (fit.dataset, fit.method) == ("adult_cat", "mm_em"):
+            # One start in nine has the balance that the paper prints.
+            assert starts == {100}, fit.name
         elif (fit.dataset, fit.method) in (("bank_3", "vfc_kmeans"), ("bank_3", "vfc_kmedians")):
             # The paper's own iteration takes up to a minute for each fit in the sweep over K.
             assert starts <= {10, 5, 3, 1}, fit.name

@@ -72,7 +72,11 @@ def test_small_groups_are_left_out_with_their_nodes(tmp_path):
         (DatasetError, {"components": "error"}, r"3 pieces; expected one piece; found 5 nodes.*'largest'$"),
         (DatasetError, {"components": "keep"}, r"3 pieces; expected no isolated node; found .* 1 isolated"),
         (DatasetError, {"nodes": NODES + "a,f\n"}, r"the node 'a' is listed twice"),
-        (DatasetError, {"lines": EDGES + "a,q,1\n"}, r"'edges.csv'.*1 edges end at nodes that .*found 'q'"),
+        (
+            DatasetError,
+            {"lines": EDGES + "a,q,1\n"},
+            r"'edges.csv'.*edges end at nodes that .*found 'q', 1 such edge in all",
+        ),
         (ValidationError, {"features": ["kind"]}, "a graph has no features"),
         (ValidationError, {"scale": "l2"}, "a graph has no scale"),
         (ValidationError, {"sensitive": {"column": "sex"}}, "a graph needs 'sensitive.source'"),

@@ -164,14 +164,14 @@ ERRORS = {
     ),
     "unknown group": (
         {"sensitive": {"column": "sex", "groups": {"f": ["f"], "m": ["m"]}}},
-        "column 'sex': unknown group value 'o'; expected 'f', 'm'; found 'o' in 1 rows, first in data row 4. Fix",
+        "column 'sex': unknown group value 'o'; expected 'f', 'm'; found 'o' in 1 row, first in data row 4. Fix",
     ),
     "missing group value is not 'other'": (
         {
             "text": TEXT.replace("60,o", "60,"),
             "sensitive": {"column": "sex", "groups": {"f": ["f"], "rest": "*"}},
         },
-        "unknown group value ''; expected 'f'.*; found '' in 1 rows, first in data row 4",
+        "unknown group value ''; expected 'f'.*; found '' in 1 row, first in data row 4",
     ),
     "group emptied by dropping": (
         {

@@ -103,11 +103,33 @@ def test_groups_of_another_file_are_joined_by_a_key(tmp_path, people):
 
 
 @pytest.mark.parametrize("features", [{}, {"features": ["age"]}])
+@pytest.mark.parametrize("delimiter", ",;\t|")
+def test_the_delimiters_of_table_and_groups_are_found(tmp_path, people, delimiter, features):
+    table, groups = people.drop(columns="sex"), people[["id", "sex"]]
+    expected = prepare(tmp_path, table, groups, key="id", **features)
+    own = groups.to_csv(sep=delimiter, index=False)
+    for text in (table.to_csv(index=False), table.to_csv(sep=delimiter, index=False)):
+        found = prepare(tmp_path, text, own, key="id", **features)
+        np.testing.assert_array_equal(found.X, expected.X)
+        np.testing.assert_array_equal(found.groups, expected.groups)
+    # A stated separator holds for both files.
+    with pytest.raises(DatasetError, match="sep"):
+        prepare(tmp_path, table, groups, key="id", reader={"sep": ":"}, **features)
+
+
+def test_the_words_of_a_group_are_not_cut_apart(tmp_path, people):
+    groups = "marital status\n" + "never married\nonce married\n" * (N // 2)
+    sensitive = {"column": "marital status", "source": {"path": "groups.csv"}}
+    data = prepare(tmp_path, people.drop(columns="sex"), groups, sensitive=sensitive)
+    assert data.group_names == ("never married", "once married")
+
+
+@pytest.mark.parametrize("features", [{}, {"features": ["age"]}])
 @pytest.mark.parametrize(
     "change, key, message",
     [
         (lambda g: g, None, "has a column of the table.*'key: id'"),
-        (lambda g: g[1:], "id", "rows of the table have no group; found 1 values: '1000'"),
+        (lambda g: g[1:], "id", "rows of the table have no group; found 1 value: '1000'"),
         (lambda g: pd.concat([g, g[:2]]), "id", "more than once; found 2 values: '1000', '1001'"),
         (lambda g: g.rename(columns={"id": "number"})[1:], None, "another number of rows.*expected 120 rows"),
         (lambda g: g, "nobody", "no such column"),

@@ -263,7 +263,7 @@ DAMAGED[40] ^= 0xFF
         (zipped({"in/t.csv": GOOD})[:60], {}, SourceUnavailable, "cannot be unpacked"),
         (bytes(DAMAGED), {}, SourceUnavailable, "cannot be unpacked"),
         (BOMB, {"max_bytes": 100_000}, SourceUnavailable, "larger than max_bytes = 100,000"),
-        (LIAR, {"max_bytes": 100_000}, SourceUnavailable, "cannot be unpacked: Bad CRC-32"),
+        (LIAR, {"max_bytes": 100_000}, SourceUnavailable, "cannot be unpacked: BadZipFile: Bad CRC-32"),
         (zipped({"other.csv": GOOD}), {}, SourceUnavailable, "no member 'in/t.csv'; it has: other.csv"),
         (
             zipped({"in/t.csv": b"other"}),
@@ -341,13 +341,14 @@ def test_other_users_may_read_the_file(server, raw):
     assert stat.S_IMODE(fetch(spec(server, "/t"), raw).stat().st_mode) == mode
 
 
-def test_interrupted_write_leaves_nothing(server, raw, monkeypatch):
-    server.routes["/t"] = body(GOOD)
+@pytest.mark.parametrize("of, name", [(Path, "replace"), (download._Limited, "write")])
+def test_a_full_disk_leaves_nothing_and_is_no_error_of_a_place(server, raw, monkeypatch, of, name):
+    server.routes["/t"] = server.routes["/u"] = body(GOOD)
 
-    def full(self, target):
+    def full(self, *args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(of, name, full)
     with pytest.raises(OSError, match="No space left"):
-        fetch(spec(server, "/t"), raw)
-    assert files(raw) == []
+        fetch(spec(server, "/t", "/u"), raw)
+    assert files(raw) == [] and server.hits == ["/t"]

@@ -3,6 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.cluster import KMeans as SklearnKMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.base import Diverged
 from fairclust.kernels import bound
@@ -81,11 +82,29 @@ def test_a_cluster_that_empties_restarts_from_fresh_seeds():
     assert model.converged_
 
 
-def test_diverged_names_the_step():
+def test_distances_that_are_not_finite():
     X = np.array([[0.0], [1e30], [2e30], [3e30]])
-    with pytest.raises(Diverged, match="inner updates"), np.errstate(all="ignore"):
+    with pytest.raises(Diverged, match="potentials sum to inf"), np.errstate(all="ignore"):
         model = VariationalFairKMeans(2, lam=1.0, init=X[:2], match_reference=True)
         model.fit(X, sensitive_features=[0, 1, 0, 1])
+
+
+def test_a_row_far_from_all_centres_collapses_the_papers_update(grouped_blobs):
+    # The published program begins with exp(-a) without a shift, which is zero for squared distances above 745.13.
+    X, codes = grouped_blobs(n_samples=200)
+    model = VariationalFairKMeans(4, lam=9.0, init=X[:4], match_reference=True, max_iter=1, max_restarts=0)
+    for least, n_used in ((745.0, 4), (745.3, 1)):
+        X[-1] = X[:4].mean(axis=0) + np.eye(X.shape[1])[0] * 1e3
+        nearest = X[cdist(X[-1:], X[:4]).argmin()]
+        X[-1] = nearest + (X[-1] - nearest) * np.sqrt(least / ((X[-1] - nearest) ** 2).sum())
+        assert cdist(X[-1:], X[:4], "sqeuclidean").min() == pytest.approx(least)
+        with pytest.warns(ConvergenceWarning) as told:
+            model.fit(X, sensitive_features=codes)
+        assert len(np.unique(model.labels_)) == n_used
+        assert ("zero for 1 rows" in str(told[0].message)) == (n_used == 1)
+        np.testing.assert_array_equal(model.predict(X, codes), model.labels_)
+    shifted = clone(model).set_params(match_reference=False, max_iter=100).fit(X, sensitive_features=codes)
+    assert len(np.unique(shifted.labels_)) == 4
 
 
 def energy(X, codes, model):

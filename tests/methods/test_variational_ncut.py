@@ -11,8 +11,8 @@ from fairclust.kernels.graph import build_knn_graph
 from fairclust.methods import VariationalFairNCut
 from fairclust.metrics import fairness_error
 from fairclust.metrics.quality import ncut
-from fairclust.pipeline.plan import Cell
 from fairclust.pipeline.fit_cell import fit_cell
+from fairclust.pipeline.plan import Cell
 from toys import odd_affinities
 from twins import counts_of, ncut_potentials, padded_fairness, vfc
 
@@ -152,7 +152,7 @@ def test_bad_points_beside_a_graph(points, message):
         (np.array([[0, 1.0], [0.5, 0]]), "not symmetric"),
         (np.triu(np.ones((3, 3))), "not symmetric"),
         (sp.csr_array((4, 4)), "4 isolated nodes"),
-        (np.diag([1.0, 0.0, 2.0]), r"1 isolated nodes \(no weight at all, first node 1\)"),
+        (np.diag([1.0, 0.0, 2.0]), r"1 isolated node \(no weight at all, first node 1\)"),
     ],
 )
 def test_matrices_that_are_no_affinities_are_refused(W, message):

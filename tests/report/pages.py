@@ -9,7 +9,7 @@ from frames import cell, frame, tradeoff
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.html import Results, write_page
-from fairclust.report.tables import VERDICT_COLUMNS
+from fairclust.report.tables import EVIDENCE_COLUMNS
 
 METHODS = ("kmeans", "vfc_kmeans", "bera")
 NAMES = Names(
@@ -61,16 +61,39 @@ def made_up_scores(n_lams=6, n_seeds=2, datasets=("adult", "bank_3"), methods=("
 def made_up_board():
     """Make two rows of VFC's Table 3 that were run, one that was not run, and one of a paper without data."""
     values = [
-        ("adult", "vfc_kmeans", "sse", 9984.01, 9984.5, "as printed", "reproduced", "yes", 9000, ""),
-        ("adult", "vfc_kmeans", "fairness_error", 0.02, 0.021, "as printed", "reproduced", "yes", 9000, ""),
-        ("bank_3", "bera", "sse", 10300.0, 10020.0, "matched fairness", "better", "lower", None, "Because."),
-        ("bank_3", "bera", "balance", np.nan, 0.44, "matched fairness", "better", "", None, ""),
-        ("synthetic", "bera", "sse", 758.43, np.nan, "", "not run", "", None, "no data"),
+        ("adult", "vfc_kmeans", "sse", 9984.01, 9984.5, "as printed", "agrees", "agrees", 9000, ""),
+        ("adult", "vfc_kmeans", "fairness_error", 0.02, 0.021, "as printed", "agrees", "agrees", 9000, ""),
+        (
+            "bank_3",
+            "bera",
+            "sse",
+            10300.0,
+            10020.0,
+            "matched fairness",
+            "differs",
+            "differs",
+            None,
+            "Because.",
+        ),
+        ("bank_3", "bera", "balance", np.nan, 0.44, "matched fairness", "differs", "", None, "Because."),
+        ("synthetic", "bera", "sse", 758.43, np.nan, "", "not comparable", "not comparable", None, "no data"),
     ]
-    names = ["dataset", "method", "metric", "reported", "mean", "kind", "verdict", "agrees", "lam", "reason"]
-    board = pd.DataFrame(values, columns=names).reindex(columns=VERDICT_COLUMNS, fill_value="")
+    names = [
+        "dataset",
+        "method",
+        "metric",
+        "reported",
+        "mean",
+        "kind",
+        "verdict",
+        "value_verdict",
+        "lam",
+        "why",
+    ]
+    board = pd.DataFrame(values, columns=names).reindex(columns=EVIDENCE_COLUMNS, fill_value="")
     was_run = board["mean"].notna()
-    board = board.assign(paper="vfc", table="3", n_clusters=10, decimals=2, seeds=2 * was_run)
+    board = board.assign(paper="vfc", table="3", role="paper", n_clusters=10, decimals=2, seeds=2 * was_run)
+    board = board.assign(seeds_asked=2, program_runs=0)
     board = board.assign(sd=np.where(was_run, 2.0, np.nan), low=board["mean"] - 9, high=board["mean"] + 9)
     return pd.concat([board, board.iloc[[-1]].assign(paper="other", table="1")])
 

@@ -114,6 +114,56 @@ def test_the_levels_that_both_methods_reach(fronts):
     assert judge("compare", fronts, options=equal("front"), methods=TURNED) == "does not hold"
 
 
+def test_a_level_that_the_claim_states(fronts):
+    at = equal("stated", level=0.3)
+    found, numbers = verdict("compare", fronts, options=at)
+    assert found == "holds" and "at fairness error 0.3000" in numbers
+    assert judge("compare", fronts, options=equal("stated", level=0.045), methods=TURNED) == "does not hold"
+
+
+def test_a_rival_that_reaches_further(fronts):
+    # Own is cheaper at every error that both reach. If Own is cut off at 0.5, only the rival is fair.
+    cells = fronts.cells
+    own = cells.method == "own"
+    unfair = replace(
+        fronts,
+        cells=cells.assign(fairness_error=cells.fairness_error.where(~own, cells.fairness_error + 0.2)),
+    )
+    assert judge("compare", unfair, options=equal("front")) == "holds"
+    found, numbers = verdict("compare", unfair, options=equal("front", whole_range=True))
+    assert found == "holds in part" and "beyond that, only Rival has settings" in numbers
+    assert judge("compare", fronts, options=equal("front", whole_range=True)) == "holds"
+
+
+def test_differences_instead_of_ratios():
+    # A ratio of a negative to a positive value says nothing.
+    data = material(starts("own", [-0.8, -0.9], "nll"), starts("rival", [1.4, 1.5], "nll"))
+    for margin, found in ((2.0, "holds"), (2.35, "does not hold")):
+        assert judge("compare", data, metrics=["nll"], options={"margin": margin}) == found
+    high = material(starts("own", [0.8] * 2, "balance"), starts("rival", [0.5] * 2, "balance"))
+    for margin, found in ((0.2, "holds"), (0.4, "does not hold")):
+        assert judge("compare", high, metrics=["balance"], options={"margin": margin}) == found
+
+
+def test_numbers_that_say_nothing_about_the_claim():
+    data = material(starts("own", [1.0], "seconds"), starts("rival", [9.0], "seconds"))
+    found, numbers = verdict(
+        "faster", data, metrics=[], options={"not_comparable": "times of another machine"}
+    )
+    assert found == "not comparable" and numbers.startswith("times of another machine: our implementations")
+    told = {
+        "check": "faster",
+        "options": {"not_comparable": "so"},
+        "datasets": ["town", "city"],
+        "metrics": [],
+    }
+    assert check_claim(claim_of(**told), data).verdict.tolist() == [
+        "not comparable",
+        "not comparable",
+        "not tested",
+    ]
+
+
 def test_fronts_that_cross():
     data = material(
         starts("own", [80.0] * 2, lam=1, fairness_error=0.5),
@@ -373,6 +423,42 @@ def test_trend_over_settings():
     assert judge("trend", by_lam(0.1, 0.2, np.nan), options=falls, **asked) == "not tested"
 
 
+def curves(*values, metric="sse"):
+    """Return the cells of a method: a list of values over lambda 0, 1, ... for each start."""
+    return material(
+        *(
+            starts("own", list(of_lam), metric, lam=lam)
+            for lam, of_lam in enumerate(zip(*values, strict=True))
+        )
+    )
+
+
+def test_a_plateau():
+    named = {"methods": ["own"]}
+    rising = [float(min(lam, 12)) for lam in range(17)]
+    found, numbers = verdict("levels_off", curves(rising, rising), **named)
+    assert found == "holds" and "at 17 lambdas from 0 to 16 changes by 0.0%" in numbers
+    assert judge("levels_off", curves([*map(float, range(17))]), **named) == "does not hold"
+    assert judge("levels_off", curves([5.0] * 17), **named) == "holds"
+    assert judge("levels_off", curves(rising[:7]), **named) == "not tested"
+
+
+def test_curves_that_oscillate_at_first_only():
+    rough = [lam + (lam % 2) for lam in range(9)]  # the slope changes by 2 at every lambda
+    line, asked = [*range(8, 17)], {"methods": ["own"], "options": {"level": 8}}
+    shaken = [*rough, *line[1:]]
+    found, numbers = verdict("smooth_beyond", curves(shaken, shaken), **asked)
+    assert found == "holds" and "over 2 starts" in numbers
+    assert judge("smooth_beyond", curves(shaken[::-1]), **asked) == "does not hold"
+    # One of three starts that jumps does not decide.
+    jumps = [*shaken[:12], 90, *shaken[13:]]
+    assert judge("smooth_beyond", curves(shaken, shaken, jumps), **asked) == "holds"
+    assert judge("smooth_beyond", curves(jumps, shaken, jumps), **asked) == "does not hold"
+    mild = [*rough, *(value + 0.7 * (value % 2) for value in line[1:])]
+    assert judge("smooth_beyond", curves(mild), **asked) == "holds in part"
+    assert judge("smooth_beyond", curves(shaken[:8]), **asked) == "not tested"
+
+
 def test_a_gap_that_grows_with_k():
     def gaps(*values, **more):
         return material(
@@ -389,6 +475,17 @@ def test_a_gap_that_grows_with_k():
     assert found == "holds" and numbers.startswith("Gap in SSE of Own by K: 1 at 2, 2 at 5, 3 at 10")
     assert judge("trend", gaps(1, 3, 2), **asked) == "holds in part"
     assert judge("trend", gaps(3, 2, 1), **asked) == "does not hold"
+    # At K = 10 no fit uses all clusters.
+    collapsed = gaps(1, 2, 3)
+    at = (collapsed.cells.n_clusters == 10) & (collapsed.cells.lam == 9)
+    collapsed.cells.loc[at, "n_nonempty"] = 2
+    found, numbers = verdict("trend", collapsed, **{**asked, "n_clusters": [2, 5, 7, 10]})
+    assert found == "not tested" and "fewer than three" in numbers
+    more = material(*(starts("own", [100.0 / k] * 2, k=k) for k in (2, 5, 10)))
+    falls = {"options": {"x": "n_clusters", "direction": "falls"}, "methods": ["own"]}
+    assert judge("trend", more, n_clusters=[2, 5, 10], **falls) == "holds"
+    found, numbers = verdict("trend", more, n_clusters=[2, 5, 10, 20], **falls)
+    assert found == "holds in part" and "no setting with K = 20 uses all clusters" in numbers
     # Without a gap the cost falls with K, and a K that was not asked for does not count.
     falls = {"x": "n_clusters", "direction": "falls", "lam": 9}
     assert judge("trend", gaps(1, 2, 3), methods=["own"], options=falls) == "holds"
@@ -438,6 +535,7 @@ def test_the_setting_that_represents_a_method(fronts):
         ({"options": {"level_from": "both"}}, "'equal' belongs to 'level_from'"),
         ({"options": {"equal": "sse", "level_from": "other"}}, "known: reported, both, front"),
         ({"options": {"equal": "sse", "level_from": "reported"}}, "needs 'table'"),
+        ({"options": {"equal": "sse", "level_from": "stated"}}, "needs 'level'"),
         ({"options": {"equal": "beauty", "level_from": "both"}}, "there is no metric 'beauty'"),
         ({"check": "settles", "options": {"columns": ["sse"], "first": "delta"}}, "'delta' is not one of"),
         ({"check": "spread", "options": {"factor": 1}, "methods": ["own"]}, "spread needs 2"),

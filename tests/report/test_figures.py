@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from frames import cell, frame, tradeoff
+from PIL import Image
 
 from fairclust.datasets.store import PreparedDataset, save_prepared, write_skipped
 from fairclust.pipeline.names import Names
@@ -98,7 +99,8 @@ def test_users_texts_are_drawn_as_they_are_and_a_rerun_writes_the_same_bytes(plo
 def test_a_figure_says_why_it_has_no_data(plot, cells, steps, tmp_path):
     bad = cells.assign(status="skipped", reason="no network: /home/somebody/x.csv\nmore")
     make_figure(material_of(cells[:0]), spec(plot), None, tmp_path / "f", ["png"])
-    assert (tmp_path / "f.png").stat().st_size > 0
+    with Image.open(tmp_path / "f.png") as picture:
+        assert picture.info["Comment"] == "nothing to show"
     assert "nothing to show" in words(sheet(plot, cells[:0]))
     text = words(sheet(plot, bad)) if plot != "clusters" else "no network"
     assert "no network" in text and "somebody" not in text
@@ -142,6 +144,57 @@ def test_a_front_joins_undominated_points_and_marks_the_reported_point():
     assert "hollow" not in words(without)
 
 
+@pytest.mark.parametrize("method, cost, beyond", [("bfkm", 700.0, False), ("kmeans", 700.0, True)])
+def test_limits_hold_the_reported_marks_or_a_note_names_them(method, cost, beyond):
+    # Only methods with several settings decide on the limits.
+    plain = cell("ds577", "kmeans", 3, fairness_ratio=0.1, sse=300.0, objective=300.0)
+    both = pd.concat([settings(*GRID), frame([plain])])
+    values = REPORTED.assign(value=[0.8042, cost], method=method)
+    axes = {"x": "sse", "y": ["fairness_ratio"], "datasets": ["ds577"], "table": "III"}
+    found = sheet("front", both, reported=values, **axes)
+    assert (f"reported for {METHODS[method]}, beyond the panel: 700" in words(found)) == beyond
+    drawn = [x for line in found.panels[0].lines for x in line.get_xdata()]
+    assert (cost in drawn) != beyond
+    assert max(drawn) < found.panels[0].get_xlim()[1] < 800
+
+
+def test_a_panel_without_data_is_a_note_without_paths(cells):
+    bad = cells[cells.dataset == "ds577"].assign(
+        status="skipped", reason="source 'x': 'a/b.txt' is not there"
+    )
+    of_adult = cells[cells.dataset == "adult"]
+    found = sheet(
+        "cost_by_k", pd.concat([of_adult, bad]), datasets=["adult", "ds577"], methods=["vfc_kmeans"]
+    )
+    assert len(found.panels) == len(found.figure.axes) == 1
+    assert "DS-577, VFC: nothing to show: skipped: source 'x': a file is not there" in words(found)
+
+
+def test_a_row_without_data_is_a_note(cells):
+    some = cells.assign(balance=cells.balance.where(cells.n_clusters == 3))  # K = 5 has one of two metrics
+    found = sheet("front", some[some.dataset == "adult"], datasets=["adult", "absent"])
+    assert len(found.panels) == 4
+    assert words(found).count("nothing to show") == 2 and "absent: nothing to show: no cell was run" in words(
+        found
+    )
+
+
+def test_settings_that_leave_clusters_empty_are_no_front(cells):
+    fair = (cells.method == "vfc_kmeans") & (cells.lam == 20)
+    collapsed = cells.assign(
+        n_nonempty=cells.n_clusters.where(~fair, 1), sse=cells.sse.where(~fair, 99_000.0),
+    )  # fmt: skip
+    found = sheet("front", collapsed, n_clusters=[3], datasets=["adult"])
+    assert found.panels[0].get_xlim()[1] < 2_000
+    assert "settings of VFC that leave clusters empty: 1 of 3" in words(found)
+
+
+def test_methods_are_drawn_in_the_order_of_the_figure(cells):
+    for methods in (["vfc_kmeans", "kmeans"], ["kmeans", "vfc_kmeans"]):
+        found = sheet("front", cells, methods=methods, n_clusters=[3])
+        assert list(found.legend) == [METHODS[method] for method in methods]
+
+
 def test_marks_are_means_over_the_starts_with_a_standard_deviation():
     starts = settings(
         (1, 1, 0.6, 100.0, 0), (1, 1, 0.8, 104.0, 1), (2, 1, 0.9, 120.0, 0), (2, 1, 0.9, 120.0, 1)
@@ -169,9 +222,28 @@ def test_lambda_on_the_axis_cost_left_and_error_right(cells):
     left, right = found.panels[0], found.figure.axes[1]
     at = cells[(cells.dataset == "adult") & (cells.n_clusters == 3) & (cells.method == "vfc_kmeans")]
     np.testing.assert_allclose(left.lines[0].get_ydata(), at.groupby("lam").sse.mean())
-    # At lambda 0 the error is infinite.
-    assert list(right.lines[0].get_xdata()) == [10, 20]
-    assert "infinite" in words(found)
+    one = at[at.seed == 0].sort_values("lam")
+    np.testing.assert_allclose(left.lines[1].get_ydata(), one.sse)
+    # At lambda 0 the error is infinite, so that the mean has a gap.
+    np.testing.assert_array_equal(np.isnan(right.lines[0].get_ydata()), [True, False, False])
+    assert "in up to 3 of 3 starts at λ = 0;" in words(found)
+
+
+def test_a_mean_without_its_infinite_starts_is_not_drawn(cells):
+    at = cells[(cells.dataset == "adult") & (cells.n_clusters == 3) & (cells.method == "vfc_kmeans")].copy()
+    at.loc[(at.lam == 10) & (at.seed == 1), "fairness_error"] = np.inf
+    found = sheet("lam_tradeoff", at, methods=["vfc_kmeans"])
+    mean, one = (line.get_ydata() for line in found.figure.axes[1].lines)
+    np.testing.assert_array_equal(np.isnan(mean), [True, True, False])
+    np.testing.assert_array_equal(np.isnan(one), [True, False, False])
+
+
+def test_a_constant_is_not_blown_up(cells):
+    at = cells[(cells.method == "vfc_kmeans") & (cells.n_clusters == 3)].assign(sse=160.0, fairness_error=0.0)
+    found = sheet("lam_tradeoff", at, methods=["vfc_kmeans"])
+    low, high = found.panels[0].get_ylim()
+    assert low < 150 and high > 170
+    assert found.figure.axes[1].get_ylim()[1] == 1
 
 
 def test_cost_by_k_has_a_line_for_each_lambda(cells):
@@ -179,6 +251,15 @@ def test_cost_by_k_has_a_line_for_each_lambda(cells):
     assert [len(axes.lines) for axes in found.panels] == [3, 3]
     assert list(found.legend) == ["λ = 0", "λ = 10", "λ = 20"]
     assert list(found.panels[0].lines[0].get_xdata()) == [3, 5]
+
+
+def test_cost_by_k_leaves_collapsed_fits_out(cells):
+    lost = (cells.lam == 20) & (cells.n_clusters == 5)
+    some = cells.assign(n_nonempty=cells.n_clusters.where(~lost, 1))
+    found = sheet("cost_by_k", some, methods=["vfc_kmeans"], y=["sse"])
+    assert list(found.legend) == ["λ = 0", "λ = 10", "λ = 20"]
+    assert list(found.panels[0].lines[2].get_xdata()) == [3]
+    assert "left out because they leave clusters empty: 3 at λ = 20, K = 5" in words(found)
 
 
 def test_steps_are_those_of_the_lambda_asked_for(cells, steps):

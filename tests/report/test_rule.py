@@ -10,12 +10,10 @@ from frames import cell, frame
 from fairclust.pipeline.columns import TIMES
 from fairclust.pipeline.reported import OF_DATA, load_programs, load_reported
 from fairclust.pipeline.scores import load_scores
-from fairclust.report.verdicts import table_rows
+from fairclust.report.verdicts import AGREES, AS_PROGRAM, BY_MEAN, NOT_COMPARABLE, ON_FRONT, table_rows
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ("vfc", "fmc", "bfkm")
-AGREES = {"reproduced", "on the front"}
-PASSES = {*AGREES, "better", "reached by a start", "as the published program"}
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +27,7 @@ def rows_of(plan, paper, table, cells):
     spec = plan.specs[paper]
     reported, programs = spec.files
     rows = table_rows(table, load_reported(reported), cells, load_programs(programs, spec.programs))
-    return [
-        row
-        for row in rows
-        if row.role == "paper" and row.verdict not in ("impossible", "unpublished", "not judged")
-    ]
+    return [row for row in rows if row.role == "paper" and row.verdict != NOT_COMPARABLE]
 
 
 def as_reported(reported, table, noise, rng):
@@ -46,7 +40,8 @@ def as_reported(reported, table, noise, rng):
         params = table.settings.get(method, {})
         lam = params.get("lam", lam)
         others = {name: value for name, value in params.items() if name != "lam"}
-        for seed in range(5 if noise else 2):
+        # Ten starts, as in the configuration: with fewer, the range of the starts decides.
+        for seed in range(10 if noise else 2):
             scores = {
                 row.metric: row.value + noise * abs(row.value) * rng.standard_normal()
                 for row in values.itertuples()
@@ -61,16 +56,17 @@ def as_reported(reported, table, noise, rng):
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 def test_the_reported_values_with_noise_are_reproduced(plan, paper, noise):
     spec = plan.config.papers[paper]
-    verdicts = []
+    findings = []
     # Each table by itself: two may report different values for one row.
     for table in spec.tables.values():
         cells = list(as_reported(load_reported(spec.reported), table, noise, np.random.default_rng(7)))
         if cells:
             rows = rows_of(plan, paper, table, frame(cells))
-            verdicts += [row.verdict for row in rows if row.method != "data"]
-    assert len(verdicts) >= 20
-    passed = sum(verdict in AGREES for verdict in verdicts) / len(verdicts)
-    assert passed >= (1.0 if noise == 0 else 0.95), pd.Series(verdicts).value_counts().to_dict()
+            findings += [row.finding for row in rows if row.method != "data"]
+    assert len(findings) >= 20
+    # What only a start has, or what is cheaper than reported, does not count here.
+    passed = sum(finding in (BY_MEAN, ON_FRONT) for finding in findings) / len(findings)
+    assert passed >= (1.0 if noise == 0 else 0.95), pd.Series(findings).value_counts().to_dict()
 
 
 @pytest.mark.parametrize(
@@ -97,4 +93,4 @@ def test_another_method_under_a_papers_name_is_not_reproduced(plan, published, p
     rows = [row for table in spec.tables.values() for row in rows_of(plan, paper, table, cells)]
     rows = [row for row in rows if row.method == right and row.choice.n_ok]
     assert len(rows) >= 2
-    assert PASSES.isdisjoint(row.verdict for row in rows), rows
+    assert {AGREES, AS_PROGRAM}.isdisjoint(row.verdict for row in rows), rows

@@ -7,21 +7,15 @@ from a_paper import NAMES, reported, table
 from frames import frame, starts
 
 from fairclust.pipeline.papers import ClaimSpec
-from fairclust.report.claims import make_claims
+from fairclust.report import agreement
+from fairclust.report.claims import load_claims, make_claims
 from fairclust.report.material import Material
-from fairclust.report.tables import (
-    count_verdicts,
-    load_verdicts,
-    make_scoreboard,
-    make_table,
-    row_verdicts,
-    table_verdicts,
-)
+from fairclust.report.tables import load_evidence, make_scoreboard, make_table, row_verdicts, summary
 
 
 @pytest.fixture
 def files(tmp_path):
-    """Write the verdicts of two tables and the claims of a paper with five rows."""
+    """Write the evidence of two tables and the claims of a paper with five rows."""
     values = reported(
         tmp_path,
         "1,town,10,4,own,sse,100.0,",
@@ -49,52 +43,69 @@ def files(tmp_path):
         text="Own is cheaper.", check="compare", datasets=["town"], methods=["own", "rival"], metrics=["sse"]
     )
     make_claims(material, {"c": claim}, tmp_path / "claims")
-    return [tmp_path / "t1.verdicts.csv", tmp_path / "t2.verdicts.csv"], tmp_path / "claims.csv"
+    return [tmp_path / "t1.evidence.csv", tmp_path / "t2.evidence.csv"], tmp_path / "claims.csv"
 
 
 def test_the_summary_counts_rows_and_not_values(files):
-    board = load_verdicts(files[0])
+    board = load_evidence(files[0])
     rows = row_verdicts(board)
     assert (len(board), len(rows)) == (7, 5)
     assert rows.set_index(["table", "dataset", "method"]).verdict.to_dict() == {
-        ("1", "town", "own"): "reproduced",
-        ("1", "town", "rival"): "better",
-        ("1", "city", "own"): "not run",
-        ("2", "town", "own"): "unpublished",
-        ("2", "town", "data"): "reproduced",
+        ("1", "town", "own"): "agrees",
+        ("1", "town", "rival"): "agrees",
+        ("1", "city", "own"): "not comparable",
+        ("2", "town", "own"): "not comparable",
+        ("2", "town", "data"): "agrees",
     }
-    assert rows["values"].sum() == len(board)
-    assert count_verdicts(rows) == {
-        "as printed": {"reproduced": 2},
-        "matched fairness": {"better": 1},
-        "not compared": {"not run": 1, "unpublished": 1},
-    }
-    # The verdict of a table as a whole is about the rows that could be compared.
-    assert table_verdicts(board).to_numpy().tolist() == [
-        ["p", "1", "holds in part", "1 of 2 compared rows agree; 1 better; 1 not run"],
-        ["p", "2", "holds", "1 of 1 compared rows agree; 1 unpublished"],
+    assert rows.seeds.to_list() == [3, 3, 0, 3, 1]
+    counts = {"agree": 3, "agree with the program": 0, "differ": 0, "not comparable": 2}
+    claims = load_claims(files[1])
+    assert summary(board, {"p": claims}, {"p": "P"}) == [
+        {"paper": "P", "rows": 5, **counts, "claims that hold": "1 of 1"}
     ]
-    assert table_verdicts(board[board.verdict == "not run"]).verdict.tolist() == ["not tested"]
-    assert table_verdicts(board[board.verdict == "better"]).verdict.tolist() == ["does not hold"]
+    # A claim that could not be tested or compared does not count.
+    other = claims.assign(verdict="not comparable")
+    assert summary(board, {"p": other}, {"p": "P"})[0]["claims that hold"] == "0 of 0"
+    assert summary(board, {}, {"p": "P"})[0]["claims that hold"] == "–"
 
 
 def test_the_scoreboard_is_written(files, tmp_path):
     make_scoreboard(files[0], [files[1]], {"p": "Paper"}, NAMES, tmp_path / "scoreboard")
-    board = load_verdicts([tmp_path / "scoreboard.csv"])
+    board = load_evidence([tmp_path / "scoreboard.csv"])
     assert len(board) == 7
     text = (tmp_path / "scoreboard.md").read_text()
     head, _, rest = text.partition("| paper |")
-    assert "- Paper, as printed: 2 rows; 2 reproduced." in head
-    assert "- Paper, at matched fairness: 1 row; 1 better." in head
-    assert "- Paper, claims: 1; 1 holds." in head
+    counts = "3 agree, 0 agree with the program, 0 differ, 2 not comparable"
+    assert f"- Paper: 5 rows, {counts}, 1 of 1 claims that hold." in head
     (own,) = [line for line in rest.splitlines() if line.startswith("| Paper | 1 | Town | 10 | Own, λ=4 |")]
-    assert "| lam=4 | 3 | SSE 100.0 ± 0.0 (100.0; 0.0 %; labels 100.0) agrees; Balance 0.3" in own
+    assert "| lam=4 | 3 | agrees | the mean over the starts has every reported value |" in own
     (rival,) = [line for line in rest.splitlines() if "| Rival |" in line]
-    assert "SSE 150.0 ± 0.0 (200.0; -25.0 %) lower" in rival
-    assert "| better | unknown | reason not known |" in rival
-    assert "5 rows hold 7 reported values." in text
+    assert "| agrees | as fair as reported, and at a lower cost: reason not known |" in rival
+
+
+def test_the_picture_shows_every_compared_value(files, tmp_path):
+    board = load_evidence(files[0])
+    board.loc[board.metric == "balance", "reported"] = 0.0
+    board.loc[0, ["value_verdict", "program_mean"]] = "agrees with the program", 90.0
+    points = agreement.compared(board, {"p": "Paper"}, NAMES)
+    # Two values of the first row, the cost of the second, whose balance chose the setting, and a count.
+    assert points.verdict.to_list() == ["agrees"] * 3 + ["agrees with the program"]
+    assert points.reported.to_list() == [0.0, 200.0, 7.0, 90.0]
+    assert points.text.iloc[-1] == (
+        "Paper, Table 1: Town, Own, λ = 4: SSE 100.0, program 90.0: agrees with the program"
+    )
+    dots = agreement.picture(points)["dots"]
+    zero, ours = dots[0], dots[3]
+    # A zero stands at the lower end of its axis, and a value below the reported one below the diagonal.
+    assert zero["x"] == agreement.LEFT and zero["y"] < agreement.SIZE - agreement.BOTTOM
+    assert ours["x"] - agreement.LEFT < agreement.SIZE - agreement.BOTTOM - ours["y"]
+    agreement.draw(points, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes()[:4] == b"\x89PNG"
+    first = (tmp_path / "picture.png").read_bytes()
+    agreement.draw(points, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes() == first
 
 
 def test_a_run_without_papers_has_an_empty_scoreboard(tmp_path):
     make_scoreboard([], [], {}, NAMES, tmp_path / "scoreboard")
-    assert load_verdicts([tmp_path / "scoreboard.csv"]).empty
+    assert load_evidence([tmp_path / "scoreboard.csv"]).empty

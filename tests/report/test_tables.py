@@ -1,13 +1,13 @@
-import numpy as np
 import pandas as pd
 import pytest
 from a_paper import NAMES, reported, table
 from frames import frame, starts, tradeoff
 
+from fairclust.pipeline.reported import load_reported
 from fairclust.report.material import Material
-from fairclust.report.rows import Value
-from fairclust.report.selection import Spread
-from fairclust.report.tables import make_overview, make_table, value_text
+from fairclust.report.printed import printed
+from fairclust.report.tables import evidence_of, load_evidence, make_overview, make_table
+from fairclust.report.verdicts import table_rows
 
 
 @pytest.fixture
@@ -54,61 +54,140 @@ def made(folder, spec, values, cells):
     return (folder / "t.md").read_text()
 
 
-def test_a_row_for_each_method(values, cells, tmp_path):
+def rows_in(text):
+    """Return the rows of the tables in a Markdown text, as lists of their cells."""
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+
+
+def test_without_a_layout_there_is_a_row_for_each_method(values, cells, tmp_path):
     text = made(tmp_path, SPEC, values, cells)
-    assert text.startswith("# P &amp; Q, Table 1: A table, reported and reproduced\n")
-    assert "| Town | Own | 100.5 ± 0.7, best 100.0 (100.5; 0.0 %) | 0.1000 ± 0.0000 (0.10) |" in text
-    assert "| lam=4 | 2 | as printed | reproduced |" in text
-    assert "| Town | Rival | 220.0 ± 14.1, best 210.0 (200.0; +10.0 %) |" in text
-    assert "matched fairness | less fair |" in text
-    # Rows of our methods are marked, and have no reported values and no verdict.
-    assert "| Town | Mine (ours) | 96.0 ± 1.4, best 95.0 | 0.1000 ± 0.0000 |" in text
-    (stand_in,) = [line for line in text.splitlines() if line.startswith("| village")]
-    assert "| village (stands in for Town) | Own | 10.0 | 0.1000 |" in stand_in and stand_in.endswith("| – |")
-    assert "village (stands in for Town), Own, lambda 4: The paper reports for Town: SSE 100.5" in text
-    assert "- Town, Rival: less fair: conjecture: other starts." in text
+    assert text.startswith("# P &amp; Q, Table 1: A table\n")
+    rows = rows_in(text)
+    assert rows[0] == ["", "SSE", "Fairness error"]
+    assert ["Own, λ = 4", "100.5✓ (100.5)", "0.10✓ (0.10)"] in rows
+    assert ["Rival", "220.0≠ (200.0)", "0.50– (0.30)"] in rows
+    # Our methods and stand-ins have neither reported values nor verdicts.
+    assert ["Mine", "96.0", "0.10"] in rows
+    below = rows.index(["**village (stands in for Town)**", "", ""])
+    assert rows[below + 1 :][0] == ["Own, λ = 4", "10.0", "0.10"]
+    # What the paper does not print is a dash on both sides.
+    assert rows[rows.index(["**City**", "", ""]) + 1] == ["Own, λ = 4", "– (–)", ""]
     assert "- A remark." in text
-    assert "- City, Own, lambda 4: unpublished: N/A." in text
+    found = "no setting of the grid has the reported fairness (less fair, dearer): conjecture: other starts"
+    assert f"- ≠ Town, Rival: {found}." in text
 
 
-def test_the_csv_has_full_numbers(values, cells, tmp_path):
+LAYOUT = {
+    "corner": "Data",
+    "bold": True,
+    "rows": {"Town (λ = 4)": {"dataset": "town"}, "Far": {"The city": {"dataset": "city"}}},
+    "columns": [
+        {"Cost / error": {"metric": ["sse", "fairness_error"], "form": "{} [{}]", "unit": 10}},
+        {"Theirs": {"method": "rival"}, "Ours": {"method": "own"}},
+    ],
+}
+
+
+def test_a_table_has_the_layout_of_the_paper(values, cells, tmp_path):
+    text = made(tmp_path, {**SPEC, "layout": LAYOUT}, values, cells)
+    rows = rows_in(text)
+    assert rows[0] == ["Data", "Cost / error", "", "Mine"]
+    assert rows[2] == ["", "Theirs", "Ours", "Cost / error"]
+    # The unit moves the decimal point. The best value of each metric is bold, ours apart from the reported ones.
+    assert rows[3:5] == [
+        ["Town (λ = 4)", "22.00 [0.050]≠", "**10.05** [**0.010**]✓", "9.60 [0.010]"],
+        ["reported", "20.00 [0.030]", "**10.05** [**0.010**]", ""],
+    ]
+    assert rows[5][0] == "**Far**" and rows[6] == ["The city", "", "–", ""]
+    assert rows[-1] == ["K = 10", "", "1.00 [0.010]", ""]
+    assert "without a place" not in text
+    less = {**LAYOUT, "columns": [{"Cost": {"metric": "sse"}}, *LAYOUT["columns"][1:]]}
+    less = made(tmp_path, {**SPEC, "layout": less}, values, cells)
+    assert "- 2 reported values without a place in this layout; the evidence has them all." in less
+    made(tmp_path, {**SPEC, "layout": LAYOUT}, values, cells)
+    csv = pd.read_csv(tmp_path / "t.csv", keep_default_na=False).iloc[0]
+    assert csv["Cost / error, Ours"] == "10.05 [0.010]" == csv["Cost / error, Ours: reported"]
+    assert csv["Cost / error, Theirs: verdict"] == "differs"
+    latex = (tmp_path / "t.tex").read_text()
+    assert r"\multicolumn{2}{c}{Cost / error} & \multicolumn{1}{c}{Mine} \\" in latex
+    assert r"\textbf{10.05} [\textbf{0.010}]$\checkmark$" in latex and r"22.00 [0.050]$\neq$" in latex
+
+
+def test_a_wide_table_is_cut_into_blocks_of_a_hundred_characters(tmp_path):
+    methods = [f"method{i}" for i in range(8)]
+    values = reported(tmp_path, *(f"{name},{of},0.5" for name in methods for of in ("sse", "balance")))
+    cells = frame([cell for name in methods for cell in starts(name, [0.5], balance=0.5)])
+    by_method = {f"A method {name}": {"method": name} for name in methods}
+    layout = {
+        "rows": {"Town": {"dataset": "town"}},
+        "columns": [{"S": {"metric": "sse"}, "B": {"metric": "balance"}}],
+    }
+    layout["columns"].append(by_method)
+    text = made(tmp_path, {"layout": layout, "settings": {name: {} for name in methods}}, values, cells)
+    heads = [row for row in rows_in(text) if row[1] in ("S", "B")]
+    assert len(heads) == 2 and len(heads[0]) == 9
+    # The reported values stand beneath ours.
+    assert ["reported", *["0.5"] * 8] in rows_in(text)
+    narrow = {**layout, "columns": [layout["columns"][0], dict(list(by_method.items())[:2])]}
+    text = made(tmp_path, {"layout": narrow, "settings": {name: {} for name in methods}}, values, cells)
+    assert max(map(len, text.partition("\n- ")[0].splitlines())) <= 100 and "0.5✓ (0.5)" in text
+
+
+def test_a_layout_that_does_not_tell_values_apart_is_refused(values, cells, tmp_path):
+    layout = {**LAYOUT, "columns": [{"Cost": {"metric": "sse"}}]}
+    with pytest.raises(ValueError, match=r"layout of table 1 shows several values in one cell"):
+        made(tmp_path, {**SPEC, "layout": layout}, values, cells)
+
+
+def test_the_evidence_has_full_numbers(values, cells, tmp_path):
     made(tmp_path, SPEC, values, cells)
-    found = pd.read_csv(tmp_path / "t.csv").set_index(["dataset", "method"])
-    own = found.loc[("town", "own")]
-    assert own[["sse mean", "sse best", "sse reported", "starts", "verdict"]].to_list() == [
-        100.5, 100.0, 100.5, 2, "reproduced"
+    found = load_evidence([tmp_path / "t.evidence.csv"]).set_index(["dataset", "method", "metric"])
+    own = found.loc[("town", "own", "sse")]
+    assert own[["mean", "low", "reported", "seeds", "seeds_asked", "verdict"]].to_list() == [
+        100.5, 100.0, 100.5, 2, 2, "agrees"
     ]  # fmt: skip
-    assert own["sse sd"] == pytest.approx(0.5**0.5)
-    assert found.loc[("village", "own"), "stands in for"] == "town"
-    assert pd.isna(found.loc[("town", "mine"), "verdict"])
+    assert own["sd"] == pytest.approx(0.5**0.5) and own.setting == "lam=4"
+    assert found.loc[("village", "own", "sse"), "original"] == "town"
+    mine = found.loc[("town", "mine", "sse")]
+    assert (mine.role, mine.verdict) == ("ours", "")
+    assert found.loc[("town", "own", "seconds"), "value_verdict"] == ""
 
 
 def test_two_lambdas_of_a_method(tmp_path):
     values = reported(tmp_path, "own,sse,100.0", "1,town,10,8,own,sse,120.0,", lam=4)
     cells = frame([*starts("own", [100.0], lam=4), *starts("own", [120.0], lam=8)])
-    text = made(tmp_path, {}, values, cells)
-    assert "100.0 (100.0; 0.0 %)" in text and "120.0 (120.0; 0.0 %)" in text
+    rows = rows_in(made(tmp_path, {}, values, cells))
+    assert ["Own, λ = 4", "100.0✓ (100.0)"] in rows and ["Own, λ = 8", "120.0✓ (120.0)"] in rows
     assert r"\toprule" in (tmp_path / "t.tex").read_text()
 
 
 def test_a_table_without_any_cell_is_made(values, cells, tmp_path):
     text = made(tmp_path, {}, values, cells[:0])
-    assert "not run" in text and "the data set is not in this run" in text
+    assert ["Own, λ = 4", "– (100.5)", "– (0.10)"] in rows_in(text)
+    evidence = load_evidence([tmp_path / "t.evidence.csv"])
+    assert evidence.why.str.contains("the data set is not in this run").any()
 
 
-def test_values_as_text():
-    def text(metric, reported, decimals, mean=np.nan, sd=np.nan, **more):
-        ours = Spread(mean, sd, more.get("low", np.nan), more.get("high", np.nan))
-        program = more.get("program", Spread())
-        return value_text(Value(metric, reported, decimals, ours, program), "labels")
-
-    assert text("sse", 100.0, 0, 100.26, 2.0, low=98.0) == "100.3 ± 2.0, best 98.0 (100; +0.3 %)"
-    assert text("balance", 0.5, 2, 0.25, 0.01, low=0.2, high=0.26) == "0.2500 ± 0.0100 (0.50)"
-    labels = Spread(101.0, n=1)
-    assert text("sse", 100.0, 0, 100.26, 2.0, program=labels) == "100.3 ± 2.0 (100; +0.3 %; labels 101.0)"
-    assert text("sse", 1116700.0, -2) == "– (1,116,700)"
-    assert text("n_nodes", 5678.0, 0, 5576.0) == "5,576 (5,678)"
-    assert text("balance", np.nan, 0, 0.25) == "0.2500"
+def test_the_layouts_of_the_papers_show_every_reported_value_once(inputs, catalogue, root):
+    for name, paper in catalogue.papers.items():
+        values = load_reported(root / f"config/papers/{name}.csv")
+        for spec in paper.tables.values():
+            lines = evidence_of(name, spec, table_rows(spec, values, frame(starts("x", [1.0]))[:0]))
+            shown = printed(spec, lines, "", inputs.names, [])
+            texts = [
+                of.text
+                for part in shown.parts
+                for _, row in part.rows
+                for cell in row
+                for of in cell.reported
+            ]
+            assert spec.layout and len(texts) == (values.table == spec.number).sum(), (name, spec.number)
+            text = shown.markdown()
+            assert max(map(len, text.splitlines())) <= 100
 
 
 def test_the_overview_has_one_row_for_each_method(tmp_path):

@@ -7,8 +7,24 @@ from a_paper import reported, table
 from frames import cell, frame, starts
 
 from fairclust.report.selection import Spread
-from fairclust.report.tables import reasons_of, reported_lines
-from fairclust.report.verdicts import compare_value, table_rows
+from fairclust.report.tables import evidence_of, row_verdicts, why
+from fairclust.report.verdicts import (
+    AGREES,
+    AS_PROGRAM,
+    BY_MEAN,
+    BY_START,
+    CHEAPER,
+    DEARER,
+    DIFFERS,
+    LESS_FAIR,
+    NOT_COMPARABLE,
+    OFF,
+    ON_FRONT,
+    ONLY_UNJUDGED,
+    compare_value,
+    table_rows,
+    value_verdict,
+)
 
 PRINTED = {"settings": {"own": {}, "rival": {}}}
 MATCHED = {"match": {"fairness": "fairness_error", "order": "sse"}}
@@ -18,12 +34,18 @@ def judged(spec, values, *cells, programs=None):
     return table_rows(spec, values, frame([one for some in cells for one in some]), programs)
 
 
-def runs(mean, sd=math.nan, low=None, high=None, n=5):
+def said(row):
+    """Return the verdict of a row, and the finding behind it."""
+    return row.verdict, row.finding
+
+
+def runs(mean, sd=math.nan, low=None, high=None, n=10):
     return Spread(mean, sd, mean if low is None else low, mean if high is None else high, n)
 
 
-def reasons_in(row):
-    return reasons_of((value.cause, value.reason, value.evidence) for value in row.values)
+def reason_of(row):
+    """Return what follows the finding."""
+    return why(row).partition(": ")[2]
 
 
 def only(rows):
@@ -45,6 +67,9 @@ def matched(values, *cells, **more):
         ("sse", 1000.0, 1, runs(979.9, 10.0), "lower"),
         ("sse", 1000.0, 1, runs(1099.0, 500.0), "yes"),
         ("sse", 1000.0, 1, runs(1101.0, 500.0), "higher"),
+        # With fewer than ten starts the value must lie in their range, too.
+        ("sse", 1000.0, 1, runs(1019.9, 10.0, 1009.0, 1030.0, n=9), "higher"),
+        ("sse", 1000.0, 1, runs(1019.9, 10.0, 999.0, 1030.0, n=9), "yes"),
         # Between the smallest and the largest start.
         ("sse", 1000.0, 1, runs(1101.0, 20.0, 999.0, 1300.0), "start"),
         ("sse", 1000.0, 1, runs(1101.0, 20.0, 1001.2, 1300.0), "higher"),
@@ -84,12 +109,12 @@ def test_a_row_as_printed_takes_the_printed_lambda_and_all_its_starts(tmp_path):
         *starts("own", [80.0, 80.0, 80.0], lam=2, balance=0.3),
     ]
     row = matched(values, cells)
-    assert (row.kind, row.choice.lam, row.verdict) == ("as printed", 4.0, "reproduced")
+    assert (row.kind, row.choice.lam, said(row)) == ("as printed", 4.0, (AGREES, BY_MEAN))
     assert row.choice.setting == "lam=4"
-    lines = reported_lines("paper", table(), [row]).set_index("metric")
+    lines = evidence_of("paper", table(), [row]).set_index("metric")
     assert lines.loc["sse", ["mean", "low", "seeds"]].to_list() == [100.0, 98.0, 3]
     assert lines.loc["sse", "sd"] == pytest.approx(2.0)
-    assert set(lines.agrees) == {"yes"} and set(lines.reason) == {""}
+    assert set(lines.value_verdict) == {AGREES} and set(lines.why) == {BY_MEAN} and set(lines.cause) == {""}
 
 
 def test_a_row_is_judged_by_all_its_values(tmp_path):
@@ -98,26 +123,30 @@ def test_a_row_is_judged_by_all_its_values(tmp_path):
     def row(sse, balance):
         return only(judged(table(**PRINTED), values, starts("own", sse, balance=balance)))
 
-    assert row([100.0] * 3, [0.3] * 3).verdict == "reproduced"
+    assert said(row([100.0] * 3, [0.3] * 3)) == (AGREES, BY_MEAN)
     # One start of three has the reported cost, and all of them the balance.
-    assert row([100.0, 140.0, 140.0], [0.3] * 3).verdict == "reached by a start"
+    assert said(row([100.0, 140.0, 140.0], [0.3] * 3)) == (AGREES, BY_START)
     near = row([95.0] * 3, [0.29] * 3)
-    assert (near.verdict, near.direction) == ("another optimum", "cheaper, less fair")
-    assert row([95.0] * 3, [0.2] * 3).verdict == "not reproduced"
-    assert row([50.0] * 3, [0.3] * 3).verdict == "not reproduced"
+    assert (said(near), near.direction) == ((DIFFERS, OFF), "cheaper, less fair")
+    assert said(row([95.0] * 3, [0.2] * 3)) == (DIFFERS, OFF)
+    assert said(row([50.0] * 3, [0.3] * 3)) == (DIFFERS, OFF)
     far = row([50.0] * 3, [0.2] * 3)
     assert [value.agrees for value in far.values] == ["lower", "lower"]
-    assert far.direction == "" and reasons_in(far) == ["reason not known"]
+    assert why(far) == f"{OFF} (cheaper, less fair): reason not known"
+    # A value that agrees has its own verdict in a row that differs.
+    half = row([50.0] * 3, [0.3] * 3)
+    assert [value_verdict(half, value) for value in half.values] == [DIFFERS, AGREES]
 
 
 def test_a_value_that_was_not_scored_keeps_a_row_from_being_reproduced(tmp_path):
     values = reported(tmp_path, "own,sse,100.0", "own,dunn_index,0.30")
     row = only(judged(table(**PRINTED), values, starts("own", [100.0, 100.0])))
-    assert row.verdict == "not reproduced" and "no value for DI" in row.note
+    assert said(row) == (DIFFERS, OFF) and "no value for DI" in row.note
     nothing = only(judged(table(**PRINTED), values, starts("own", [np.nan, np.nan])))
-    assert nothing.verdict == "not run" and reasons_in(nothing) == [
-        "the scorer has no value for these metrics"
-    ]
+    assert said(nothing) == (
+        NOT_COMPARABLE,
+        "this run has no value: the scorer has none for these metrics",
+    )
 
 
 def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
@@ -133,27 +162,30 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
     assert (row.kind, row.choice.setting) == ("matched fairness", "between lam=2 and lam=3")
     assert row.choice.cells.sse.to_list() == pytest.approx([100.5, 103.5])
     assert row.choice.spread("fairness_error").mean == pytest.approx(0.105)
-    assert (row.verdict, row.choice.n_ok) == ("on the front", 2) and math.isnan(row.choice.lam)
+    assert (said(row), row.choice.n_ok) == ((AGREES, ON_FRONT), 2) and math.isnan(row.choice.lam)
     # Neither the error nor another fairness metric is judged.
     assert [value.agrees for value in row.values] == ["", "yes", ""]
     assert "chose the setting" in row.values[0].note and "only the cost" in row.values[2].note
 
     def verdict(sse, error=0.1):
-        return matched(values, starts("own", [sse, sse], lam=1, fairness_error=error)).verdict
+        return said(matched(values, starts("own", [sse, sse], lam=1, fairness_error=error)))
 
-    assert verdict(101.9) == "on the front"
-    assert verdict(102.1) == "worse"
-    assert verdict(97.9) == "better"
-    assert verdict(150.0, error=0.2) == "less fair"
-    assert verdict(90.0, error=math.inf) == "less fair"
+    assert verdict(101.9) == (AGREES, ON_FRONT)
+    assert verdict(102.1) == (DIFFERS, DEARER)
+    assert verdict(97.9) == (AGREES, CHEAPER)
+    assert verdict(150.0, error=0.2) == (DIFFERS, LESS_FAIR)
+    assert verdict(90.0, error=math.inf) == (DIFFERS, LESS_FAIR)
     # The level has a tolerance of 2 %, or of half a unit of its last digit.
-    assert verdict(100.0, error=0.105) == "on the front" and verdict(90.0, error=0.107) == "less fair"
+    assert verdict(100.0, error=0.105) == (AGREES, ON_FRONT) and verdict(90.0, error=0.107) == (
+        DIFFERS,
+        LESS_FAIR,
+    )
     # The tolerance does not make a row better: a front through the reported point is on the front.
     cells = [
         *starts("own", [20.0, 20.0], lam=1, fairness_error=0.20),
         *starts("own", [180.0, 180.0], lam=2, fairness_error=0.0),
     ]
-    assert matched(values, cells).verdict == "on the front"
+    assert said(matched(values, cells)) == (AGREES, ON_FRONT)
 
 
 def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(tmp_path):
@@ -164,11 +196,11 @@ def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(t
         *starts("own", [300.0, 300.0], lam=3, fairness_error=0.12),
     ]
     row = matched(values, grid)
-    assert (row.verdict, row.choice.lam, row.choice.setting) == ("less fair", 2.0, "lam=2")
+    assert (said(row), row.choice.lam, row.choice.setting) == ((DIFFERS, LESS_FAIR), 2.0, "lam=2")
     assert "nearest to the reported values" in row.note
     # Starts whose values scatter around the reported ones are no less fair than these.
     near = starts("own", [99.0, 101.0, 100.0], lam=1, fairness_error=[0.10, 0.13, 0.09])
-    assert matched(values, near).verdict == "on the front"
+    assert said(matched(values, near)) == (AGREES, ON_FRONT)
 
 
 def test_an_infinite_error_is_no_end_of_a_front(tmp_path):
@@ -178,13 +210,13 @@ def test_an_infinite_error_is_no_end_of_a_front(tmp_path):
         *starts("own", [99.0, 99.0], lam=3, fairness_error=0.05),
     ]
     row = matched(values, grid)
-    assert (row.verdict, row.choice.lam) == ("on the front", 3.0)
+    assert (said(row), row.choice.lam) == ((AGREES, ON_FRONT), 3.0)
 
 
 def test_without_a_published_setting_or_a_rule_the_lowest_objective_is_shown(tmp_path):
     values = reported(tmp_path, "own,sse,100.0")
     row = only(judged(table(), values, starts("own", [100.0] * 2, lam=1), starts("own", [90.0] * 2, lam=2)))
-    assert (row.choice.lam, row.kind, row.verdict) == (2.0, "as printed", "another optimum")
+    assert (row.choice.lam, row.kind, said(row)) == (2.0, "as printed", (DIFFERS, OFF))
     assert "publishes no setting" in row.note
 
 
@@ -194,11 +226,11 @@ def test_collapsed_and_lost_solutions_are_noted(tmp_path):
     empty = only(judged(spec, values, starts("own", [100.0] * 3, balance=0.3, n_nonempty=[10, 3, 4])))
     assert "3 to 4 of 10 clusters are in use in 2 of 3 starts" in empty.note
     cheaper = only(judged(spec, values, starts("own", [50.0] * 2, balance=[0.9, 0.0])))
-    assert cheaper.verdict == "not reproduced" and "balance is 0 in 1 of 2 starts" in cheaper.note
+    assert said(cheaper) == (DIFFERS, OFF) and "balance is 0 in 1 of 2 starts" in cheaper.note
     lost = only(judged(spec, values, starts("own", [100.0] * 2, balance=0.3, status=["ok", "timeout"])))
     assert "1 of 2 starts ended well, others: timeout" in lost.note
     full = only(judged(spec, values, starts("own", [100.0] * 3, balance=0.3)))
-    assert (full.verdict, full.note) == ("reproduced", "")
+    assert (said(full), full.note) == ((AGREES, BY_MEAN), "")
 
 
 def test_impossible_values(tmp_path):
@@ -212,19 +244,19 @@ def test_impossible_values(tmp_path):
     }
     spec = table(**PRINTED, reasons=[reason])
     row = only(judged(spec, values, starts("own", [758.4] * 2, balance=0.3)))
-    assert row.verdict == "impossible"
-    assert reasons_in(row) == ["400 rows (evidence: run me)"]
+    assert row.verdict == NOT_COMPARABLE
+    assert why(row) == "a reported value cannot be what its column says: 400 rows (evidence: run me)"
     # The verdict is the same whether or not the row was run.
-    assert only(judged(spec, values, starts("own", [1.0], dataset="city"))).verdict == "impossible"
+    assert why(only(judged(spec, values, starts("own", [1.0], dataset="city")))) == why(row)
 
 
-def test_unpublished_rows(tmp_path):
+def test_rows_that_cannot_be_compared(tmp_path):
     values = reported(tmp_path, "1,town,10,,own,sse,,printed as N/A", "rival,sse,100.0")
-    spec = table(**PRINTED, reasons=[{"method": "rival", "kind": "unpublished", "reason": "which data?"}])
+    spec = table(**PRINTED, reasons=[{"method": "rival", "kind": "not_comparable", "reason": "which data?"}])
     own, rival = judged(spec, values, starts("own", [1.0]), starts("rival", [100.0]))
-    assert (own.verdict, reasons_in(own)) == ("unpublished", ["printed as N/A"])
-    assert (rival.verdict, reasons_in(rival)) == ("unpublished", ["which data?"])
-    assert rival.values[0].agrees == ""
+    assert said(own) == (NOT_COMPARABLE, "printed as N/A")
+    assert (rival.verdict, reason_of(rival)) == (NOT_COMPARABLE, "which data?")
+    assert rival.values[0].agrees == "" and value_verdict(rival, rival.values[0]) == NOT_COMPARABLE
 
 
 def test_why_a_row_was_not_run(tmp_path):
@@ -232,17 +264,17 @@ def test_why_a_row_was_not_run(tmp_path):
     lost = [cell("city", "own", 10, None, 0, status="skipped", reason="no network\nmore")]
     other = starts("rival", [100.0], lam=5)
     found = {(row.dataset, row.method): row for row in judged(table(**PRINTED), values, lost, other)}
-    assert {row.verdict for row in found.values()} == {"not run"}
-    assert reasons_in(found["town", "own"]) == ["the method is not in this run"]
-    assert reasons_in(found["town", "rival"]) == ["not run with the published setting lam=4"]
-    assert reasons_in(found["city", "own"]) == ["skipped: no network"]
+    assert {row.verdict for row in found.values()} == {NOT_COMPARABLE}
+    assert reason_of(found["town", "own"]) == "the method is not in this run"
+    assert reason_of(found["town", "rival"]) == "not run with the published setting lam=4"
+    assert reason_of(found["city", "own"]) == "skipped: no network"
     rows = judged(table(**PRINTED), values, starts("own", [1.0], k=5))
-    assert reasons_in(rows[0]) == ["not run with K = 10"]
-    assert reasons_in(rows[2]) == ["the data set is not in this run"]
+    assert reason_of(rows[0]) == "not run with K = 10"
+    assert reason_of(rows[2]) == "the data set is not in this run"
     unsaid = reported(tmp_path, "1,town,,,own,sse,100.0,")
     several = judged(table(**PRINTED), unsaid, starts("own", [100.0]), starts("own", [100.0], k=5))
-    assert (only(several).verdict, reasons_in(only(several))) == ("not run", ["the paper does not state K"])
-    assert only(judged(table(**PRINTED), unsaid, starts("own", [100.0]))).verdict == "reproduced"
+    assert said(only(several)) == (NOT_COMPARABLE, "this run has no value: the paper does not state K")
+    assert said(only(judged(table(**PRINTED), unsaid, starts("own", [100.0])))) == (AGREES, BY_MEAN)
 
 
 def test_causes_are_shown_conjectured_or_unknown(tmp_path):
@@ -257,15 +289,15 @@ def test_causes_are_shown_conjectured_or_unknown(tmp_path):
     cells = [*starts("own", [50.0]), *starts("rival", [150.0]), *starts("plain", [150.0])]
     rows = judged(spec, values, cells)
     assert [row.values[0].cause for row in rows] == ["command", "conjecture", "paper"]
-    assert [reasons_in(row) for row in rows] == [
-        ["an early stop (evidence: python benchmarks/x.py)"],
-        ["conjecture: other starts"],
-        ["two tables differ"],
+    assert [reason_of(row) for row in rows] == [
+        "an early stop (evidence: python benchmarks/x.py)",
+        "conjecture: other starts",
+        "two tables differ",
     ]
     # Rows that differ need a reason, and rows that agree do not.
     unknown = judged(table(**PRINTED), values[:2], starts("own", [50.0]), starts("rival", [100.0]))
     assert [row.values[0].cause for row in unknown] == ["unknown", ""]
-    assert [reasons_in(row) for row in unknown] == [["reason not known"], []]
+    assert [reason_of(row) for row in unknown] == ["reason not known", ""]
 
 
 def program(*lines, kind="program"):
@@ -286,11 +318,15 @@ def test_the_published_program_tells_who_differs(tmp_path):
     cells = list(starts("own", [140.0, 142.0]))
     # Ours has the program's value, which the paper does not print.
     row = only(judged(spec, values, cells, programs=program(("own", "sse", "", 141.0))))
-    assert row.verdict == "as the published program" and reasons_in(row) == []
+    assert row.verdict == AS_PROGRAM
+    assert (
+        why(row) == "ours agrees with a run of the published program, whose values are not the printed ones"
+    )
+    assert value_verdict(row, row.values[0]) == AS_PROGRAM
     assert (
         "the paper's value is not that of its published program: SSE 140.00 to 142.00 in 5 runs" in row.note
     )
-    line = reported_lines("paper", spec, [row]).iloc[0]
+    line = evidence_of("paper", spec, [row]).iloc[0]
     assert (line.program, line.program_mean, line.program_low, line.program_runs) == (
         "theirs",
         141.0,
@@ -300,19 +336,19 @@ def test_the_published_program_tells_who_differs(tmp_path):
     # Neither the paper nor we have it.
     other = program(("own", "sse", "", 200.0))
     neither = only(judged(spec, values, cells, programs=other))
-    assert neither.verdict == "not reproduced" and neither.values[0].cause == "neither"
-    assert reasons_in(neither) == [
+    assert said(neither) == (DIFFERS, OFF) and neither.values[0].cause == "neither"
+    assert reason_of(neither) == (
         "the paper's values are not those of its published program, and ours agree with neither"
-    ]
+    )
     guessed = table(**PRINTED, reasons=[{"method": "own", "reason": "other starts"}])
     assert only(judged(guessed, values, cells, programs=other)).values[0].cause == "conjecture"
     # The program has the printed value, and we do not: that is no reason.
     ours = only(judged(spec, values, cells, programs=program(("own", "sse", "", 100.0))))
-    assert ours.verdict == "not reproduced" and reasons_in(ours) == ["reason not known"]
+    assert said(ours) == (DIFFERS, OFF) and reason_of(ours) == "reason not known"
     # One of several variants is enough, and it is the one that is shown.
     two = program(("own", "sse", "last", 200.0), ("own", "sse", "best", 141.0))
     found = only(judged(spec, values, cells, programs=two))
-    assert found.verdict == "as the published program" and found.program.words == "best; as shipped"
+    assert found.verdict == AS_PROGRAM and found.program.words == "best; as shipped"
 
 
 def test_published_labels_explain_only_what_is_better(tmp_path):
@@ -324,45 +360,46 @@ def test_published_labels_explain_only_what_is_better(tmp_path):
         return matched(values, starts("own", [sse, sse], fairness_error=0.1), programs=labels)
 
     better, worse = row(90.0), row(110.0)
-    assert (better.verdict, better.values[1].cause) == ("better", "labels")
-    assert (worse.verdict, worse.values[1].cause) == ("worse", "unknown")
+    assert (said(better), better.values[1].cause) == ((AGREES, CHEAPER), "labels")
+    assert (said(worse), worse.values[1].cause) == ((DIFFERS, DEARER), "unknown")
 
 
 def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):
     values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
     cells = list(starts("own", [140.0, 140.0], fairness_error=0.1))
     theirs = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.1))
-    assert matched(values, cells).verdict == "worse"
+    assert said(matched(values, cells)) == (DIFFERS, DEARER)
     found = matched(values, cells, programs=theirs)
-    assert found.verdict == "as the published program"
+    assert found.verdict == AS_PROGRAM
     # Without the program's fairness its cost says neither that ours agrees nor that it differs.
     alone = matched(values, cells, programs=theirs[:1])
-    assert (alone.verdict, alone.values[1].cause) == ("worse", "unknown")
+    assert (said(alone), alone.values[1].cause) == ((DIFFERS, DEARER), "unknown")
     # A run of the program that is far less fair than printed says nothing about the printed row.
     unfair = list(starts("own", [140.0, 140.0], fairness_error=0.3))
     elsewhere = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.3))
-    assert matched(values, unfair, programs=elsewhere).verdict == "less fair"
+    assert said(matched(values, unfair, programs=elsewhere)) == (DIFFERS, LESS_FAIR)
 
 
 def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):
     values = reported(tmp_path, "own,balance,0.300", "own,sse,100.0")
     spec = table(match={"fairness": "balance", "order": "sse"})
     cells = list(starts("own", [50.0, 50.0], balance=0.296))
-    assert only(judged(spec, values, cells)).verdict == "on the front"
+    assert said(only(judged(spec, values, cells))) == (AGREES, ON_FRONT)
     # Nor does a level that plain clustering reaches at no higher cost say anything about a fair method.
     plain = [*starts("own", [90.0] * 2, balance=0.31), *starts("plain", [80.0] * 2, balance=0.31)]
     controlled = table(match={"fairness": "balance", "order": "sse"}, control="plain")
-    assert only(judged(controlled, values, plain)).verdict == "not judged"
+    assert said(only(judged(controlled, values, plain))) == (NOT_COMPARABLE, "plain has these values, too")
 
 
 def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):
     values = reported(tmp_path, "own,sse,100.0")
     spec = table(settings={"own": {}}, variants={"own": ["plain", "mine"]})
     own, plain = judged(spec, values, starts("own", [150.0] * 2), starts("plain", [100.0] * 2))
-    assert (own.role, own.verdict, own.values[0].cause) == ("paper", "not reproduced", "run")
-    assert reasons_in(own) == ["the variant plain has the reported values"]
-    assert (plain.role, plain.verdict) == ("variant", "reproduced")
-    assert list(reported_lines("paper", spec, [own, plain]).method) == ["own"]
+    assert (own.role, said(own), own.values[0].cause) == ("paper", (DIFFERS, OFF), "run")
+    assert reason_of(own) == "the variant plain has the reported values"
+    assert (plain.role, said(plain)) == ("variant", (AGREES, BY_MEAN))
+    lines = evidence_of("paper", spec, [own, plain])
+    assert list(lines.role) == ["paper", "variant"] and list(row_verdicts(lines).method) == ["own"]
 
 
 def test_what_plain_clustering_reaches_says_nothing_about_a_fair_method(tmp_path):
@@ -370,11 +407,11 @@ def test_what_plain_clustering_reaches_says_nothing_about_a_fair_method(tmp_path
     spec = table(**PRINTED, control="plain")
     cells = [*starts("own", [100.0] * 3), *starts("rival", [150.0] * 3), *starts("plain", [100.0] * 3)]
     own, rival = judged(spec, values, cells)
-    assert (own.verdict, rival.verdict) == ("not judged", "not reproduced")
-    assert "plain has these values too" in own.note
+    assert (own.verdict, rival.verdict) == (NOT_COMPARABLE, DIFFERS)
+    assert own.finding == "plain has these values, too"
     # A start of the plain method in which it has the values does not outweigh the mean of a fair one.
     lucky = [*starts("own", [100.0] * 3), *starts("plain", [100.0, 200.0, 200.0])]
-    assert judged(spec, values, lucky)[0].verdict == "reproduced"
+    assert said(judged(spec, values, lucky)[0]) == (AGREES, BY_MEAN)
 
 
 def test_times_are_never_judged(tmp_path):
@@ -392,7 +429,7 @@ def test_times_are_never_judged(tmp_path):
         starts("own", [1, 1], seconds=[3.0, 5.0]),
         starts("rival", [1, 1], seconds=[8.0, 8.0]),
     )
-    assert own.verdict == rival.verdict == "not judged"
+    assert said(own) == said(rival) == (NOT_COMPARABLE, ONLY_UNJUDGED)
     assert {value.agrees for value in (*own.values, *rival.values)} == {""}
     assert [value.ours.mean for value in own.values] == [4.0, pytest.approx(math.sqrt(2)), 1.0]
     assert rival.values[1].ours.mean == 2.0
@@ -420,7 +457,9 @@ def test_ours_and_stand_ins_have_no_verdict(tmp_path):
     # The lambda that is printed for the original data set does not apply to other data.
     assert stand_in.choice.setting == "between lam=1 and lam=3"
     assert (stand_in.original, stand_in.n_clusters, stand_in.verdict) == ("town", 4, "")
-    lines = reported_lines("paper", spec, rows.values())
+    lines = evidence_of("paper", spec, rows.values())
+    assert lines[lines.role == "stand-in"].original.unique() == ["town"]
+    lines = lines[(lines.role == "paper") & (lines.value_verdict != "")]
     assert set(lines.dataset) == {"town"} and set(lines.method) == {"own", "rival"}
     assert len(lines) == len(values)
 
@@ -430,7 +469,7 @@ def test_counts_of_a_data_set_are_exact_or_not_reproduced(tmp_path):
     cells = starts("own", [1.0], n_rows=5576, n_groups=6)
     row = only(judged(table(), values, cells))
     assert [value.agrees for value in row.values] == ["no", "yes"]
-    assert row.verdict == "not reproduced" and reasons_in(row) == ["reason not known"]
+    assert said(row) == (DIFFERS, OFF) and reason_of(row) == "reason not known"
     exact = only(judged(table(), values, starts("own", [1.0], n_rows=5678, n_groups=6)))
-    assert exact.verdict == "reproduced"
-    assert only(judged(table(), values, starts("own", [1.0], dataset="city"))).verdict == "not run"
+    assert said(exact) == (AGREES, BY_MEAN)
+    assert only(judged(table(), values, starts("own", [1.0], dataset="city"))).verdict == NOT_COMPARABLE

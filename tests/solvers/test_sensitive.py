@@ -62,7 +62,7 @@ AGE = [1.5, 1, 2.5, 3, 4]
     "given, bins, message",
     [
         ({"sex": SEX[:4], "race": RACE}, None, r"sensitive_features\['sex'\] has 4 rows, X has 5"),
-        ({"sex": SEX, "race": [None, *RACE[1:]]}, None, r"\['race'\] has 1 missing values"),
+        ({"sex": SEX, "race": [None, *RACE[1:]]}, None, r"\['race'\] has 1 missing value"),
         (np.zeros((5, 0)), None, r"found shape \(5, 0\)"),
         ({"sex": SEX}, {"age": 4}, r"bins names \['age'\]"),
         ({"sex": SEX}, {"sex": 4}, "bins names 'sex', which does not hold numbers"),

@@ -14,7 +14,7 @@ from pyarrow import feather
 
 from fairclust.messages import UserError
 from fairclust.tables import TableError, cross, read_table
-from fairclust.tables.columns import understand
+from fairclust.tables.columns import Asked, understand
 from fairclust.tables.preparation import Preparation, find_ranges, make_preparation
 
 N = 200
@@ -30,7 +30,7 @@ def people():
             "number": rng.permutation(N) + 1000,
             "age": rng.normal(40, 12, N).round(1),
             "income": [f"{x:,}" for x in rng.integers(800, 90_000, N)],
-            "education": rng.choice(["primary", "secondary", "degree"], N),
+            "education": rng.choice(["craft", "science", "none"], N),
             "member": rng.random(N) < 0.5,
             "joined": pd.Series(pd.date_range("2020-01-01", periods=N)).dt.strftime("%Y-%m-%d"),
             "country": "UK",
@@ -40,7 +40,7 @@ def people():
 
 
 def roles(frame, **options):
-    return {column.name: (column.role, column.note) for column in understand(frame, **options)}
+    return {column.name: (column.role, column.note) for column in understand(frame, Asked(**options))}
 
 
 def test_each_column_is_understood(people):
@@ -60,28 +60,13 @@ def test_columns_that_are_asked_for_are_taken(people):
     found = roles(people, features=["number", "age"], categories=["age"])
     assert {name: role for name, (role, _) in found.items()} == {"number": "number", "age": "category"}
     with pytest.raises(TableError, match="'person' cannot be a feature: an identifier"):
-        understand(people, features=["person"])
-
-
-def test_a_column_with_a_few_cells_that_are_no_numbers_names_the_first(people):
-    people.loc[7, "income"] = "about 3"
-    role, note = roles(people)["income"]
-    assert role == "left out"
-    assert "1 cells are not numbers, the first is 'about 3' in data row 8" in note
+        understand(people, Asked(features=["person"]))
 
 
 def test_measurements_are_no_identifiers():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"weight": rng.normal(size=N), "salary": rng.permutation(200_000)[:N]})
     assert {role for role, _ in roles(frame).values()} == {"number"}
-
-
-@pytest.mark.parametrize("cell, option", [("{},5", "--decimal ,"), ("{}'500", '--thousands "\'"')])
-def test_a_column_with_other_signs_says_which_option_reads_it(people, cell, option):
-    for values in (range(100, 100 + N), [*range(100, 110)] * (N // 10)):
-        note = roles(people.assign(income=[cell.format(value) for value in values]))["income"][1]
-        assert f"such as {cell.format(100)!r}, which {option} would read" in note
-    assert "would read" not in str(roles(people))
 
 
 def test_preparation(people):
@@ -118,7 +103,9 @@ def test_new_rows_are_prepared_as_the_old_ones(people):
 
 def test_many_categories_share_one_column():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"town": rng.integers(0, 80, 1000).astype(str) + "x", "age": rng.normal(size=1000)})
+    frame = pd.DataFrame(
+        {"town": [f"town {i}" for i in rng.integers(0, 80, 1000)], "age": rng.normal(size=1000)}
+    )
     columns = understand(frame)
     assert "49 most frequent" in next(c.note for c in columns if c.name == "town")
     assert make_preparation(columns).fit_transform(frame).shape[1] == 51
@@ -241,11 +228,11 @@ def test_lines_are_cut_as_the_csv_module_cuts_them(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "values", "note"),
     [
-        (["1", "1.0", "2", "+2"], [1, 1, 2, 2], "g: '1' (1 rows) and '1.0' (1 rows) are one value"),
+        (["1", "1.0", "2", "+2"], [1, 1, 2, 2], "g: '1' (1 row) and '1.0' (1 row) are one value"),
         (["1", "01", "1.0", "2"], ["1", "01", "1.0", "2"], None),
         (["12345678901234567", "12345678901234568"], ["12345678901234567", "12345678901234568"], None),
         (["1", "1.0", "x", "1_0"], ["1", "1.0", "x", "1_0"], None),
-        (["e\u0301", "é", "f", " f "], ["é", "é", "f", "f"], "g: 'e\\u0301' (1 rows) and '\\xe9' (1 rows)"),
+        (["e\u0301", "é", "f", " f "], ["é", "é", "f", "f"], "g: 'e\\u0301' (1 row) and '\\xe9' (1 row)"),
         (["None", "null", "?", "f"], [None, None, None, "f"], "g: 1 cells 'None' count as missing"),
         (["inf", "1"], ["inf", "1"], None),
         (["\ufefff", "m", "\ufefff"], ["f", "m", "f"], None),

@@ -40,7 +40,7 @@ rule table:
             subcategory="{paper}",
             labels={"table": "{table}"},
         ),
-        verdicts=f"{RESULTS}/tables/{{paper}}/{{table}}.verdicts.csv",
+        evidence=f"{RESULTS}/tables/{{paper}}/{{table}}.evidence.csv",
     log:
         f"{RESULTS}/logs/table/{{paper}}/{{table}}.log",
     conda:
@@ -175,7 +175,7 @@ rule overview:
 
 rule scoreboard:
     input:
-        verdicts=PLAN.verdicts(),
+        evidence=PLAN.evidence(),
         claims=PLAN.claims(),
     output:
         f"{RESULTS}/tables/scoreboard.md",

@@ -9,7 +9,7 @@ with job(snakemake):
     from fairclust.report.tables import make_scoreboard
 
     make_scoreboard(
-        map(Path, snakemake.input.verdicts),
+        map(Path, snakemake.input.evidence),
         map(Path, snakemake.input.get("claims", [])),
         snakemake.params.titles,
         Names(**snakemake.params.names),

@@ -1,4 +1,4 @@
-"""Make a table of a paper, with the values that it reports beside ours: Markdown, CSV, LaTeX, and the verdicts."""
+"""Make a table of a paper as it is printed there, with its values beside ours, and the evidence behind every cell."""
 
 from pathlib import Path
 

@@ -18,6 +18,7 @@ from fairclust.chunks.engines import in_order
 from fairclust.chunks.passes import labels_of
 from fairclust.chunks.points import LazyLabels
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
+from fairclust.messages import count
 
 # Number of tasks that are submitted in advance for each thread of the workers.
 _AHEAD = 4
@@ -218,7 +219,7 @@ def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
     column = column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column
     if not np.isnan(X.shape[0]) and not np.isnan(column.shape[0]):
         if column.shape != X.shape[:1]:
-            raise ChunkError(f"sensitive_features has shape {column.shape}, X has {X.shape[0]} rows")
+            raise ChunkError(f"sensitive_features has shape {column.shape}, X has {count(X.shape[0], 'row')}")
         column = column.rechunk((X.chunks[0],))
     if column.numblocks != X.numblocks[:1]:
         raise ChunkError(
@@ -231,7 +232,7 @@ def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
 
 def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:
     if len(X) != len(values):
-        raise ChunkError(f"{name}: X has {len(X)} rows, sensitive_features has {len(values)}")
+        raise ChunkError(f"{name}: X has {count(len(X), 'row')}, sensitive_features has {len(values)}")
     try:
         rows = as_float(X)
     except (ValueError, TypeError) as error:

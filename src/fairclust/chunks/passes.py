@@ -64,6 +64,11 @@ def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
     )
 
 
+def rows_beyond(chunk: Chunk, by: Map, limit: float) -> tuple[Any, ...]:
+    """The result of `Potentials.n_beyond`, followed by the sum over rows of the least potential."""
+    return total_of((points.n_beyond(limit), points.row_min_sum) for _, _, points in _blocks(chunk, by))
+
+
 def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
     """Sums of a hard assignment.
 

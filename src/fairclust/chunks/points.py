@@ -11,7 +11,17 @@ from numpy.typing import DTypeLike
 
 from fairclust.base import Diverged
 from fairclust.chunks.engines import Engine, Threads
-from fairclust.chunks.passes import Kept, Listing, Map, close_to, hard_sums, labels_of, soft_sums, total_of
+from fairclust.chunks.passes import (
+    Kept,
+    Listing,
+    Map,
+    close_to,
+    hard_sums,
+    labels_of,
+    rows_beyond,
+    soft_sums,
+    total_of,
+)
 from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.chunks.survey import Survey
 from fairclust.kernels.assignment import of_groups
@@ -148,6 +158,11 @@ class ChunkedPoints:
                 "is given, by a power of ten"
             )
         return total[:-1]
+
+    def n_beyond(self, limit: float) -> int:
+        """As `Potentials.n_beyond`."""
+        by = self.map_of(1.0, np.zeros((self.n_groups, self.n_clusters)))
+        return int(self._sum(rows_beyond, by, limit)[0])
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """As `Potentials.soft`."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from fairclust.group_encoding import Values
-from fairclust.messages import UserError
+from fairclust.messages import UserError, count
 
 CHUNK_ROWS = 1 << 20
 # File systems round the time of a change to a tick of the clock, which is at most this long on local disks.
@@ -215,7 +215,7 @@ def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
         values = values[:, 0]
     if values.shape != X.shape[:1]:
         raise ChunkError(
-            f"{groups} has shape {values.shape}, {name} has {len(X)} rows: pass the group of every row"
+            f"{groups} has shape {values.shape}, {name} has {count(len(X), 'row')}: pass the group of every row"
         )
     places = [MappedArray.of(one) for one in (X, values)]
     chunks: list[Chunk] = []

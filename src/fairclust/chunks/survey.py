@@ -12,6 +12,7 @@ from fairclust.chunks.passes import MOST_GROUPS
 from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.frame import typical_distance
 from fairclust.group_encoding import encode_groups
+from fairclust.messages import count
 
 # The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision. A fit of a
 # million rows of 256 features took 5 GiB when all of them were in the sample.
@@ -84,7 +85,7 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int | None, 
     widths = sorted({part.X.shape[1] for part in parts})
     if len(widths) > 1:
         raise ChunkError(
-            f"some chunks have {widths[0]} features and others {widths[-1]}: all must have the same"
+            f"some chunks have {count(widths[0], 'feature')} and others {widths[-1]}: all must have the same"
         )
     if len({part.names.dtype.kind == "U" for part in parts}) > 1:
         raise ChunkError("the groups are text in some chunks and numbers in others: use one type in all")

@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         _keep_standard_output()
     args = command_line().parse_args(arguments)
+    # For reports, which say how they were made.
+    args.words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         # A module is imported only when its command runs, so that `--help` does not wait for compiled code.
         lines = import_module(f"fairclust.cli.{args.command}").run(args)

@@ -26,10 +26,20 @@ from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.passes import score_chunks
 from fairclust.chunks.sources import opened
 from fairclust.cli import CommandError
-from fairclust.cli.fitting import decided, fit, is_cosine, parameters, plain_kmeans, possible, read_raw
+from fairclust.cli.fitting import (
+    RawTable,
+    decided,
+    fit,
+    is_cosine,
+    parameters,
+    plain_kmeans,
+    possible,
+    read_raw,
+)
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
 from fairclust.cli.results import Measured, Rows, as_text, describe, measure, write_fit
+from fairclust.explain import profiles_of
 from fairclust.frame import as_directions
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
@@ -69,18 +79,24 @@ def run(args: argparse.Namespace) -> list[str]:
             model, seconds, warned = fit(cls, params, X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
         result = describe(model, rows, scale=args.scale, notes=notes, seconds=seconds)
-        result |= write_fit(args, rows, model)
+        result |= write_fit(args, rows, model, result)
     return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
 
 def _rows_in_memory(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Rows:
-    check_outputs({"--out": args.out, "--save": args.save}, table_files(args.table))
+    outputs = {"--out": args.out, "--save": args.save, "--report": args.report}
+    check_outputs(outputs, table_files(args.table))
     if args.save and not hasattr(cls, "predict"):
         raise CommandError(
             f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
         )
     means = params.get("mean_tolerance")
     raw = read_raw(args, list(map(str, means)) if isinstance(means, dict) else [])
+    return rows_of(raw, params, raw.sensitive_for(cls, crossed=args.crossed))
+
+
+def rows_of(raw: RawTable, params: dict[str, Any], groups: Any) -> Rows:
+    """The rows of a table in memory, whose groups are as a method takes them."""
 
     def costed(model: Any) -> np.ndarray:
         """The rows as the model sees them, of which costs are computed."""
@@ -111,7 +127,7 @@ def _rows_in_memory(args: argparse.Namespace, cls: type, params: dict[str, Any])
     return Rows(
         preparation=raw.preparation,
         X=raw.X,
-        groups=raw.sensitive_for(cls, crossed=args.crossed),
+        groups=groups,
         weights=raw.weights,
         sizes=pd.Series(raw.crossed).value_counts().sort_index().to_dict(),
         notes=raw.notes,
@@ -119,6 +135,9 @@ def _rows_in_memory(args: argparse.Namespace, cls: type, params: dict[str, Any])
         measured=measured,
         parts=lambda labels: [(raw.whole, raw.reasons, labels)],
         left_out=bool((raw.reasons != "").any()),
+        columns=raw.columns,
+        crossed=raw.crossed,
+        profiles=lambda labels: profiles_of(raw.frame, np.asarray(labels), raw.shown, raw.X),
     )
 
 
@@ -213,7 +232,8 @@ def _check_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any]) -
             "Parquet, or leave out --workers, --scheduler and --checkpoint"
         )
     read = [*files, *([args.scheduler] if args.scheduler else [])]
-    check_outputs({"--out": args.out, "--save": args.save, "--checkpoint": args.checkpoint}, read)
+    outputs = {"--out": args.out, "--save": args.save, "--report": args.report}
+    check_outputs(outputs | {"--checkpoint": args.checkpoint}, read)
 
 
 def _print_steps(stack: ExitStack) -> None:
@@ -272,5 +292,6 @@ def _rows_in_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any],
         measured=measured,
         parts=parts,
         left_out=bool(found.reasons),
+        columns=decision.columns,
         over=" over all files",
     )

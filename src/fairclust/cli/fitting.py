@@ -8,7 +8,7 @@ import inspect
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -22,7 +22,8 @@ from fairclust.cli.methods import find_method
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import nearest, shortened
 from fairclust.metrics import Scored
-from fairclust.tables import Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
+from fairclust.tables import Asked, Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
+from fairclust.tables.columns import Column
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,15 @@ class RawTable:
     whole: pd.DataFrame  # the identifiers of all rows of the file
     reasons: pd.Series  # for every row of the file, why it is not clustered; empty text if it is
     weights: np.ndarray | None  # (n_rows,), of mean 1; None if all rows count alike
+    columns: list[Column]  # those that are not sensitive, excluded or named as identifiers
+
+    @property
+    def shown(self) -> list[Column]:
+        """The features with their readings of the fit, by which clusters are described."""
+        readings = self.preparation.readings
+        return [
+            replace(of, reading=readings.get(of.name, of.reading)) for of in self.columns if of.is_feature
+        ]
 
     def sensitive_for(self, cls: type, *, crossed: bool) -> Any:
         """The groups in the form that a method takes: columns by name, or combinations of values, shape (n_rows,).
@@ -67,13 +77,17 @@ def read_raw(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
         delimiter=args.delimiter,
         decimal=args.decimal,
         encoding=args.encoding,
+        sheet=args.sheet,
+        header_row=args.header_row,
         values=possible(args.sensitive, args.categories),
         ids=possible(args.id),
     )
     counts = None
     counted = pd.Series(True, index=frame.index)
     for name in _weight(frame, args):
-        counts = numbers(frame[name], args.thousands, frame.attrs["decimal"])
+        decimal = frame.attrs["decimal"]
+        thousands = args.thousands or ("." if decimal == "," else ",")
+        counts = numbers(frame[name], {"thousands": thousands, "decimal": decimal})
         counted = (counts > 0) & np.isfinite(counts)
         if not counted.any():
             raise CommandError(
@@ -85,7 +99,8 @@ def read_raw(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
     reasons = preparation.reasons(frame, groups)
     reasons[(reasons == "") & ~counted] = f"no positive number in {args.weight}" if counts is not None else ""
     keep = reasons == ""
-    notes = frame.attrs["notes"] + left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
+    notes = [*found.notes[: found.n_urgent], *frame.attrs["notes"]]
+    notes += left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
     kept, groups = frame[keep], groups[keep]
     crossed = cross(groups).to_numpy(dtype=str)
     if len(set(crossed)) < 2:
@@ -97,9 +112,9 @@ def read_raw(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
             f"sizes, shares and costs count a row as often as {args.weight} says, relative to its mean"
         )
     weights = None if counts is None else (counts[keep] / counts[keep].mean()).to_numpy()
-    notes += [*found.notes, *frame.attrs["spellings"]]
+    notes += [*found.notes[found.n_urgent :], *frame.attrs["spellings"]]
     X, ids = preparation.transform(kept), frame[preparation.ids]
-    return RawTable(kept, X, groups, crossed, preparation, notes, ids, reasons, weights)
+    return RawTable(kept, X, groups, crossed, preparation, notes, ids, reasons, weights, found.columns)
 
 
 def possible(*options: list[str]) -> set[str]:
@@ -110,7 +125,7 @@ def possible(*options: list[str]) -> set[str]:
 
 def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str] = ()) -> Decision:
     """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
-    lists = ("sensitive", "features", "exclude", "id", "categories")
+    lists = ("sensitive", "features", "exclude", "id", "categories", "numbers", "log", "clip")
     listed = {name: _names(getattr(args, name), name, frame, args) for name in lists}
     weight = _weight(frame, args)
     others = {*listed["sensitive"], *listed["id"], *listed["exclude"], *weight}
@@ -122,17 +137,33 @@ def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str
     return decide(
         frame,
         listed["sensitive"],
-        features=listed["features"],
         exclude=[*listed["exclude"], *weight],
         ids=listed["id"],
-        categories=listed["categories"],
+        asked=Asked(
+            **{name: listed[name] for name in ("features", "categories", "numbers", "log", "clip")},
+            ordered=_scales(args.ordered, frame, args),
+            thousands=args.thousands,
+            decimal=frame.attrs["decimal"],
+        ),
         means=means,
         bins=args.bins,
         scale=args.scale,
         missing=args.missing,
-        thousands=args.thousands,
-        decimal=frame.attrs["decimal"],
     )
+
+
+def _scales(given: list[str], frame: pd.DataFrame, args: argparse.Namespace) -> dict[str, list[str]]:
+    """The steps of scales from the ``COLUMN=low,medium,high`` of ``--ordered``."""
+    found = {}
+    for text in given:
+        name, sign, steps = text.partition("=")
+        listed = [one_spelling(step) for step in steps.split(",") if step.strip()]
+        if not sign or len(set(listed)) < 2:
+            raise CommandError(
+                f"--ordered {text}: expected COLUMN=STEP,STEP,..., such as size=small,medium,large"
+            )
+        found[_names([name], "ordered", frame, args)[0]] = listed
+    return found
 
 
 def _weight(frame: pd.DataFrame, args: argparse.Namespace) -> list[str]:
@@ -154,6 +185,9 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
             delimiter = frame.attrs.get("delimiter")
             if delimiter and len(frame.columns) == 1:
                 hint += f"; is {delimiter!r} the right --delimiter?"
+            hint += "".join(
+                f"; {note}" for note in frame.attrs.get("notes", ()) if "--sheet" in note or "row" in note
+            )
             raise CommandError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")
     return list(dict.fromkeys(names))
 

@@ -18,7 +18,8 @@ def run(args: argparse.Namespace) -> list[str]:
     check_outputs({"--out": args.out}, [args.model, *table_files(args.table)])
     try:
         model = load_model(args.model, methods)
-        frame = model.read(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
+        options = ("delimiter", "decimal", "encoding", "sheet", "header_row")
+        frame = model.read(args.table, **{name: getattr(args, name) for name in options})
         preparation, reasons = model.preparation, model.reasons(frame)
         if args.unknown == "skip":
             unknown = model.unknown(frame[reasons == ""])

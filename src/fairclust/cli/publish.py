@@ -35,20 +35,31 @@ _MARKS = re.compile(
 _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
-_COLOURS = 32
+_COLOURS = 64
+_PICTURE = "figures/agreement.png"
 
 
 def _chosen(results: Path) -> Iterator[Path]:
     """The published files: tables, claims, scoreboard, fronts, the page, and the scores as Parquet.
 
-    The verdicts of single tables are in the scoreboard, and the leaderboard is on the page.
+    The evidence of single tables is in the scoreboard, and the leaderboard is on the page.
     """
     yield from sorted((results / "tables").rglob("*.md"))
-    yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".verdicts.csv"))
-    yield from sorted((results / "figures").rglob("*.png"))
+    yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".evidence.csv"))
+    yield from filter(_shows_something, sorted((results / "figures").rglob("*.png")))
     yield results / "report" / "index.html"
     yield results / "scores" / "scores.parquet"
     yield results / "scores" / "runs.parquet"
+
+
+def _shows_something(path: Path) -> bool:
+    """Whether a figure has a panel with data. Those of data that could not be obtained have none."""
+    from PIL import Image
+
+    from fairclust.report.drawing import EMPTY
+
+    with Image.open(path) as picture:
+        return picture.info.get("Comment") != EMPTY
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -97,6 +108,9 @@ def run(args: argparse.Namespace) -> list[str]:
     def write(new: Path) -> None:
         for path in files:
             copy_redacted(path, new / path.relative_to(results))
+        scoreboard = results / "tables" / "scoreboard.csv"
+        if scoreboard.is_file():
+            _draw_picture(scoreboard, new / _PICTURE, plan)
         (new / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
         copy_redacted(snakefile, new / WORKFLOW)
         crate = redact_config(run_crate(new, origin, plan))
@@ -112,6 +126,16 @@ def run(args: argparse.Namespace) -> list[str]:
     return lines
 
 
+def _draw_picture(scoreboard: Path, file: Path, plan: Plan) -> None:
+    """Draw every compared value of the papers' tables against ours."""
+    from fairclust.report import agreement
+    from fairclust.report.tables import load_evidence
+
+    board = load_evidence([scoreboard])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    agreement.draw(agreement.compared(board, _titles(board, plan), plan.names_of()), file)
+
+
 def copy_redacted(path: Path, to: Path) -> None:
     """Copy a file: texts and scores without paths of this machine, and a PNG with few colours, a third of the size."""
     to.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +145,9 @@ def copy_redacted(path: Path, to: Path) -> None:
         from PIL import Image
 
         with Image.open(path) as picture:
-            picture.convert("RGB").quantize(_COLOURS).save(to, optimize=True)
+            # This way to choose the colours keeps those of thin lines.
+            few = picture.convert("RGB").quantize(_COLOURS, method=Image.Quantize.FASTOCTREE)
+            few.save(to, optimize=True)
     elif path.suffix == ".parquet":
         table = read_arrow(path)
         for i, column in enumerate(table.schema):
@@ -176,42 +202,30 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], plan
 
 
 def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], plan: Plan) -> str:
-    """The rows and values of the papers' tables, and the claims, counted by verdict, and a sentence on the run."""
-    from fairclust.report.claims import count_claims, load_claims
-    from fairclust.report.render import escape_markdown
-    from fairclust.report.tables import (
-        comparison,
-        count_causes,
-        count_verdicts,
-        load_verdicts,
-        row_verdicts,
-        value_verdict,
-    )
+    """The rows of the papers' tables by verdict, the claims that hold, the picture, and a sentence on the run."""
+    from fairclust.report.claims import load_claims
+    from fairclust.report.render import Table
+    from fairclust.report.tables import count_causes, load_evidence, row_verdicts, summary
 
-    at = out.as_posix()
-    board = load_verdicts([tables / "scoreboard.csv"])
-    rows = row_verdicts(board)
-    of_unit = {"rows": rows, "values": board.assign(verdict=[*map(value_verdict, board.itertuples())])}
-    lines = ["| paper | compared | number | verdicts |", "| --- | --- | --- | --- |"]
-    for paper in dict.fromkeys(board.paper):
-        title = escape_markdown(plan.config.papers[paper].short_name)
-        for unit, of in of_unit.items():
-            for kind, counts in count_verdicts(of[of.paper == paper]).items():
-                number = sum(counts.values())
-                lines.append(f"| {title} | {unit} {comparison(kind)} | {number} | {in_words(counts)} |")
-        path = tables / paper / "claims.csv"
-        if path.is_file():
-            found = count_claims(load_claims(path))
-            link = f"[claims]({at}/tables/{paper}/claims.md)"
-            lines.append(f"| {title} | {link} | {sum(found.values())} | {in_words(found)} |")
+    at, board = out.as_posix(), load_evidence([tables / "scoreboard.csv"])
+    rows, titles = row_verdicts(board), _titles(board, plan)
+    files = {paper: tables / paper / "claims.csv" for paper in titles}
+    claims = {paper: load_claims(file) for paper, file in files.items() if file.is_file()}
+    lines = Table("rows", summary(board, claims, titles)).markdown()
     causes, commit = count_causes(rows), origin["git_commit"]
     took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
     made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
     sentences = (
         f"{sum(causes.values())} rows differ from the paper. The cause of the difference: "
-        f"{in_words(causes) or 'none'}. See the [scoreboard]({at}/tables/scoreboard.md), the [tables]({at}/tables) "
+        f"{in_words(causes) or 'none'}. See the [tables]({at}/tables), the [scoreboard]({at}/tables/scoreboard.md) "
         f"and the page `{at}/report/index.html`. The run ({origin['summary'][0]}){took} on {origin['cpu_count']} "
         f"processors, with {made_by}."
     )
     wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)
-    return "\n".join([*lines, "", *wrapped]) + "\n"
+    picture = f"![Reported values against ours, by verdict]({at}/{_PICTURE})"
+    return "\n".join([*lines, "", picture, "", *wrapped]) + "\n"
+
+
+def _titles(board: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """The papers of the scoreboard and their short names."""
+    return {paper: plan.config.papers[paper].short_name for paper in dict.fromkeys(board.paper)}

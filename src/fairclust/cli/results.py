@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,18 @@ import numpy as np
 import pandas as pd
 
 from fairclust.cli.fitting import is_cosine
+from fairclust.explain import chance_range, profile_lines
 from fairclust.messages import count, shortened
 from fairclust.methods.price.prices import certificate_text
 from fairclust.metrics import balance, data_balance, delta
 from fairclust.metrics.table import METRICS
-from fairclust.outputs import atomic_write
+from fairclust.outputs import atomic_write, write_text
 from fairclust.report.render import MISSING, number
 from fairclust.tables import Preparation, TableModel
+from fairclust.tables.columns import Column
+
+# What the results call labels that another program made.
+GIVEN = "given labels"
 
 # The metrics of a fit, each explained where it is printed.
 _METRICS = {
@@ -85,18 +90,28 @@ class Rows:
     # From the labels of the rows: tables of identifiers, reasons why some have no label, and the labels of the others.
     parts: Callable[[Any], Iterable[tuple[pd.DataFrame, pd.Series, np.ndarray]]]
     left_out: bool  # whether some rows have no label
+    columns: Sequence[
+        Column
+    ]  # the role of every column that is not sensitive, excluded or named as an identifier
+    profiles: Callable[[np.ndarray], pd.DataFrame] | None = None  # of clusters, see `explain.profiles`
+    crossed: np.ndarray | None = None  # (n_rows,), the combination of groups of every row in memory
     over: str = ""  # how far the count of the rows reaches
 
 
-def write_fit(args: argparse.Namespace, rows: Rows, model: Any) -> dict[str, str]:
-    """Write labels and model as the options ask; returns the name of each file with a hint."""
+def write_fit(args: argparse.Namespace, rows: Rows, model: Any, result: dict[str, Any]) -> dict[str, str]:
+    """Write labels, model and report as the options ask; returns the name of each file with a hint."""
     written, ids = {}, rows.preparation.ids
-    if args.out:
+    if getattr(args, "out", None):
         safe = args.spreadsheet_safe
         tables = (labels_table(*part, ids, spreadsheet_safe=safe) for part in rows.parts(model.labels_))
         write_labels(args.out, tables, reasons=rows.left_out)
         written["labels"] = f"{args.out} (rows counted from 1{rows.over}, clusters from 0)"
-    if args.save:
+    if args.report:
+        from fairclust.cli.page import fit_page
+
+        write_text(args.report, fit_page(result, rows, model.labels_, args.words, args.table))
+        written["report"] = f"{args.report} (open it in a browser; it needs no network)"
+    if getattr(args, "save", None):
         TableModel(rows.preparation, model, isinstance(rows.groups, dict)).save(args.save)
         written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
     return written
@@ -107,7 +122,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
 
     `scale` is the option, and `notes` are sentences about the table and the fit.
     """
-    method = type(model).__name__
+    method = getattr(model, "title", type(model).__name__)
     found = {method: rows.measured(model.labels_, model)}
     if method != "KMeans":
         found["KMeans"] = rows.measured(rows.plain(model), model)
@@ -154,7 +169,50 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         },
         "largest_deviation": _largest_deviation({name: of_model.tables[name] for name in bounded}),
         "cost_per_row": {name: {of: own.costs[name] for of, own in found.items()} for name in of_model.costs},
-        "clusters": [_cluster(k, names, counts) for k, counts in enumerate(table.T)],
+        "chance": _by_chance(found.get("KMeans", of_model), rows),
+        "bounds": _share_bounds(model, of_model, bounded),
+        "clusters": [
+            _cluster(k, names, counts, None if rows.weights is not None else table.sum(axis=1))
+            for k, counts in enumerate(table.T)
+        ],
+        "profiles": [] if rows.profiles is None else rows.profiles(model.labels_).to_dict("records"),
+    }
+
+
+def _by_chance(plain: Measured, rows: Rows) -> dict[str, Any] | None:
+    """How many shares of groups in the clusters of k-means lie outside the range of chance, and the farthest one."""
+    names, table = plain.groups
+    if rows.weights is not None or min(table.shape) < 2:
+        return None
+    sizes, of_groups = table.sum(axis=0), table.sum(axis=1)
+    outside, worst, most = 0, None, -1.0
+    for (j, k), n in np.ndenumerate(table):
+        if not sizes[k]:
+            continue
+        low, high = chance_range(int(table.sum()), int(of_groups[j]), int(sizes[k]))
+        share = n / sizes[k]
+        off = max(low - share, share - high)
+        outside += off > 0
+        if off > most:
+            most = off
+            worst = {"group": str(names[j]), "cluster": k, "share": float(share), "low": low, "high": high}
+    return {"shares": int((sizes > 0).sum() * len(names)), "outside": int(outside), "farthest": worst}
+
+
+def _share_bounds(model: Any, found: Measured, bounded: list[str]) -> dict[str, list[float]]:
+    """Between what the share of each group may lie, if one tolerance bounds the groups that are shown."""
+    params = model.get_params()
+    tolerance = params.get("tolerance")
+    other = ("target", "min_balance", "max_gap", "mean_tolerance", "max_cost", "max_cost_increase")
+    names, table = found.groups
+    if not isinstance(tolerance, int | float) or any(params.get(name) is not None for name in other):
+        return {}
+    if bounded != [list(found.tables)[-1]]:
+        return {}
+    shares = table.sum(axis=1) / table.sum()
+    return {
+        str(name): [float(share * (1 - tolerance)), float(min(1.0, share / (1 - tolerance)))]
+        for name, share in zip(names, shares, strict=True)
     }
 
 
@@ -167,9 +225,15 @@ def _certificate(model: Any) -> dict[str, float | None] | None:
     return found | ({"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {})
 
 
-def _cluster(k: int, names: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
-    """The size of a cluster, and the counts and shares of the groups in it."""
+def _cluster(k: int, names: np.ndarray, counts: np.ndarray, of_groups: np.ndarray | None) -> dict[str, Any]:
+    """The size of a cluster, the counts and shares of the groups in it, and the shares that chance would give."""
     size = counts.sum()
+    ranges = {}
+    if of_groups is not None:
+        of = int(of_groups.sum())
+        ranges = {
+            str(name): chance_range(of, int(n), int(size)) for name, n in zip(names, of_groups, strict=True)
+        }
     return {
         "cluster": k,
         "size": round(float(size)),
@@ -178,6 +242,7 @@ def _cluster(k: int, names: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
             str(name): _number(count / size) if size else None
             for name, count in zip(names, counts, strict=True)
         },
+        "chance": ranges,
     }
 
 
@@ -263,9 +328,10 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
     more = ", ..." if len(features) > _PRINTED_FEATURES else ""
     lines = [
         f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'feature')}, "
-        f"{count(len(result['groups']), 'group')}, {count(result['n_clusters'], 'cluster')}, "
-        f"{result['seconds']:,.1f} s" + (f", {result['passes']} passes" if "passes" in result else ""),
-        *_answer_lines(result),
+        f"{count(len(result['groups']), 'group')}, {count(result['n_clusters'], 'cluster')}"
+        + (f", {result['seconds']:,.1f} s" if result["seconds"] else "")
+        + (f", {result['passes']} passes" if "passes" in result else ""),
+        *answer_lines(result),
         f"features: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
         *(f"note: {note}" for note in notes[: len(notes) - rest]),
         *([f"{count(rest, 'more note')}: --verbose"] if rest else []),
@@ -274,22 +340,28 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
         *_payer_lines(result),
         "",
         *_cluster_lines(result),
+        *([""] if result["profiles"] else []),
+        *(profile_lines(pd.DataFrame(result["profiles"])) if result["profiles"] else []),
     ]
-    outputs = [f"{name}: {result[name]}" for name in ("labels", "model") if name in result]
+    outputs = [f"{name}: {result[name]}" for name in ("labels", "model", "report") if name in result]
     return lines + (["", *outputs] if outputs else [])
 
 
-def _answer_lines(result: dict[str, Any]) -> list[str]:
+def answer_lines(result: dict[str, Any]) -> list[str]:
     """What was asked and what was got, in words: bounds, cost, who pays, and how sure that is."""
     found = result["certificate"] or {}
     worst, method = result["largest_deviation"], result["method"]
     lines = [f"asked: {line}" for line in result["asked"]] or [
-        "asked: no bound; k-means ignores the groups"
+        "asked: nothing; these labels were given"
+        if method == GIVEN
+        else "asked: no bound; k-means ignores the groups"
         if method == "KMeans"
         else f"asked: no bound; {method} weighs fairness against cost"
     ]
     off = found.get("violation")
     kept = "" if off is None else "met" if off == 0 else "met, up to whole rows" if off < 1 else "not met"
+    if kept == "met, up to whole rows":
+        kept += _absent(result)
     if kept == "not met":
         kept += f": the labels are off the bounds by up to {off:.2g} rows in a cluster"
     furthest = (
@@ -305,8 +377,9 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
     else:
         increase = sse / plain - 1
         starts = count(result["parameters"].get("n_init", 1), "start")
+        also = "with" if method == GIVEN else "also with"
         local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
-        lines.append(f"cost: SSE {number(sse, 1)}, {_more(increase)} than k-means, also with {starts}{local}")
+        lines.append(f"cost: SSE {number(sse, 1)}, {_more(increase)} than k-means, {also} {starts}{local}")
         # Whether a budget was needed, and the tolerance that it buys.
         tolerance, given = found.get("tolerance"), result["parameters"].get("max_cost_increase")
         budget, more = (
@@ -327,8 +400,42 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
             if paid[most] != paid[least]:
                 pays += f", and one of {shortened(least)} {_more(paid[least])}"
             lines.append(pays)
+    lines += _chance_lines(result)
     # How much cheaper other labels, and other centres, may be.
     return [*lines, f"certificate: {certificate_text(found)}"] if found else lines
+
+
+def _absent(result: dict[str, Any]) -> str:
+    """The cluster without a row of a group of which most was due, if there is one."""
+    found = []
+    for cluster in result["clusters"]:
+        for name, n in cluster["counts"].items():
+            due = result["groups"][name] / result["rows"] * cluster["size"]
+            if n == 0 and cluster["size"]:
+                found.append((due, cluster["cluster"], cluster["size"], name))
+    if not found:
+        return ""
+    due, k, size, name = max(found)
+    return (
+        f" (cluster {k} of {count(size, 'row')} has none of {shortened(name)}, of which {due:.1f} rows were due; fewer "
+        "clusters, which have more rows each, or --min-balance would change that)"
+    )
+
+
+def _chance_lines(result: dict[str, Any]) -> list[str]:
+    """Whether the shares of k-means differ by more than chance."""
+    found = result["chance"]
+    if found is None or found["farthest"] is None:
+        return []
+    worst, expected = found["farthest"], 0.05 * found["shares"]
+    clear = (
+        "more than chance explains" if found["outside"] > max(1.0, 2 * expected) else "about as chance would"
+    )
+    return [
+        f"chance: k-means puts {worst['share']:.1%} {shortened(worst['group'])} into cluster {worst['cluster']}, by "
+        f"chance between {worst['low']:.1%} and {worst['high']:.1%}; {found['outside']} of its {found['shares']} "
+        f"shares are outside such ranges, {clear}"
+    ]
 
 
 def _metric_lines(result: dict[str, Any]) -> list[str]:
@@ -371,9 +478,15 @@ def _cluster_lines(result: dict[str, Any]) -> list[str]:
         shares = [cluster["shares"][name] for name in largest]
         if rest:
             shares.append(None if shares[0] is None else 1 - sum(shares))
-        shown = [MISSING if share is None else f"{100 * share:.1f} %" for share in shares]
+        shown = [MISSING if share is None else f"{share:.1%}" for share in shares]
+        for i, name in enumerate(largest):
+            if name in cluster.get("chance", {}):
+                low, high = cluster["chance"][name]
+                shown[i] += f" ({100 * low:.0f}-{100 * high:.0f})"
         rows.append([str(cluster["cluster"]), f"{cluster['size']:,}", *shown])
-    return aligned(rows)
+    lines = aligned(rows)
+    told = "in brackets: between what shares 95% of random labels of the same sizes lie"
+    return [*lines, told] if result["clusters"][0]["chance"] else lines
 
 
 def _more(change: float) -> str:

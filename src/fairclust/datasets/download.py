@@ -1,30 +1,33 @@
 """Fetch a source file from mirrors or from upstream, check it, unpack it.
 
-Every place goes through the same steps: stream to a temporary file beside the target, compare the hash,
-unpack the member, rename. A file that did not pass is removed.
+Every place goes through the same steps: write to a temporary file beside the target, compare the hash, unpack the
+member, rename. A file that did not pass is removed.
 
-pooch 1.9 is not used. It does not limit the size of a body or of a member, it repeats downloads that cannot
-succeed (404, wrong hash), and only the user can read its files. A version of this module with pooch and guards
-against these problems was longer.
+pooch downloads. This module adds what pooch 1.9 lacks: several places, https only, a limit of the size, and no further
+try after an error that stays, such as a wrong hash. pooch's own cache is not used, because its files can be read by one
+user only.
 """
 
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import logging
 import re
+import shutil
+import sys
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import urljoin
 
+import pooch
 import requests
-from tqdm import tqdm
 
 from fairclust.datasets.errors import SourceCorrupt, SourceUnavailable
 from fairclust.datasets.spec import SourceSpec, is_secure_url
@@ -50,17 +53,25 @@ class _Mismatch(_PlaceFailed):
     """A place delivered another file than the one that the catalogue describes."""
 
 
-class _Transient(Exception):
+class _Transient(_PlaceFailed):
     """A request failed for a reason that may pass, so it is repeated."""
 
 
-class _SecureSession(requests.Session):
-    """Session that sends nothing over plain http, whether asked directly or by a redirect."""
+class _Limited(io.BufferedWriter):
+    """A new file that cannot become larger than `max_bytes`."""
 
-    def get_adapter(self, url: str) -> requests.adapters.BaseAdapter:
-        if not is_secure_url(url):
-            raise _PlaceFailed(f"refused to follow '{url}': only https is allowed")
-        return super().get_adapter(url)
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        super().__init__(io.FileIO(path, "w"))
+        self.max_bytes = max_bytes
+
+    def write(self, block: Any) -> int:
+        self.check(self.tell() + len(block))
+        return super().write(block)
+
+    def check(self, size: int) -> None:
+        """Raise `_PlaceFailed` if the file would be too large with this size."""
+        if size > self.max_bytes:
+            raise _PlaceFailed(f"larger than max_bytes = {self.max_bytes:,}: {size:,} bytes or more")
 
 
 def local_paths(name: str, spec: SourceSpec, raw_dir: str | Path) -> tuple[Path, Path]:
@@ -132,16 +143,14 @@ def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path) -> 
         return
     with _temporary(stored) as temp:
         for attempt in range(RETRIES + 1):
-            if attempt:
-                time.sleep(BACKOFF * 2 ** (attempt - 1))
             try:
-                blocks = _local(place) if isinstance(place, Path) else _download(place, spec.max_bytes)
-                _write(blocks, temp, spec.max_bytes)
+                with _Limited(temp, spec.max_bytes) as out:
+                    _copy(place, out) if isinstance(place, Path) else _download(place, out)
                 break
             except _Transient as error:
-                reason = error
-        else:
-            raise _PlaceFailed(f"{reason} ({RETRIES + 1} tries)")
+                if attempt == RETRIES:
+                    raise _PlaceFailed(f"{error} ({RETRIES + 1} tries)") from error
+            time.sleep(BACKOFF * 2**attempt)
         if _accept(temp, spec, target):
             temp.replace(stored)
 
@@ -156,8 +165,13 @@ def _accept(file: Path, spec: SourceSpec, target: Path) -> bool:
     # A mirror may hold the unpacked member instead of the archive.
     alone = spec.content_sha256 is not None and content_digest(file) == spec.content_sha256
     with _temporary(target) as temp:
-        unpack = _json_rows if Path(spec.file or spec.path or "").suffix == ".json" else _member
-        _write(_local(file) if alone else unpack(file, spec.member, spec.max_bytes), temp, spec.max_bytes)
+        with _Limited(temp, spec.max_bytes) as out:
+            if alone:
+                _copy(file, out)
+            elif Path(spec.file or spec.path or "").suffix == ".json":
+                _write_rows(file, spec.member, out)
+            else:
+                _unpack(file, spec.member, out)
         _compare(temp, spec.member, spec.content_sha256)
         temp.replace(target)
     return not alone
@@ -178,94 +192,89 @@ def _temporary(target: Path) -> Iterator[Path]:
         temp.unlink(missing_ok=True)
 
 
-def _write(blocks: Iterable[bytes], temp: Path, max_bytes: int) -> None:
-    size = 0
-    with temp.open("wb") as out:
-        for block in blocks:
-            size += len(block)
-            if size > max_bytes:
-                raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}")
-            out.write(block)
+@contextmanager
+def _failures_of_the_place(what: str = "") -> Iterator[None]:
+    """Turn errors into `_PlaceFailed`, except for those of this machine's disk, which no other place would avoid.
 
-
-# The functions for the three kinds of places turn every error of the place into `_PlaceFailed` or `_Transient`. All
-# other errors, such as a full disk, come from this machine and are raised unchanged.
-
-
-def _local(path: Path) -> Iterator[bytes]:
+    Malformed hosts and damaged archives raise errors of many kinds, and every compression has its own.
+    """
     try:
-        with path.open("rb") as stream:
-            yield from iter(partial(stream.read, CHUNK), b"")
-    except OSError as error:
-        raise _PlaceFailed(error.strerror or str(error)) from error
-
-
-def _member(archive: Path, member: str, max_bytes: int) -> Iterator[bytes]:
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            if member not in opened.namelist():
-                listed = ", ".join(opened.namelist()[:10])
-                raise _PlaceFailed(f"the archive has no member '{member}'; it has: {listed}")
-            if (size := opened.getinfo(member).file_size) > max_bytes:
-                # Checked before anything is unpacked, because bzip2 and LZMA do not limit their use of memory.
-                raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}: {size:,} bytes")
-            with opened.open(member) as stream:
-                yield from iter(partial(stream.read, CHUNK), b"")
+        yield
     except _PlaceFailed:
         raise
     except Exception as error:
-        # Every compression has different exceptions: zlib.error, LZMAError, OSError, NotImplementedError, ...
-        raise _PlaceFailed(f"the archive cannot be unpacked: {str(error) or type(error).__name__}") from error
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        raise _PlaceFailed(what + reason) from error
 
 
-def _json_rows(file: Path, member: str, max_bytes: int) -> Iterator[bytes]:
-    """The rows that a JSON object has as a list or as an object under the key `member`, as lines of a CSV file."""
-    if file.stat().st_size > max_bytes:
-        raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}")
-    try:
+def _copy(path: Path, out: _Limited) -> None:
+    with _failures_of_the_place(), path.open("rb") as stream:
+        shutil.copyfileobj(stream, out, CHUNK)
+
+
+def _unpack(archive: Path, member: str, out: _Limited) -> None:
+    with _failures_of_the_place("the archive cannot be unpacked: "), zipfile.ZipFile(archive) as opened:
+        if member not in opened.namelist():
+            listed = ", ".join(opened.namelist()[:10])
+            raise _PlaceFailed(f"the archive has no member '{member}'; it has: {listed}")
+        # Checked before anything is unpacked, because bzip2 and LZMA do not limit their use of memory.
+        out.check(opened.getinfo(member).file_size)
+        with opened.open(member) as stream:
+            shutil.copyfileobj(stream, out, CHUNK)
+
+
+def _write_rows(file: Path, member: str, out: _Limited) -> None:
+    """Write the rows that a JSON object has as a list or an object under the key `member`, as lines of a CSV file."""
+    out.check(file.stat().st_size)
+    with _failures_of_the_place(f"the JSON file has no rows under '{member}': "):
         found = json.loads(file.read_bytes())[member]
         for row in found.values() if isinstance(found, dict) else found:
             if not isinstance(row, list) or any(isinstance(cell, list | dict) for cell in row):
                 raise TypeError(f"{str(row)[:50]} is no list of numbers and texts")
             line = io.StringIO()
             csv.writer(line, lineterminator="\n").writerow(row)
-            yield line.getvalue().encode()
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise _PlaceFailed(f"the JSON file has no rows under '{member}': {error!r}") from error
+            out.write(line.getvalue().encode())
 
 
-def _download(url: str, max_bytes: int) -> Iterator[bytes]:
-    headers = {"Accept-Encoding": "identity"}
-    try:
-        with (
-            _SecureSession() as session,
-            session.get(url, stream=True, timeout=TIMEOUT, headers=headers) as response,
-        ):
-            if response.status_code != requests.codes.ok:
-                reason = f"HTTP status {response.status_code}"
-                raise (_Transient if response.status_code in TRANSIENT_STATUS else _PlaceFailed)(reason)
-            stated = response.headers.get("Content-Length")
-            if stated is not None and not re.fullmatch(r"[0-9]{1,18}", stated):
-                raise _PlaceFailed(f"the server states the length {stated!r}, which is not a number of bytes")
-            size = int(stated or 0)
-            if size > max_bytes:
-                raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}: {size:,} bytes")
-            # With `disable=None`, there is no bar unless standard error is a terminal.
-            what = urlsplit(url).path.rpartition("/")[2]
-            with tqdm(total=size or None, unit="B", unit_scale=True, desc=what, disable=None) as bar:
-                for block in response.iter_content(CHUNK):
-                    bar.update(len(block))
-                    yield block
-            # urllib3 before version 2 does not notice that a body ends early.
-            if size and response.raw.tell() != size:
-                raise _Transient(f"body ended after {response.raw.tell():,} of {size:,} bytes")
-    except (_PlaceFailed, _Transient):
-        raise
-    except requests.exceptions.SSLError as error:
-        # This is a subclass of ConnectionError, but repeating the request does not help with a wrong certificate.
-        raise _PlaceFailed(f"certificate or TLS error: {error}") from error
-    except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-        raise _Transient(f"{type(error).__name__}: {error}") from error
-    except Exception as error:
-        # Redirects to malformed hosts raise ValueError, UnicodeError or an exception of urllib3.
-        raise _PlaceFailed(f"{type(error).__name__}: {error}") from error
+def _download(url: str, out: _Limited) -> None:
+    def check(response: requests.Response, **_: Any) -> None:
+        """Refuse what must not be followed or read; this runs before a redirect is followed or a body is read."""
+        if response.is_redirect:
+            _check_address(urljoin(response.url, response.headers["Location"]))
+            return
+        _check_address(response.url)
+        if response.status_code != requests.codes.ok:
+            is_transient = response.status_code in TRANSIENT_STATUS
+            raise (_Transient if is_transient else _PlaceFailed)(f"HTTP status {response.status_code}")
+        stated = response.headers.get("Content-Length", "0")
+        if not re.fullmatch(r"[0-9]{1,18}", stated):
+            raise _PlaceFailed(f"the server states the length {stated!r}, which is not a number of bytes")
+        out.check(int(stated))
+
+    _check_address(url)
+    download = pooch.HTTPDownloader(
+        progressbar=sys.stderr.isatty(),
+        chunk_size=CHUNK,
+        timeout=TIMEOUT,
+        headers={"Accept-Encoding": "identity"},
+        hooks={"response": check},
+    )
+    with _failures_of_the_place():
+        try:
+            download(url, out, None)
+        except (
+            requests.ConnectionError,
+            requests.Timeout,
+            requests.exceptions.ChunkedEncodingError,
+        ) as error:
+            # An error of TLS is a ConnectionError, but repeating the request does not help with a wrong certificate.
+            if isinstance(error, requests.exceptions.SSLError):
+                raise _PlaceFailed(f"certificate or TLS error: {error}") from error
+            raise _Transient(f"{type(error).__name__}: {error}") from error
+
+
+def _check_address(url: str) -> None:
+    if not is_secure_url(url):
+        raise _PlaceFailed(f"refused to follow '{url}': only https is allowed")

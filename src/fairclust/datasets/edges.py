@@ -11,6 +11,7 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
 from fairclust.datasets.read import TableFile, code_groups, groups_reader
 from fairclust.datasets.spec import DatasetSpec
+from fairclust.messages import count
 
 
 def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
@@ -53,9 +54,10 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
         ends.append(of_value[values.entries[read.kept]])
         if (ends[-1] == -2).any():
             stranger = next(v for v in values.words if v not in numbers)
+            many = count(int((ends[-1] == -2).sum()), "such edge")
             raise DatasetError(
-                f"file '{files[0].name}', column '{table.names[i]}': {int((ends[-1] == -2).sum())} edges end at nodes "
-                f"that are not listed; expected nodes of '{files[1].name}'; found {stranger!r}. Fix: check "
+                f"file '{files[0].name}', column '{table.names[i]}': some edges end at nodes that are not listed; "
+                f"expected nodes of '{files[1].name}'; found {stranger!r}, {many} in all. Fix: check "
                 "'edges.ends' and 'edges.node', or 'drop_rows'"
             )
     a, b = ends
@@ -84,8 +86,9 @@ def join_pieces(made: Generated, components: str) -> Generated:
     if (components == "error" and n_pieces > 1) or (components == "keep" and n_single):
         raise DatasetError(
             f"the graph falls into {n_pieces} pieces; expected "
-            f"{'one piece' if components == 'error' else 'no isolated node'}; found {sizes.max():,} nodes in the "
-            f"largest, {n_single:,} isolated nodes. Fix: set 'components' to 'largest'"
+            f"{'one piece' if components == 'error' else 'no isolated node'}; found "
+            f"{count(int(sizes.max()), 'node')} in the largest, {count(n_single, 'isolated node')}. "
+            f"Fix: set 'components' to 'largest'"
             f"{'' if n_single else ', or to ' + repr('keep')}"
         )
     dropped = list(made.card["dropped"])

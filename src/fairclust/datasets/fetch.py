@@ -14,7 +14,7 @@ import pandas as pd
 from fairclust.messages import nearest
 
 try:
-    import yaml
+    from ruamel.yaml import YAML
 
     from fairclust.datasets.download import fetch_source
     from fairclust.datasets.prepare import prepare_dataset
@@ -38,7 +38,7 @@ def shipped_catalogue() -> Catalogue:
     folder = resources.files("fairclust.datasets").joinpath("catalogue")
     for file in folder.iterdir():
         if file.name.endswith(".yaml"):
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+            content = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
             for section, entries in found.items():
                 entries.update(content.get(section, {}))
     known = DatasetSpec.model_fields  # the pipeline's own keys, such as grids of methods, are left out

@@ -14,7 +14,7 @@ from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.read import read_rows
 from fairclust.datasets.spec import MEANING, DatasetSpec, ScaleStep, SourceSpec
 from fairclust.datasets.store import PreparedDataset
-from fairclust.messages import UserError
+from fairclust.messages import UserError, count
 from fairclust.outputs import content_digest
 
 LARGEST = 1e140
@@ -57,13 +57,14 @@ def _prepare(
     (rows, width), rows_read = made.X.shape, made.card["rows_read"]
     if rows < 2 or (width < 1 and made.W is None):
         raise DatasetError(
-            f"too little data; expected at least 2 rows and 1 feature; found {rows} of {rows_read} rows, {width} "
-            "features. Fix: check 'drop_rows' and 'features'"
+            f"too little data; expected at least 2 rows and 1 feature; found {rows:,} of "
+            f"{count(rows_read, 'row')}, {count(width, 'feature')}. Fix: check 'drop_rows' and 'features'"
         )
     if spec.rows not in (None, rows):
         raise DatasetError(
-            f"another number of rows than the configuration states; expected {spec.rows:,} rows; found {rows:,} of "
-            f"{rows_read:,} rows that were read. Fix: check 'drop_rows', 'header' and the file, or correct 'rows'"
+            f"another number of rows than the configuration states; expected {count(spec.rows, 'row')}; found {rows:,} "
+            f"of {count(rows_read, 'row')} that were read. Fix: check 'drop_rows', 'header' and the file, or correct "
+            "'rows'"
         )
     sizes = np.bincount(made.groups, minlength=len(made.group_names))
     if len(sizes) < 2 or not sizes.all():

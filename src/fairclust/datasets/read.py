@@ -6,7 +6,6 @@ A table is delimited text whose columns are known by name and number. Features a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +17,10 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
 from fairclust.datasets.spec import MEANING, ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
-from fairclust.messages import nearest, shortened
+from fairclust.messages import count, nearest, shortened
+from fairclust.tables.columns import Asked
 from fairclust.tables.preparation import decide
-from fairclust.tables.reading import read_table
+from fairclust.tables.reading import arff_head, read_table
 from fairclust.tables.text import Format, TableError, number_pattern, open_rows
 from fairclust.tables.values import factor, to_numbers
 
@@ -31,10 +31,6 @@ ADVICE = {
     "header": "Fix: set 'header: false' in 'reader', and name the columns by 'names' or by numbers from 0",
 }
 
-_ATTRIBUTE = re.compile(
-    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
-)
-_DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
 # Keys of `reader` that a table may have whose features are found; with others, every column must be a number.
 _READER = {"sep", "decimal", "thousands", "encoding", "header"}
 # What each `scale` of a data set is called by `make_preparation`. Other scales come after the preparation.
@@ -144,12 +140,12 @@ def _listed(spec: DatasetSpec, file: Path) -> _Columns:
 
 def _found(spec: DatasetSpec, file: Path) -> _Columns:
     """The columns of a table whose features are not listed. They are found and prepared as by `fairclust fit`."""
-    reader, given = spec.reader, spec.reader.model_fields_set
+    reader = spec.reader
     inside = [column.column for column in spec.sensitive_columns if column.source is None]
     frame = read_table(
         file,
-        delimiter=reader.sep if "sep" in given else None,
-        decimal=reader.decimal if "decimal" in given else None,
+        delimiter=reader.delimiter,
+        decimal=reader.decimal if "decimal" in reader.model_fields_set else None,
         encoding=reader.encoding,
         values=[column for column in inside if isinstance(column, str)],
         advice=ADVICE,
@@ -167,11 +163,9 @@ def _found(spec: DatasetSpec, file: Path) -> _Columns:
             sensitive,
             exclude=[asked[column] for column in _asked(spec)],
             # Groups that are listed are values, and ranges are cut after this.
-            categories=sensitive,
+            asked=Asked(categories=sensitive, thousands=reader.thousands, decimal=frame.attrs["decimal"]),
             scale=scale,
             missing="impute" if spec.missing == "impute" else "drop",
-            thousands=reader.thousands,
-            decimal=frame.attrs["decimal"],
         )
     except TableError as error:
         raise DatasetError(
@@ -239,8 +233,8 @@ def _groups_of_file(
         if len(groups.entries) != len(table.kept):
             raise DatasetError(
                 f"file '{path.name}', column '{own}': the file of the groups has another number of rows than the "
-                f"table; expected {len(table.kept):,} rows; found {len(groups.entries):,}. Fix: use the file that "
-                "belongs to the table; check 'header' of both"
+                f"table; expected {count(len(table.kept), 'row')}; found {len(groups.entries):,}. Fix: use the file "
+                "that belongs to the table; check 'header' of both"
             )
         return own, groups
     ours, theirs = (pd.Series(of.at(slice(None))) for of in (table.texts[sensitive.key], texts[places[1]]))
@@ -253,8 +247,8 @@ def _groups_of_file(
         if len(keys):
             shown = shortened(", ".join(map(repr, keys[:5])), 300) + (" and more" if len(keys) > 5 else "")
             raise DatasetError(
-                f"file '{path.name}', column '{sensitive.key}': {what}; found {len(keys):,} values: {shown}. Fix: "
-                "correct the two files, or name the column that both share as 'key'"
+                f"file '{path.name}', column '{sensitive.key}': {what}; found {count(len(keys), 'value')}: {shown}. "
+                "Fix: correct the two files, or name the column that both share as 'key'"
             )
     return own, Values(groups.entries[at], groups.names)
 
@@ -275,8 +269,8 @@ def code_groups(
         more = f", and also {', '.join(map(repr, unknown[1:6]))}" if unknown[1:] else ""
         raise DatasetError(
             f"{place}: unknown group value {unknown[0]!r}; expected {', '.join(map(repr, owner)) or 'a value'}; found "
-            f"{unknown[0]!r} in {len(rows):,} rows, first in data row {rows[0] + 1}{more}. Fix: add the value to "
-            "'sensitive.groups', or list it under 'drop_rows'"
+            f"{unknown[0]!r} in {count(len(rows), 'row')}, first in data row {rows[0] + 1}{more}. Fix: add the value "
+            "to 'sensitive.groups', or list it under 'drop_rows'"
         )
     return group_of[codes], tuple(listed)
 
@@ -296,10 +290,10 @@ class TableFile:
 
     def __init__(self, path: Path, reader: ReaderSpec):
         self.path, self.reader = path, reader
-        head, self.names = _arff_head(path, reader.encoding) if reader.format == "arff" else (0, [])
+        head, self.names = arff_head(path, reader.encoding) if reader.format == "arff" else (0, [])
         named = reader.header and reader.format == "csv"
         self._format = Format(
-            delimiter=reader.sep,
+            delimiter=reader.delimiter,
             decimal=reader.decimal,
             encoding=reader.encoding,
             quote=reader.quotechar,
@@ -308,6 +302,10 @@ class TableFile:
             skip_lines=head,
             advice=ADVICE,
         )
+        if reader.delimiter is None:
+            with open_rows(path, self._format._replace(header=False), path.name) as rows:
+                # A blank must be stated, because a file of groups can be one column with names of several words.
+                self._format = self._format._replace(delimiter=rows.delimiter.replace(" ", ","))
         with open_rows(path, self._format, path.name) as rows:
             width = len(rows.first)
             if named and width > len(rows.header):
@@ -318,7 +316,7 @@ class TableFile:
             self.names = list(reader.names) or [f"column {i}" for i in range(width)]
             if len(self.names) != width:
                 raise DatasetError(
-                    f"file '{path.name}': 'reader.names' does not fit the file; expected {width} names; found "
+                    f"file '{path.name}': 'reader.names' does not fit the file; expected {count(width, 'name')}; found "
                     f"{len(self.names)}. Fix: name every column, or none and use numbers"
                 )
 
@@ -363,7 +361,7 @@ class TableFile:
             cell = str(self.read([], [i]).texts[i].at(row))
             raise DatasetError(
                 f"file '{self.path.name}', column '{self.names[i]}': a feature has cells that are not finite "
-                f"numbers; found {cell!r} in data row {row + 1}, {wrong[:, j].sum():,} such cells in all"
+                f"numbers; found {cell!r} in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all"
                 f"{self._other_signs(cell)}. Fix: leave the column out of 'features', or list the value under "
                 "'drop_rows'"
             )
@@ -406,18 +404,3 @@ def dropped_rows(
             dropped.append({"column": column, "value": value, "rows": int(hit.sum())})
             kept &= ~hit
     return kept, dropped
-
-
-def _arff_head(path: Path, encoding: str) -> tuple[int, list[str]]:
-    """The number of lines of an ARFF file up to and including ``@data``, and the names of its columns."""
-    names: list[str] = []
-    with path.open(encoding=encoding, errors="replace", newline="") as lines:
-        for count, line in enumerate(lines, 1):
-            if found := _ATTRIBUTE.match(line):
-                names.append(next(name for name in found.groups() if name is not None))
-            elif names and _DATA.match(line):
-                return count, names
-    raise DatasetError(
-        f"file '{path.name}': the file is no ARFF; found no line with @attribute before one with @data. Fix: check "
-        "'format' in 'reader'"
-    )

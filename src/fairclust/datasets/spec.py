@@ -47,7 +47,7 @@ def is_secure_url(url: str) -> bool:
 
 
 def _as_text(value: object) -> object:
-    # YAML 1.1 reads yes, no, on and off without quotes as booleans, but the file has these words in its cells.
+    # YAML reads true and false without quotes as booleans, but the file has these words in its cells.
     if isinstance(value, bool):
         raise ValueError(f"YAML reads this value as the boolean {value}; put it in quotes")
     return str(value) if isinstance(value, int | float) else value
@@ -157,7 +157,7 @@ class ReaderSpec(Spec):
     format: Literal["csv", "arff"] = "csv"
     """'arff' is the format of OpenML, in which a head before `@data` names the columns."""
     sep: OneCharacter = ","
-    """Separator, one character."""
+    """Separator, one character. By default, the first line of the file shows it; in an ARFF file it is a comma."""
     header: bool = True
     """Whether the first line names the columns."""
     names: tuple[StrictStr, ...] = ()
@@ -174,6 +174,11 @@ class ReaderSpec(Spec):
     """Cells of numeric columns that are read as 0, such as 'NA' where a fee was not charged."""
     encoding: str = "utf-8"
     """Encoding of the text."""
+
+    @property
+    def delimiter(self) -> str | None:
+        """The separator, or None if the first line of the file shows it."""
+        return self.sep if self.format == "arff" or "sep" in self.model_fields_set else None
 
     @field_validator("encoding")
     @classmethod

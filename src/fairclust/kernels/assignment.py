@@ -678,6 +678,11 @@ class Potentials:
         """Mean of ``a[p, k] - min_k a[p, k]``, padding included."""
         return float(self.a.mean(dtype=np.float64))
 
+    def n_beyond(self, limit: float) -> int:
+        """Number of points all of whose potentials are above the limit."""
+        real = np.arange(TILE) < self.layout.count[:, None]
+        return int((real & (self.row_min > limit)).sum())
+
     def movable(
         self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles
+from fairclust.messages import count
 
 # With more features, trees are slower than computing all pairs: for 20,000 rows of 14 features, four times.
 _TREE_MAX_FEATURES = 8
@@ -214,9 +215,9 @@ class AffinityGraph:
         n_isolated = int((degrees == 0).sum())
         if n_isolated:
             raise ValueError(
-                f"the affinity has {n_isolated} isolated nodes (no weight at all, first node "
-                f"{int((degrees == 0).argmax())}): the normalised cut of a cluster of them is 0/0; "
-                "drop them or connect them"
+                f"the affinity has {count(n_isolated, 'isolated node')} (no weight at all, first node "
+                f"{int((degrees == 0).argmax())}): the normalised cut of a cluster of only isolated nodes is 0/0; "
+                "drop or connect them"
             )
         return cls(W, degrees)
 

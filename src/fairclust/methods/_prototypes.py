@@ -307,11 +307,6 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         return float(costs.sum(dtype=np.float64) if weights is None else weights @ costs)
 
     @property
-    def _needs_groups(self) -> bool:
-        """Whether rows in chunks must come with groups."""
-        return True
-
-    @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from fairclust.base import NON_NEGATIVE, Diverged, FairClusterer, initial_centers, record, without_empty
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
+from fairclust.messages import count
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import contingency
 
@@ -146,8 +147,9 @@ class BalancedFairKMeans(FairClusterer):
         self.objective_ = best.history[-1]["objective"]
         self.n_iter_ = len(best.history)
         if not best.converged:
+            moving = count(int(best.history[-1]["moved"]), "point")
             self._complain(
-                f"stopped after {self.n_iter_} sweeps with {best.history[-1]['moved']} points still moving: "
+                f"stopped after {count(self.n_iter_, 'sweep')} with {moving} still moving: "
                 "raise max_iter or tol"
             )
 

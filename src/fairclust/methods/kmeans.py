@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 from fairclust.base import initial_centers, record
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.frame import Frame
+from fairclust.messages import count
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, plain_step
 from fairclust.solvers.lloyd import Lloyd
@@ -28,7 +29,7 @@ _TOL = 1e-5
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KMeans(PrototypeClusterer):
-    """scikit-learn's `KMeans` with the interface of this package. The groups do not change the clustering.
+    """scikit-learn's `KMeans` with the interface of this package. The groups may be left out, and change nothing.
 
     Parameters
     ----------
@@ -47,6 +48,7 @@ class KMeans(PrototypeClusterer):
     """
 
     takes_chunks = _takes_lists = True
+    _needs_groups = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "metric": [StrOptions(set(METRICS))],
         "search": ["boolean"],
@@ -110,7 +112,7 @@ class KMeans(PrototypeClusterer):
 
     def _complain_of_moving(self) -> None:
         self._complain(
-            f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
+            f"stopped after {count(self.max_iter, 'step')} and may not have converged: raise max_iter or tol"
         )
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:

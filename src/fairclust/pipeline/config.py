@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import posixpath
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
+import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
+from ruamel.yaml import YAML, YAMLError
+from ruamel.yaml.error import MarkedYAMLError
 
 from fairclust.datasets.spec import Catalogue, DatasetSpec, Name, Spec
 from fairclust.looks import Colour, Mark
@@ -17,7 +20,6 @@ from fairclust.messages import UserError, nearest, shortened
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.papers import Clusters, GridSpec, Names, Papers, Seeds, _check_unique
 from fairclust.pipeline.script import BESIDE_THE_FIT_MB
-from fairclust.pipeline.strict_yaml import load_file
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
 
@@ -38,6 +40,8 @@ class RunSpec(Spec):
     """Methods for these data sets."""
     n_clusters: dict[str, Clusters] = Field(default_factory=dict)
     """K per data set, instead of its default or that of the experiments."""
+    sweeps: bool = True
+    """Whether to make the dense grids of figures, too."""
     seeds: Seeds | None = None
     """The number of seeds (0, 1, ...) or a list of them. Default: the seeds of the papers, else 5."""
 
@@ -260,17 +264,47 @@ def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[
     return dict(merged)
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file; ConfigError if the file cannot be read or holds something else."""
+def read_yaml(path: Path, *, for_snakemake: bool = True) -> dict[str, Any]:
+    """The mapping in a YAML file, in which no key may occur twice. If it cannot be read, it is a ConfigError.
+
+    The files are YAML 1.2. Snakemake reads the configuration of a run as YAML 1.1, without any message: 010 is 8 there,
+    `no` is false and 1e5 is text. A value that both read differently is an error, unless it is not `for_snakemake`.
+    """
     try:
-        found = load_file(path)
-    except ValueError as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
+        if path.exists() and not path.is_file():
+            raise ValueError("it is not a regular file")
+        found = YAML(typ="safe", pure=True).load(path)
+        ours = dict(_leaves(found))
+        theirs = dict(_leaves(yaml.safe_load(path.read_bytes()))) if for_snakemake else ours
+    except (MarkedYAMLError, yaml.MarkedYAMLError) as error:
+        where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        what = shortened(f"{error.problem}".partition("\n")[0], 200)
+        raise ConfigError(f"{path} cannot be read: {where}{what}. Fix: correct this line") from None
+    except RecursionError:
+        reason = "it is nested too deeply, or an alias in it contains itself"
+        raise ConfigError(f"{path} cannot be read: {reason}") from None
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, YAMLError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}".partition("\n")[0]) from None
+    for key in [key for key in ours if theirs.get(key) != ours[key]]:
+        raise ConfigError(
+            f"{path}: {key}: Snakemake reads {shortened(theirs.get(key, 'the key as another one'))} where YAML 1.2 has "
+            f"{shortened(ours[key])}. Fix: write numbers as 10 or 1.0e+5 and booleans as true or false, and put texts "
+            "in quotes"
+        )
     if found is None:
         return {}
     if not isinstance(found, dict):
         raise ConfigError(f"{path}: expected keys and values; found {shortened(repr(found))}")
     return found
+
+
+def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
+    """Every value that holds no other one: its key with dots, and how Python writes it."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if not parts:
+        yield at, repr(value)
+    for key, part in parts:
+        yield from _leaves(part, f"{at}.{key}" if at else str(key))
 
 
 def catalogue_files(places: Any, key: str = "catalogues") -> list[Path]:
@@ -299,7 +333,7 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
     sections: dict[str, Any] = {section: {} for section in SECTIONS}
     homes: dict[str, Path] = {}
     for file in files:
-        for section, entries in read_yaml(file).items():
+        for section, entries in read_yaml(file, for_snakemake=False).items():
             if str(section).startswith("x-"):  # anchors that the file's entries share
                 continue
             if section not in SECTIONS:

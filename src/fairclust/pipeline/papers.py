@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import AfterValidator, Field, StrictInt, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_validator
 
 from fairclust.datasets.spec import Spec
 
@@ -54,22 +53,7 @@ def _check_seeds(value: int | list[int]) -> int | list[int]:
     return value
 
 
-def _number_in(text: str) -> float | None:
-    try:
-        return float(text) if any(c.isdigit() for c in text) else None
-    except ValueError:
-        return None
-
-
-def _is_quoted_number(value: Any) -> bool:
-    return isinstance(value, str) and _number_in(value) is not None and yaml.safe_load(value) != value
-
-
 def _check_plain(value: Any) -> Any:
-    if isinstance(value, str) and not _is_quoted_number(value):
-        # YAML 1.1 reads 1e5 as text: only 1.0e+5 is a number there.
-        number = _number_in(value)
-        value = value if number is None else number
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value!r} is not a finite number")
     try:
@@ -82,9 +66,13 @@ def _check_plain(value: Any) -> Any:
 
 
 def _check_unquoted(value: Any) -> Any:
-    if _is_quoted_number(value):
-        raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
-    return value
+    if not isinstance(value, str) or not any(sign.isdigit() for sign in value):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return value
+    raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
 
 
 Seeds = (
@@ -155,10 +143,10 @@ class ReasonSpec(Spec):
     dataset: str = Any_
     method: str = Any_
     metric: str = Any_
-    kind: Literal["deviation", "unpublished", "impossible"] = Field(
+    kind: Literal["deviation", "not_comparable", "impossible"] = Field(
         default="deviation",
-        description="deviation: explains a difference; unpublished: cannot be run as the paper ran it; "
-        "impossible: the reported value cannot be what its column says.",
+        description="deviation: explains a difference; not_comparable: the value is not judged; "
+        "impossible: the reported value cannot be what its column says, so the whole row is not judged.",
     )
     reason: str = Field(min_length=1)
     evidence: str | None = Field(default=None, description="Command that prints the numbers.")
@@ -181,6 +169,38 @@ class ReasonSpec(Spec):
         return all(mine in (Any_, other) for mine, other in pairs)
 
 
+class PickSpec(Spec):
+    """What a heading of a printed table selects of the values."""
+
+    dataset: str = ""
+    n_clusters: int | None = None
+    method: str = ""
+    lam: float | None = None
+    metric: Annotated[Names, BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = (
+        Field(default_factory=list, description="One metric, or several that share a cell.")
+    )
+    unit: float = Field(default=1.0, gt=0, description="The printed numbers are in this unit.")
+    form: str = Field(
+        default="", description="How a cell is printed; default: '{}', or '{} / {}' for two metrics."
+    )
+
+
+Headings = Annotated[dict[str, PickSpec], Field(min_length=1)]
+
+
+class LayoutSpec(Spec):
+    """How a paper prints a table: headings with what they select. A cell is where a row and a column meet."""
+
+    corner: str = Field(default="", description="The heading of the first column.")
+    rows: Annotated[dict[str, PickSpec | Headings], Field(min_length=1)]
+    """The rows in the paper's order; a heading over several rows has these below it."""
+    columns: Annotated[list[Headings], Field(min_length=1)]
+    """Levels of headings from top to bottom: the columns are all of their combinations."""
+    bold: bool = Field(
+        default=False, description="Whether the best value of each data set and metric is bold."
+    )
+
+
 class TableSpec(Spec):
     """A table of a paper.
 
@@ -190,6 +210,8 @@ class TableSpec(Spec):
 
     number: str = Field(description="The table's number: column `table` of the CSV of reported values.")
     title: str
+    layout: LayoutSpec | None = None
+    """How the paper prints the table; none: a row for each method and data set, a column for each metric."""
     own: str = ""
     """The paper's own method: relative times are in units of its time."""
     settings: dict[str, dict[str, Plain]] = Field(default_factory=dict)

@@ -141,6 +141,8 @@ def fits_of(config: Config, papers: Collection[str]) -> dict[str, Fit]:
     if ALL in papers:
         asked.append((ExperimentSpec.model_construct(datasets=run.datasets, methods=run.methods), {}))
     for experiment, only in asked:
+        if experiment.sweep and not run.sweeps:
+            continue
         for dataset, method in itertools.product(experiment.datasets, experiment.methods):
             if dataset not in only.get("datasets", [dataset]) or method not in only.get("methods", [method]):
                 continue
@@ -438,10 +440,10 @@ class Plan:
         names = ["claims"] * bool(of_kind) if kind == "claims" else list(of_kind)
         return [f"{self.results}/tables/{paper}/{name}.{end}" for name in names for end in TABLE_FORMATS]
 
-    def verdicts(self) -> list[str]:
-        """The verdicts of all tables of papers."""
+    def evidence(self) -> list[str]:
+        """The evidence of all tables of papers."""
         names = (f"{paper}/{name}" for paper, of in self.shown.items() for name in of["tables"])
-        return [f"{self.results}/tables/{name}.verdicts.csv" for name in names]
+        return [f"{self.results}/tables/{name}.evidence.csv" for name in names]
 
     def claims(self) -> list[str]:
         """The claims of all papers."""

@@ -1,8 +1,9 @@
 """Checks of claims: each check looks at one data set and one K and gives a verdict with its numbers.
 
-Every check takes the options `lam` (only this lambda) and `settings` (method to parameters). Among the remaining
-settings, the one with the best mean of the metric represents its method. Starts that leave clusters empty do not count,
-see `Case.whole_cells`. A table is given by its name.
+Every check takes the options `lam` (only this lambda), `settings` (method to parameters) and `not_comparable` (why the
+numbers, although shown, say nothing about the claim). Among the remaining settings, the one with the best mean of the
+metric represents its method. Starts that leave clusters empty do not count, see `Case.whole_cells`. A table is given by
+its name.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from fairclust.report.selection import (
 )
 
 HOLDS, IN_PART, FAILS, NOT_TESTED = "holds", "holds in part", "does not hold", "not tested"
-CLAIM_VERDICTS = (HOLDS, IN_PART, FAILS, NOT_TESTED)
+NOT_COMPARABLE = "not comparable"
+CLAIM_VERDICTS = (HOLDS, IN_PART, FAILS, NOT_COMPARABLE, NOT_TESTED)
 Finding = tuple[str, str]
 """A verdict, and a sentence with the numbers behind it."""
 
@@ -49,13 +51,15 @@ class Check:
     directions: tuple[str, str] = ("higher", "lower")  # what the option `direction` may be
 
 
-_COMMON_OPTIONS = ("lam", "settings")
-_NUMBERS = {"lam", "minus_lam", "factor", "tolerance", "level", "power"}
+_COMMON_OPTIONS = ("lam", "settings", "not_comparable")
+_NUMBERS = {"lam", "minus_lam", "factor", "margin", "tolerance", "level", "power"}
 """Options that are numbers."""
 _N_LEVELS = 9
 """Levels at which two fronts are compared."""
 _ALIKE = 0.01
 """Values of a fairness metric that differ by no more than this are about equal."""
+_SHOWN = 8
+"""Of twice as many points of a trend or more, about so many are written out."""
 _SETTLED = 0.1
 """A history has settled if it changes by at most this share of its range over the last quarter of the steps."""
 _SAME_ORDER = 0.8
@@ -67,9 +71,9 @@ _SAME_POWER = 0.25
 def compare(case: Case) -> Finding:
     """Each metric of the first method is at most `factor` times (at least, if higher is better) that of every other.
 
-    With `equal`, the methods are compared where they are equal in that metric of fairness or of cost, on fronts that
-    are interpolated between settings; `order` forms these fronts, by default the metric itself. config/README.md
-    describes the options.
+    With `margin`, it is better by at least this difference, for values whose ratio says nothing. With `equal`, the
+    methods are compared where they are equal in that metric of fairness or of cost, on fronts that are interpolated
+    between settings; `order` forms these fronts, by default the metric itself. config/README.md describes the options.
     """
     first, *rivals = case.claim.methods
     there = replace(case, dataset=str(case.claim.options.get("other_dataset", case.dataset)))
@@ -234,9 +238,9 @@ def same_order(case: Case) -> Finding:
 def trend(case: Case) -> Finding:
     """The metric of every method rises or falls with x: the claim holds from a Kendall's tau of 0.8 on.
 
-    It holds in part above 0. x is the number of clusters, lambda or another metric over the settings of a method, or
-    `sizes`, for which the methods are points. With `power` p, the fitted power of x must be p within 0.25.
-    config/README.md describes the options.
+    It holds in part above 0, or if a value of K that the claim names has no fit that uses all clusters. x is the number
+    of clusters, lambda or another metric over the settings of a method, or `sizes`, for which the methods are points.
+    With `power` p, the fitted power of x must be p within 0.25. config/README.md describes the options.
     """
     options, methods = case.claim.options, case.claim.methods
     metric, x = case.metrics[0], str(options["x"])
@@ -257,15 +261,70 @@ def trend(case: Case) -> Finding:
         else:
             tau = _tau(points, "all values are the same")
             verdict, more = _of_tau(sign * tau), f"tau = {tau:.2f}"
-        shown = ", ".join(f"{y:.4g} at {at:,.4g}" for at, y in points)
+        few = points[:: max(1, len(points) // _SHOWN)] if len(points) > 2 * _SHOWN else points
+        shown = ", ".join(f"{y:.4g} at {at:,.4g}" for at, y in few)
         name = "" if x == "sizes" else f" of {case.name(of[0])}"
         gap = "Gap in " if "minus_lam" in options else ""
         axis = {"n_clusters": "K", "lam": "lambda", "sizes": "size"}.get(x) or metric_in_text(x)
+        named = set(case.claim.n_clusters or ()) if x == "n_clusters" else set()
+        if lost := sorted(named - {int(at) for at, _ in points}):
+            verdict = IN_PART if verdict == HOLDS else verdict
+            more += (
+                f"; no setting with K = {', '.join(map(str, lost))} uses all clusters in half of its starts"
+            )
         found.append((verdict, f"{gap}{metric_label(metric)}{name} by {axis}: {shown}: {more}"))
     return together(found)
 
 
-_OF_COMPARE = ("agg", "factor", "direction", "other_dataset", "equal", "level_from", "table", "order")
+def levels_off(case: Case) -> Finding:
+    """Each metric of every method, by its mean, reaches a plateau as lambda grows.
+
+    Over the last quarter of the lambdas it changes by at most a tenth of its whole range.
+    """
+    found = []
+    for method in case.claim.methods:
+        for metric in case.metrics:
+            lams, values = np.array(_curve(case, method, metric)).T
+            last = values[lams >= lams.max() - np.ptp(lams) / 4]
+            share = float(np.ptp(last) / (np.ptp(values) or 1.0))
+            words = f"{metric_label(metric)} of {case.name(method)} at {len(lams)} lambdas from {lams.min():g} to "
+            words += f"{lams.max():g} changes by {share:.1%} of its range over the last quarter"
+            found.append((_of_booleans([share <= _SETTLED * HAIR]), words))
+    return together(found)
+
+
+def smooth_beyond(case: Case) -> Finding:
+    """The metric of every method oscillates along lambda below `level`, and is smooth from there on.
+
+    The curve of a start is as rough as the mean absolute change of its slope from one lambda to the next. In the median
+    of the starts this must be at most `factor` (default 0.5) times as large above the level as below it.
+    """
+    level, metric, found = case.number("level", 0.0), case.metrics[0], []
+    for method in case.claim.methods:
+        cells, ratios = case.whole_cells(method), []
+        for _, start in cells.dropna(subset=["lam", metric]).groupby("seed"):
+            curve = start.sort_values("lam").drop_duplicates("lam")
+            lams, slopes = curve.lam.to_numpy(), np.diff(curve[metric]) / np.diff(curve.lam)
+            bends, beyond = np.abs(np.diff(slopes)), lams[1:-1] >= level
+            if beyond.any() and not beyond.all():
+                ratios.append(bends[beyond].mean() / max(bends[~beyond].mean(), np.finfo(float).tiny))
+        if not ratios:
+            raise CannotTest("no start has three lambdas on both sides of the level")
+        ratio = float(np.median(ratios))
+        verdict = HOLDS if ratio <= case.number("factor", 0.5) * HAIR else IN_PART if ratio < 1 else FAILS
+        found.append((
+            verdict,
+            f"change of the slope of {metric_label(metric)} of {case.name(method)} from lambda {level:g} on, as a "
+            f"multiple of that below: median {ratio:.2f}, {min(ratios):.2f} to {max(ratios):.2f} over "
+            f"{len(ratios)} starts",
+        ))  # fmt: skip
+    return together(found)
+
+
+_OF_COMPARE = (
+    *("agg", "factor", "margin", "direction", "other_dataset"),
+    *("equal", "level_from", "level", "whole_range", "table", "order"),
+)
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
 CHECKS: Mapping[str, Check] = {
     "compare": Check(compare, _OF_COMPARE, 2),
@@ -276,6 +335,8 @@ CHECKS: Mapping[str, Check] = {
     "faster": Check(faster, ("factor", "programs_on"), 2),
     "spread": Check(spread_over_seeds, ("factor",), 2),
     "same_order": Check(same_order, ("table",), 0, ("table",)),
+    "levels_off": Check(levels_off),
+    "smooth_beyond": Check(smooth_beyond, ("level", "factor"), needs=("level",)),
     "trend": Check(trend, _OF_TREND, needs=("x", "direction"), directions=("rises", "falls")),
 }
 """Every check, under the name that papers' files use for it."""
@@ -320,8 +381,10 @@ def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
             raise ClaimError(f"'first': {options['first']!r} is not one of `columns`")
         if ("equal" in options) != ("level_from" in options):
             raise ClaimError("'equal' belongs to 'level_from'")
-        if source not in ("reported", "both", "front"):
-            raise ClaimError(f"level_from is {source!r} (known: reported, both, front)")
+        if source not in ("reported", "both", "front", "stated"):
+            raise ClaimError(f"level_from is {source!r} (known: reported, both, front, stated)")
+        if source == "stated" and "level" not in options:
+            raise ClaimError("level_from: stated needs 'level'")
         if source == "reported" and options.get("table") is None:
             raise ClaimError("level_from: reported needs 'table'")
     except ClaimError as error:
@@ -349,7 +412,7 @@ class _Pair:
         decimals, what = COLUMNS[equal].decimals, metric_in_text(equal)
         pairs = zip(names, ranges, strict=True)
         reach = ", ".join(f"{name} {number(best, decimals)}" for name, (best, _) in pairs)
-        verdicts, ratios, levels = [], [], self._levels(ranges, match)
+        verdicts, ratios, differences, levels = [], [], [], self._levels(ranges, match)
         for level in levels:
             at = f"at {what} {number(level, decimals)} (best: {reach})"
             choices = [at_level(cells, level, match) for cells in self.cells]
@@ -368,19 +431,31 @@ class _Pair:
             verdicts.append(verdict)
             mine, theirs = (choice.spread(metric).mean for choice in choices)
             ratios += [mine / theirs] if theirs else []
+            differences.append(mine - theirs)
         if len(levels) == 1:
             return verdict, f"{at}, {sentence}"
         ok, ratios = [verdict == HOLDS for verdict in verdicts], ratios or [math.nan]
-        return _of_booleans(ok), (
+        span = f"ratio {number(min(ratios), 3)} to {number(max(ratios), 3)}"
+        if "margin" in self.case.claim.options:
+            span = f"difference {number(min(differences), 3)} to {number(max(differences), 3)}"
+        told = (
             f"{metric_label(metric)} of {names[0]} against {names[1]} at {len(ok)} levels of {what} from "
             f"{number(levels[0], decimals)} to {number(levels[-1], decimals)} (best: {reach}): "
-            f"ratio {number(min(ratios), 3)} to {number(max(ratios), 3)}, {self._asked(metric)}, true at {sum(ok)}"
+            f"{span}, {self._asked(metric)}, true at {sum(ok)}"
         )
+        mine, theirs = (best for best, _ in ranges)
+        if self.case.claim.options.get("whole_range") and not (
+            within(pd.Series([mine]), theirs, equal).iloc[0] or _alike(mine, theirs, equal)
+        ):
+            return (IN_PART if any(ok) else FAILS), f"{told}; beyond that, only {names[1]} has settings"
+        return _of_booleans(ok), told
 
     def _levels(self, ranges: list[tuple[float, float]], match: MatchSpec) -> list[float]:
         """The levels at which the methods are compared, from the best to the worst; `ranges` are those of `_range`."""
         case, equal = self.case, match.fairness
         source = case.claim.options["level_from"]
+        if source == "stated":
+            return [case.number("level", 0.0)]
         if source == "reported":
             table = case.material.tables[str(case.claim.options["table"])].number
             at = (case.dataset, *self.methods, case.n_clusters)
@@ -402,6 +477,9 @@ class _Pair:
 
     def _asked(self, metric: str) -> str:
         side = "at least" if self._is_high(metric) else "at most"
+        if "margin" in self.case.claim.options:
+            margin = self.case.number("margin", 0.0)
+            return f"difference {side} {margin if self._is_high(metric) else -margin:g} asked"
         return f"{side} {self.case.number('factor', 1.0):g} asked"
 
     def compared(self, choices: list[Choice], metric: str) -> Finding:
@@ -416,6 +494,9 @@ class _Pair:
         best = [one.high if higher else one.low for one in (first, second)]
 
         def ok(mine: float, other: float) -> bool:
+            if "margin" in self.case.claim.options:
+                margin = self.case.number("margin", 0.0)
+                return mine >= other + margin if higher else mine <= other - margin
             # For a negative value, such as a log-likelihood, the factor is applied to its absolute value.
             bound = other + (factor - 1) * abs(other) if math.isfinite(other) else other
             slack = (HAIR - 1) * abs(bound) if math.isfinite(bound) else 0.0
@@ -467,6 +548,14 @@ def _points(case: Case, methods: Iterable[str], x: str, metric: str) -> list[tup
     return sorted(point for point in found if all(map(math.isfinite, point)))
 
 
+def _curve(case: Case, method: str, metric: str) -> list[tuple[float, float]]:
+    """The points (lambda, mean of the metric) of a method; CannotTest if there are fewer than eight."""
+    points = _points(case, [method], "lam", metric)
+    if len(points) < 8 or np.ptp([lam for lam, _ in points]) == 0:
+        raise CannotTest(f"{case.name(method)} has fewer than eight lambdas")
+    return points
+
+
 def _by_k(case: Case, cells: pd.DataFrame, metric: str) -> pd.Series:
     """The best mean of a metric at every K that the claim names."""
     if case.claim.n_clusters:
@@ -500,8 +589,8 @@ def together(found: Iterable[Finding], more: Iterable[str] = ()) -> Finding:
 def common_verdict(verdicts: Iterable[str]) -> str:
     """The common verdict: it holds only if it holds everywhere, and in part if it holds somewhere."""
     found = set(verdicts)
-    if found <= {NOT_TESTED}:
-        return NOT_TESTED
+    if found <= {NOT_TESTED, NOT_COMPARABLE}:
+        return NOT_COMPARABLE if NOT_COMPARABLE in found else NOT_TESTED
     if found == {HOLDS}:
         return HOLDS
     return IN_PART if found & {HOLDS, IN_PART} else FAILS

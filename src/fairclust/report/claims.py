@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairclust.messages import count, counted, in_words
 from fairclust.pipeline.papers import ClaimSpec
-from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, common_verdict
+from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_COMPARABLE, NOT_TESTED, common_verdict
 from fairclust.report.material import CannotTest, Case, Material
 from fairclust.report.render import MISSING, Table, read_data
 from fairclust.report.selection import NOT_RUN
@@ -27,6 +27,8 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
     for dataset, k in _places(claim, material):
         try:
             verdict, numbers = CHECKS[claim.check].function(Case(claim, dataset, k, material))
+            if reason := claim.options.get("not_comparable"):
+                verdict, numbers = NOT_COMPARABLE, f"{reason}: {numbers}"
         except CannotTest as error:
             verdict, numbers = NOT_TESTED, str(error)
         lines.append((dataset, k, verdict, numbers))

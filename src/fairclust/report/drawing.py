@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ from fairclust.plot import in_figure
 from fairclust.report.material import Material
 
 SOFT = "0.35"
+EMPTY = "nothing to show"
+# A quoted path in a reason, which would say more about the machine than about the data.
+_PLACE = re.compile(r"'[^' ]*/[^' ]*'")
 
 matplotlib.rcParams.update(
     {
@@ -57,10 +61,14 @@ class Sheet:
     title: str
     n_columns: int
     size: tuple[float, float] = (3.5, 2.6)
+    left: float = _LEFT
     figure: Figure = field(default_factory=Figure)
     # The first panel of each group of panels that share their axes. Their limit is set after the last has its points.
     shared: dict[Any, Axes] = field(default_factory=dict)
     panels: list[Axes] = field(default_factory=list)
+    is_empty: bool = (
+        False  # whether no panel has anything to show, which the PNG says for `fairclust publish`
+    )
     legend: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     starts: dict[str, set[int]] = field(
@@ -84,11 +92,15 @@ class Sheet:
         if text:
             self.notes[text] = None
 
+    def remove(self, axes: Axes) -> None:
+        """Take a panel out of the sheet."""
+        self.panels.remove(axes)
+        self.figure.delaxes(axes)
+
     def say(self, axes: Axes, reason: str) -> None:
         """Write into a panel why it has no data."""
         axes.set_axis_off()
-        lines = wrap(reason, int(self.size[0] / 0.085))[:8]
-        text = in_figure("\n".join(["nothing to show:", *lines]))
+        text = in_figure("\n".join(wrap(reason, int(self.size[0] / 0.085))[:9]))
         axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, fontsize=9)
 
     def lay_out(self) -> Figure:
@@ -97,7 +109,7 @@ class Sheet:
         n_columns = min(self.n_columns, count)
         has_twins = len(self.figure.axes) > len(self.panels)  # with a second vertical axis on their right
         right = _LEFT if has_twins else _RIGHT
-        cell = (_LEFT + self.size[0] + right, _TOP + self.size[1] + _BOTTOM)
+        cell = (self.left + self.size[0] + right, _TOP + self.size[1] + _BOTTOM)
         # The title and the notes need some width even if there is a single panel.
         width = max(cell[0] * n_columns, 5.2)
         title = wrap(self.title, int(width / 0.1))
@@ -117,7 +129,7 @@ class Sheet:
         self.figure.set_size_inches(width, height)
         for number, axes in enumerate(self.panels):
             row, column = divmod(number, n_columns)
-            x = column * cell[0] + _LEFT
+            x = column * cell[0] + self.left
             y = height - above - (row + 1) * cell[1] + _BOTTOM
             place = (x / width, y / height, self.size[0] / width, self.size[1] / height)
             axes.set_position(place)
@@ -141,7 +153,9 @@ class Sheet:
         """Write the figure. Equal figures give equal files."""
         self.lay_out()
         for kind in formats:
-            metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+            metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+            if kind == "png" and self.is_empty:
+                metadata = {"Comment": EMPTY}
             with atomic_write(stem.with_name(f"{stem.name}.{kind}")) as file:
                 self.figure.savefig(file, format=kind, metadata=metadata, dpi=150)
 
@@ -168,13 +182,14 @@ class Plot:
     # Each data set has a panel. Each K has one of its own ('each'), or only the smallest K is drawn unless the figure
     # names some ('first'), or all are in one panel ('joined').
     ks: str = "each"
+    left: float = _LEFT  # the room on the left of the axes for their numbers, in inches
     methods: bool = False  # whether each method has a panel of its own
     # Whether each metric of `y` has one, and the metrics of a figure that names none; None if a panel shows them all.
     metrics: tuple[str, ...] | None = None
     joined: bool = False  # whether all data sets are in one panel
     least_methods: int = 0  # panels with fewer methods are drawn only if all are like this
     per_row: int = 3  # panels in a row; with several metrics, a row has all of them
-    row_per_dataset: bool = False
+    row_per_dataset: bool = False  # whether a row has the panels of a single data set, at most `per_row`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,21 +204,33 @@ class FigureData(Material):
         return in_matplotlib(self.names.look(method))
 
     def draw(self, plot: Plot) -> Sheet:
-        """Draw all panels. A data set without cells has a panel, too, which says so."""
+        """Draw all panels. One without anything to show is left out, and a note says why, unless all are like this."""
         ys = ("",) if plot.metrics is None else self.spec.y or plot.metrics
         panels = list(self._panels(plot, ys))
         panels = [panel for panel in panels if panel.cells.method.nunique() >= plot.least_methods] or panels
         n_columns = min(_MOST_IN_ROW, len(ys)) if len(ys) > 1 else plot.per_row
         if plot.row_per_dataset and len(ys) == 1:
             most = max(Counter(panel.dataset for panel in panels).values())
-            n_columns = min(_MOST_IN_ROW, most)
-        sheet = Sheet(self.spec.title, n_columns, plot.size)
+            n_columns = min(plot.per_row, most)
+        sheet = Sheet(self.spec.title, n_columns, plot.size, plot.left)
+        empty: list[tuple[Axes, Panel, str]] = []
         for panel in panels:
             axes = sheet.add(panel.title)
             try:
                 plot.draw(self, sheet, axes, panel)
-            except NothingToShow as reason:
-                sheet.say(axes, str(reason))
+            except NothingToShow as error:
+                empty.append((axes, panel, f"{EMPTY}: {_PLACE.sub('a file', str(error))}"))
+        sheet.is_empty = len(empty) == len(panels)
+        # Where the panels of a data set belong together, an empty place keeps the others where they are.
+        shown = Counter(panel.dataset for panel in panels)
+        shown.subtract(panel.dataset for _, panel, _ in empty)
+        in_rows = plot.row_per_dataset or len(ys) > 1
+        for axes, panel, reason in empty:
+            if sheet.is_empty or (in_rows and shown[panel.dataset]):
+                sheet.say(axes, reason)
+            else:
+                sheet.remove(axes)
+                sheet.note(f"{panel.title}: {reason}")
         return sheet
 
     def _panels(self, plot: Plot, ys: Sequence[str]) -> Iterator[Panel]:
@@ -228,5 +255,6 @@ class FigureData(Material):
                         yield Panel(dataset, k, method, y, cells, ", ".join(filter(None, parts)))
 
     def methods(self, cells: pd.DataFrame) -> list[str]:
-        """The methods of the cells, in the order of the run."""
-        return list(self.names.in_order(cells.method.unique()))
+        """The methods of the cells, in the order of the figure, or else of the run."""
+        found = list(self.names.in_order(cells.method.unique()))
+        return sorted(found, key=self.spec.methods.index) if self.spec.methods else found

@@ -18,7 +18,8 @@ from matplotlib.ticker import MaxNLocator
 from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import load_prepared
 from fairclust.fronts import front_of
-from fairclust.looks import COLOURS, MARKS, in_matplotlib, numbered_look
+from fairclust.looks import COLOURS, MARKS, in_matplotlib, look
+from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.pipeline.scores import labels_of
@@ -34,6 +35,7 @@ from fairclust.report.selection import (
     first_line,
     reported_level,
     settings_table,
+    varied,
     varied_params,
 )
 
@@ -69,11 +71,14 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         x = _COST_OF_GRAPHS
     ok = _usable(cells, x, y)
     is_cost = column_of(x).is_cost
+    ok = _whole(material, sheet, panel, ok)
     settings = _means_front(ok, x, y)
     reported = _reported(material, panel, x).merge(_reported(material, panel, y), on=["method", "lam"])
-    # A little above the highest cost on the fronts of the methods with several settings. Without this limit, one
-    # distant reference method, or a setting that another one of its method beats, would squeeze all others.
-    highest = settings.x[settings.several & settings.own].max()
+    # A little above the highest cost on the fronts of the methods with several settings, and that the paper reports for
+    # these. Without this limit, one distant reference method, or a setting that another one of its method beats, would
+    # squeeze all others.
+    fronts = settings[settings.several & settings.own]
+    highest = max(fronts.x.max(), reported.value_x[reported.method.isin(fronts.method)].max())
     limit = np.inf if not is_cost or pd.isna(highest) else highest + 0.1 * abs(highest)
     methods = material.methods(ok)
     for number, method in enumerate(methods):
@@ -99,11 +104,14 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
             sheet.note("faint: settings that another setting of the same method beats in both metrics")
         axes.plot(others.x, others.y, linestyle="", alpha=0.2, **style)
         bars: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.8, "alpha": 0.45}
-        axes.errorbar(front.x, front.y, front.y_sd, front.x_sd, **bars)
+        axes.errorbar(front.x, front.y, _reach(front.y, front.y_sd, y), front.x_sd, **bars)
         joined = ":" if is_cost and len(front) > 1 else ""
         line = axes.plot(front.x, front.y, linestyle=joined, linewidth=1, **style)[0]
         sheet.legend.setdefault(name, line)
         of = reported[reported.method == method]
+        if len(far := of[of.value_x > limit]):
+            sheet.note(f"{panel.title}: reported for {name}, beyond the panel: {far.value_x.max():,.5g}")
+            of = of[of.value_x <= limit]
         if len(of):
             axes.plot(
                 of.value_x, of.value_y, linestyle="", marker=mark, markersize=11, markerfacecolor="none",
@@ -113,6 +121,25 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     axes.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     _note_starts(sheet, cells, ok, "marks")
+
+
+def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells that use all clusters, of the settings in which at least half of the starts do, as in claims."""
+    empty = cells.n_nonempty < cells.n_clusters
+    lost = empty.groupby([cells.method, cells.params]).transform("mean") > 0.5
+    for method, of in cells[lost].groupby("method"):
+        n_all = cells[cells.method == method].params.nunique()
+        sheet.note(
+            f"{panel.title}: settings of {material.names.method(str(method))} that leave clusters empty: "
+            f"{of.params.nunique()} of {n_all}"
+        )
+    return cells[~lost & ~empty]
+
+
+def _reach(mean: pd.Series, sd: pd.Series, metric: str) -> np.ndarray:
+    """A standard deviation to each side of a mean, but not beyond the values that the metric can have: shape (2, n)."""
+    low, high = METRICS[metric].range if metric in METRICS else (-np.inf, np.inf)
+    return np.clip([np.minimum(sd, mean - low), np.minimum(sd, high - mean)], 0, None)
 
 
 def _reported(material: FigureData, panel: Panel, metric: str) -> pd.DataFrame:
@@ -143,13 +170,13 @@ def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     lams = ok.groupby("params").lam.first()
     colour, mark = material.look(panel.method)
     axes.errorbar(
-        points.x, points.y, points.y_sd, points.x_sd,
+        points.x, points.y, _reach(points.y, points.y_sd, y), points.x_sd,
         linestyle="", marker=mark, markersize=5, color=colour, alpha=0.35, linewidth=1,
     )  # fmt: skip
     front = points[points.own]
     axes.plot(front.x, front.y, color=colour, marker=mark, markersize=5)
-    low, high = front.y - front.y_sd, front.y + front.y_sd
-    axes.fill_between(front.x, low, high, color=colour, alpha=0.18, linewidth=0)
+    down, up = _reach(front.y, front.y_sd, y)
+    axes.fill_between(front.x, front.y - down, front.y + up, color=colour, alpha=0.18, linewidth=0)
     for point in points.itertuples():
         text = str(point.params)
         name = ", ".join([f"{lams[text]:g}", *(str(found[text][of]) for of in shared)])
@@ -164,9 +191,9 @@ def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
 
 
 def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """The first of `y` (left axis) and the second (right axis) against lambda.
+    """The first of `y` (left axis, in the method's colour) and the second (right axis, black) against lambda.
 
-    Each data set, K and method has a panel.
+    Each data set, K and method has a panel. Where some starts have an infinite value, the mean has a gap.
     """
     left, *others = material.spec.y
     ok = _usable(panel.cells, left, with_lam=True)
@@ -175,34 +202,64 @@ def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
     positive = ok.lam[ok.lam > 0]
     if len(positive) and positive.max() > 100 * positive.min():
         axes.set_xscale("symlog", linthresh=positive.min())
-    _draw_on(axes, ok, left, 0)
+    _draw_on(sheet, axes, ok, left, material.look(panel.method)[0])
     for right in others[:1]:
         twin = axes.twinx()
         twin.grid(False)
-        _draw_on(twin, _finite(ok, right), right, 1)
-        twin.set_ylim(bottom=0)
-        if len(_finite(ok, right)) < len(ok):
-            sheet.note(f"{metric_label(right)} is infinite where a group is missing from a cluster")
+        _draw_on(sheet, twin, ok, right, "black")
+        twin.set_ylim(bottom=-0.03 * twin.get_ylim()[1])  # so that a line of zeros does not lie on the axis
+        endless = np.isinf(ok[right].astype(float)).groupby(ok.lam).sum()
+        if len(endless := endless[endless > 0]):
+            lams = f"{endless.index[0]:g}" + (f" to {endless.index[-1]:g}" if len(endless) > 1 else "")
+            most = f"{endless.max()} of {ok.groupby('lam').size().max()}"
+            sheet.note(
+                f"{panel.title}: {metric_label(right)} is infinite, because a group is missing from a cluster, in up "
+                f"to {most} starts at λ = {lams}; the mean has a gap there"
+            )
     _note_starts(sheet, panel.cells, ok)
 
 
-def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
-    """Draw a line against lambda. The axis gets the colour of the line."""
-    _draw_band(axes, cells, "lam", metric, COLOURS[number], MARKS[number])
-    axes.set_ylabel(in_figure(metric_label(metric)), color=COLOURS[number])
-    axes.tick_params(axis="y", colors=COLOURS[number])
+def _draw_on(sheet: Sheet, axes: Axes, cells: pd.DataFrame, metric: str, colour: str) -> None:
+    """Draw the mean over the starts with its band, and the first start. The axis gets the colour of the lines."""
+    values = cells.assign(**{metric: cells[metric].astype(float).replace(np.inf, np.nan)})
+    complete = values.groupby("lam")[metric].transform("count") == values.groupby("lam").seed.transform(
+        "size"
+    )
+    one = values[values.seed == values.seed.min()].sort_values("lam")
+    if values.seed.nunique() > 1:
+        _draw_band(axes, values.assign(**{metric: values[metric].where(complete)}), "lam", metric, colour, "")
+        sheet.note("dashed: one start, as in the paper")
+    style = ("--", "") if values.seed.nunique() > 1 else ("-", ".")
+    axes.plot(
+        one.lam, one[metric], color=colour, linestyle=style[0], marker=style[1], linewidth=0.9, alpha=0.8
+    )
+    axes.set_ylabel(in_figure(metric_label(metric)), color=colour)
+    axes.tick_params(axis="y", colors=colour)
+    # Matplotlib would make rounding errors of a constant as high as the panel.
+    if np.ptp(found := values[metric].dropna()) <= 1e-9 * abs(found.max()):
+        axes.set_ylim(-0.03, 1) if found.max() == 0 else axes.set_ylim(*np.array([0.9, 1.1]) * found.max())
 
 
 def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """Each of `y` against K, with a panel for each data set and method.
 
-    A panel has a line for every lambda that ran with the largest number of values of K.
+    A panel has a line for every lambda that ran with the largest number of values of K. Fits that leave clusters empty
+    are left out: their cost is that of a smaller K.
     """
     ok = _usable(panel.cells, panel.y, with_lam=True)
     ks = ok.groupby("lam").n_clusters.transform("nunique")
     ok = ok[ks == ks.max()]
-    for number, (lam, at) in enumerate(ok.groupby("lam")):
-        line = _draw_band(axes, at, "n_clusters", panel.y, *in_matplotlib(numbered_look(number)))
+    is_whole = ~(ok.n_nonempty < ok.n_clusters)
+    lost = ok[~is_whole].groupby(["lam", "n_clusters"]).size()
+    if len(lost):
+        where = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
+        sheet.note(f"left out because they leave clusters empty: {where}")
+    colour, mark = material.look(panel.method)
+    for number, (lam, at) in enumerate(ok[is_whole].groupby("lam")):
+        # Without the fairness term, a method is a plain one, which is black everywhere.
+        style = (colour, mark) if lam else in_matplotlib(look("KMeans"))
+        line = _draw_band(axes, at, "n_clusters", panel.y, *style)
+        line.set_linestyle(("-", "--", ":")[max(0, number - 1) % 3])
         sheet.legend.setdefault(f"λ = {lam:g}", line)
     axes.set(xlabel="K", ylabel=_axis_label(panel.y))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -225,7 +282,7 @@ def draw_lines(x: str, material: FigureData, sheet: Sheet, axes: Axes, panel: Pa
         drawn.append(pd.concat([choose(of).cells for of in at_places]))
         line = _draw_band(axes, drawn[-1], x, y, *material.look(method))
         lams = drawn[-1].lam.dropna().unique()
-        name = material.names.method(method) + (f", λ = {lams[0]:g}" if len(lams) == 1 else "")
+        name = material.names.method(method) + (f", λ = {lams[0]:g}" if len(lams) == 1 and lams[0] else "")
         sheet.legend.setdefault(name, line)
     axes.set_ylabel(_axis_label(y))
     if y not in _WITHOUT_ZERO:
@@ -281,16 +338,34 @@ def _choice(material: FigureData, panel: Panel) -> Choice:
     return choose(of, level[1] if level else None, material.match)
 
 
+def _nearest(material: FigureData, panel: Panel, choice: Choice) -> Choice:
+    """The start of the method that is nearest to what the paper reports of it, in the metrics of `y`.
+
+    If the paper reports nothing, the start with the lowest objective of the setting in `choice`.
+    """
+    ok = panel.cells[panel.cells.status == "ok"]
+    apart = pd.Series(0.0, ok.index)
+    for metric in material.spec.y:
+        values = _reported(material, panel, metric)
+        for value in values.value[values.method == panel.method][:1]:
+            apart += ((ok[metric].astype(float) - value) / (abs(value) or 1.0)) ** 2
+    if ok.empty or not apart.any():
+        return choice
+    found = ok.loc[[apart.idxmin()]]
+    return Choice(found, setting=varied(str(found.params.iloc[0]), ok.params.unique()))
+
+
 def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """The points of data sets with two features: the colour is the cluster and the shape is the group.
 
-    There is a panel for each data set and method, with the best start of the setting. The points are drawn unscaled,
-    although the methods see them scaled. `y` names the metrics that are printed below each panel.
+    There is a panel for each data set and method, with the start that is nearest to the values that the paper reports
+    in the metrics of `y`, which are printed below each panel. The points are drawn unscaled, although the methods see
+    them scaled.
     """
-    sheet.note(
-        "colour is the cluster, shape is the group; each panel shows the start with the lowest objective"
-    )
-    choice, folder = _choice(material, panel), material.planes.get(panel.dataset)
+    near = ": of all settings and starts of a method, the one nearest to the reported values"
+    sheet.note("colour is the cluster, shape is the group" + (near if material.spec.table else ""))
+    choice = _nearest(material, panel, _choice(material, panel))
+    folder = material.planes.get(panel.dataset)
     if folder is None:
         raise NothingToShow("the points were not prepared")
     try:
@@ -317,8 +392,8 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
         for name in material.spec.y or ("fairness_ratio", "sse")
         if name in choice.cell and pd.notna(choice.cell[name])
     ]
-    below = "\n".join([", ".join(values), *wrap(choice.setting, 44)[:2]])
-    axes.set_xlabel(in_figure(below), fontsize=8)
+    below = "\n".join([", ".join(values), *wrap(choice.setting, 32)[:2]])
+    axes.set_xlabel(in_figure(below), fontsize=7)
 
 
 def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
@@ -389,7 +464,8 @@ def _draw_band(axes: Axes, cells: pd.DataFrame, by: str, name: str, colour: str,
     grouped = cells.groupby(by)[name]
     mean, sd = grouped.mean(), grouped.std(ddof=1).fillna(0.0)
     x = mean.index.to_numpy(float)
-    axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.18, linewidth=0)
+    down, up = _reach(mean, sd, name)
+    axes.fill_between(x, mean - down, mean + up, color=colour, alpha=0.18, linewidth=0)
     return axes.plot(x, mean, color=colour, marker=mark, markersize=4, linewidth=1.2)[0]
 
 
@@ -410,7 +486,14 @@ PLOTS = {
     # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
     "front": Plot(draw_front, (3.7, 2.9), ("x", "y"), metrics=(), least_methods=3),
     "bands": Plot(
-        draw_bands, (3.0, 2.5), ("x", "y"), ks="first", methods=True, metrics=(), row_per_dataset=True
+        draw_bands,
+        (3.0, 2.5),
+        ("x", "y"),
+        ks="first",
+        methods=True,
+        metrics=(),
+        row_per_dataset=True,
+        per_row=4,
     ),
     "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True),
     "cost_by_k": Plot(draw_cost_by_k, (3.5, 2.7), ("y",), ks="joined", methods=True, metrics=()),
@@ -420,7 +503,9 @@ PLOTS = {
     "terms": Plot(
         draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("clustering", "fairness"), per_row=4
     ),
-    "clusters": Plot(draw_clusters, (2.6, 2.4), ks="first", methods=True, row_per_dataset=True),
+    "clusters": Plot(
+        draw_clusters, (1.55, 1.4), ks="first", left=0.12, methods=True, row_per_dataset=True, per_row=8
+    ),
     "group_shares": Plot(draw_group_shares, (3.0, 2.4), ks="first", methods=True, per_row=4),
 }
 """The plots that a figure of a paper can name."""

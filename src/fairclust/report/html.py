@@ -22,8 +22,9 @@ from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report import page_tables
+from fairclust.report import agreement, page_tables
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
+from fairclust.report.claims import load_claims
 from fairclust.report.leaderboard import (
     COSTS,
     FAIRNESS,
@@ -35,8 +36,8 @@ from fairclust.report.leaderboard import (
 from fairclust.report.redaction import redact_config, redact_csv, redact_text, redacted
 from fairclust.report.render import Verdict
 from fairclust.report.selection import INSTANCE
-from fairclust.report.tables import load_verdicts
-from fairclust.report.verdicts import VERDICTS
+from fairclust.report.tables import HEADS, load_evidence, summary
+from fairclust.report.verdicts import SIGNS, VERDICTS
 
 _ORIGIN = ("git_commit", "python", "platform", "cpu_count")
 
@@ -63,11 +64,13 @@ def make_page(
     files: Mapping[str, Path],
 ) -> str:
     """The HTML of the page; see `write_page` for the parameters."""
-    board = load_verdicts([files[name] for name in ["tables/scoreboard.csv"] if name in files])
-    texts = ("setting", "reason", "evidence", "note")
+    board = load_evidence([files[name] for name in ["tables/scoreboard.csv"] if name in files])
+    texts = ("setting", "why", "note")
     board = board.assign(**{name: board[name].map(redact_text) for name in texts})
     with_data = set(board.paper[board.seeds.fillna(0) > 0])
     shown = [name for name in papers if name in with_data]
+    titles = {name: papers[name].short_name for name in shown}
+    claims = {name: load_claims(files[at]) for name in shown if (at := f"tables/{name}/claims.csv") in files}
     options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=FunctionLoader(_text), autoescape=True, **options)
     environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
@@ -75,9 +78,17 @@ def make_page(
         css=Markup(_text("style.css")),  # files of this package
         js=Markup(_text("page.js")),
         **_fronts(results),
-        bars=page_tables.summary_bars(board, papers, shown),
+        agreement=agreement.picture(agreement.compared(board, titles, results.names)) if shown else None,
+        summary=page_tables.Table(
+            "Rows of the papers' tables", summary(board, claims, titles), words=["paper"]
+        ),
         verdicts=VERDICTS,
-        papers=[page_tables.paper_section(name, papers[name], board, files, results.names) for name in shown],
+        signs=SIGNS,
+        heads=HEADS,
+        papers=[
+            page_tables.paper_section(name, papers[name], board, claims, files, results.names)
+            for name in shown
+        ],
         without_data=[papers[name].short_name for name in papers if name not in shown],
         **_tables(results, with_details=not shown),
         **_origin(results.scores, provenance),

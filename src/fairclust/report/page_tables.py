@@ -5,20 +5,18 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairclust.messages import count
+from fairclust.messages import count, counted
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.charts import full_fairness, tick_text, whole, with_values
-from fairclust.report.claims import load_claims
 from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
 from fairclust.report.render import (
     MISSING,
@@ -33,16 +31,8 @@ from fairclust.report.render import (
     table_name,
 )
 from fairclust.report.selection import INSTANCE, first_line, within
-from fairclust.report.tables import (
-    AGREES,
-    ROW_KEY,
-    best_of,
-    count_verdicts,
-    row_verdicts,
-    table_verdicts,
-    value_of,
-)
-from fairclust.report.verdicts import CAUSES
+from fairclust.report.tables import best_of, printed_table, row_verdicts
+from fairclust.report.verdicts import VERDICTS
 
 MAX_SETTINGS = 600
 """With more settings than this, the page has no table of settings; the charts and the files still show them."""
@@ -341,55 +331,31 @@ def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
     return Table("Data sets of the run", records, words=("Data set", "K", "Cells ok"))
 
 
-def summary_bars(
-    board: pd.DataFrame, papers: Mapping[str, PaperSpec], shown: Collection[str]
-) -> list[dict[str, Any]]:
-    """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
-    rows = row_verdicts(board[board.paper.isin(shown)])
-    parts = {name: rows[rows.paper == name] for name in shown}
-    if len(shown) > 1:
-        parts[""] = rows
-    return [
-        {
-            "key": name,
-            "paper": papers[name].short_name if name else "All papers",
-            "kind": kind,
-            "rows": sum(counts.values()),
-            "counts": counts,
-        }
-        for name, of in parts.items()
-        for kind, counts in count_verdicts(of).items()
-    ]
-
-
 def paper_section(
-    name: str, paper: PaperSpec, board: pd.DataFrame, files: Mapping[str, Path], names: Names
+    name: str,
+    paper: PaperSpec,
+    board: pd.DataFrame,
+    claims: Mapping[str, pd.DataFrame],
+    files: Iterable[str],
+    names: Names,
 ) -> dict[str, Any]:
-    """The data that the template shows for one paper; `files` are those of `write_page`."""
+    """The data that the template shows for one paper; `board` is all evidence, and `claims` maps papers to theirs."""
     of_paper = board[board.paper == name]
-    verdicts = table_verdicts(of_paper).set_index("table")
     tables = []
     for spec in paper.tables.values():
-        of_table = of_paper[of_paper.table == spec.number]
-        if of_table.empty:
+        lines = of_paper[of_paper.table == spec.number]
+        if lines.empty:
             continue
-        has_value = of_table.seeds.fillna(0) > 0
-        heading = f"{table_name(spec.number)}: {spec.title}"
+        made = printed_table(spec, lines, paper.short_name, names)
         tables.append(
             {
-                "title": heading,
-                "verdict": Verdict(verdicts.verdict[spec.number]),
-                "words": verdicts.words[spec.number],
-                "remarks": spec.remarks,
-                "compared": _compared(f"{paper.short_name}, {heading}", of_table[has_value], names),
-                "others": _others(of_table[~has_value], names),
-                "n_values": len(of_table),
-                "n_compared": int(has_value.sum()),
-                "n_rows": of_table.groupby(ROW_KEY, dropna=False).ngroups,
+                "title": f"{table_name(spec.number)}: {spec.title}",
+                "printed": made,
+                "counts": counted(row_verdicts(lines).verdict, VERDICTS),
+                "evidence": _evidence(f"Evidence of {made.title}", lines, names),
             }
         )
-    path = files.get(f"tables/{name}/claims.csv")
-    claims = [
+    shown = [
         {
             "Claim": row.text,
             "Where": row.where,
@@ -398,65 +364,48 @@ def paper_section(
             "Verdict": Verdict(row.verdict),
             "Numbers": row.numbers,
         }
-        for row in (load_claims(path).itertuples() if path else ())
+        for row in (claims[name].itertuples() if name in claims else ())
     ]
     words, filters = ("Claim", "Where", "Data set", "Verdict", "Numbers"), ("Data set", "Verdict")
-    about_claims = Table(f"Claims of {paper.short_name}", claims, words=words, filters=filters)
+    about_claims = Table(f"Claims of {paper.short_name}", shown, words=words, filters=filters)
     return {
         "key": name,
         "name": paper.short_name,
         "citation": paper.citation,
         "tables": tables,
-        "claims": about_claims if claims else None,
+        "claims": about_claims if shown else None,
         "figures": [file for file in sorted(files) if file.startswith(f"figures/{name}/")],
     }
 
 
-def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
+def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
+    """Every value of a table, with its starts, its program, its setting and why it has its verdict."""
     records = []
-    for value in values.itertuples():
-        decimals = column_of(value.metric).decimals if pd.isna(value.decimals) else int(value.decimals)
+    for value in lines.itertuples():
+        decimals = (
+            column_of(value.metric).decimals if pd.isna(value.decimals) else max(int(value.decimals), 0)
+        )
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
-            setting = f"{setting} ({lam(value.lam)})".strip()
-        evidence = f"Evidence: {value.evidence}" if value.evidence else ""
-        shown = filter(None, [value.kind, count(value.seeds, "start"), setting])
+            setting = f"{setting} (printed: {lam(value.lam)})".strip()
+        best = best_of(value.metric, value.low, value.high)
+        program = number(value.program_mean, decimals) if value.program_runs else MISSING
+        how = joined(value.kind, f"{value.seeds} of {count(value.seeds_asked, 'start')}", setting)
         records.append(
             {
                 "Data set": names.dataset(value.dataset),
-                "Method": names.method(value.method),
+                "Method": names.method(value.method) + ("" if value.role == "paper" else f" ({value.role})"),
                 "Metric": metric_label(value.metric),
                 "Reported": number(value.reported, decimals),
-                "Published program": number(value.program_mean, max(decimals, 0)),
-                "Ours": spread_text(value.mean, value.sd, max(decimals, 0), best_of(value_of(value))),
-                "This value": AGREES.get(value.agrees, value.agrees),
-                "Verdict of the row": Verdict(value.verdict),
+                "Published program": program,
+                "Ours": spread_text(value.mean, value.sd, decimals, best),
+                "Verdict": Verdict(value.value_verdict) if value.value_verdict else "",
                 "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
-                "Setting (paper's λ)": ", ".join(shown),
-                "Cause": CAUSES.get(value.cause, MISSING),
-                "Reason": joined(value.direction, value.reason, evidence, value.note),
+                "Starts and setting": how,
+                "Why": joined(
+                    value.why, f"program: {value.program_setting}" if value.program_runs else "", value.note
+                ),
             }
         )
-    filters = ("Data set", "Method", "Metric", "This value", "Verdict of the row", "Cause")
-    return Table(caption, records, words=(*filters, "Setting (paper's λ)", "Reason"), filters=filters)
-
-
-def _others(values: pd.DataFrame, names: Names) -> Table | None:
-    """The reported values for which this run has no value, with a row for each verdict, reason and data set."""
-    if values.empty:
-        return None
-    reasons = [joined(row.reason, row.note) or MISSING for row in values.itertuples()]
-    records = [
-        {
-            "Verdict": Verdict(verdict),
-            "Reason": reason,
-            "Data set": names.dataset(dataset),
-            "Methods": list_methods(of.method, names),
-            "Values": str(len(of)),
-        }
-        for (verdict, reason, dataset), of in values.assign(reason=reasons).groupby(
-            ["verdict", "reason", "dataset"], sort=False
-        )
-    ]
-    words = ("Verdict", "Reason", "Data set", "Methods")
-    return Table("Reported values without one of ours", records, words=words)
+    filters = ("Data set", "Method", "Metric", "Verdict")
+    return Table(caption, records, words=(*filters, "Starts and setting", "Why"), filters=filters)

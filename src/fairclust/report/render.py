@@ -17,7 +17,7 @@ from fairclust.outputs import write_text
 from fairclust.pipeline.columns import column_of
 
 MISSING = "–"
-_LATEX = {
+LATEX = {
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
@@ -31,6 +31,13 @@ _LATEX = {
     "×": r"$\times$",
     "≤": r"$\le$",
     "≥": r"$\ge$",
+    "✓": r"$\checkmark$",
+    "≈": r"$\approx$",
+    "≠": r"$\neq$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "λ": r"$\lambda$",
+    "Δ": r"$\Delta$",
 }
 # Characters that begin markup in Markdown at their places. Those in the group `kept` do not begin any.
 _MARKDOWN = re.compile(
@@ -112,7 +119,7 @@ def escape_latex(text: object) -> str:
     plain = _on_one_line(text)
     # At the beginning of a row, LaTeX would take a bracket or a star for an argument of the row before.
     guard = "{}" if plain.startswith(("[", "*")) else ""
-    return guard + "".join(_LATEX.get(c, c) for c in plain)
+    return guard + "".join(LATEX.get(c, c) for c in plain)
 
 
 def escape_markdown(text: object) -> str:

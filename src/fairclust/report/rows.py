@@ -86,8 +86,9 @@ class Row:
     # nearest to the paper.
     program: ProgramRuns | None = None
     as_program: bool = False  # whether ours agrees with some of `runs`
-    verdict: str = ""
-    direction: str = ""
+    verdict: str = ""  # a key of `VERDICTS`
+    finding: str = ""  # the verdict in a sentence
+    direction: str = ""  # how the row differs
     note: str = ""
 
     def say(self, text: str) -> None:

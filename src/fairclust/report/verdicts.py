@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -15,7 +16,6 @@ from fairclust.report.rows import MATCHED, OF_DATA_ITSELF, Part, ProgramRuns, Ro
 from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,
-    NOT_RUN,
     Spread,
     allowed,
     at_level,
@@ -30,31 +30,31 @@ LIMIT = 0.1
 """Two optima of one problem differ by no more than this share; two standard deviations count for no more."""
 FAIRNESS_LIMIT = 0.02
 """The same limit for fairness metrics, as a difference, where it is more than their share."""
+ENOUGH_STARTS = 10
+"""With fewer starts, two standard deviations count only for values within the range of the starts."""
 
+AGREES, AS_PROGRAM = "agrees", "agrees with the program"
+DIFFERS, NOT_COMPARABLE = "differs", "not comparable"
 VERDICTS = {
-    "reproduced": "every value agrees: the mean over the starts is within two standard deviations (which count for at "
-    f"most {100 * LIMIT:g} %), within half a unit of the last printed digit (which may be cut off instead of rounded) "
-    f"or within {100 * FLOOR:g} %",
-    "reached by a start": "every value agrees, or lies between the smallest and the largest value of the starts",
-    "as the published program": "ours agrees with the published program, run here, or with the published labels, "
-    "whose values are not those that the paper prints",
-    "another optimum": f"a value differs, but none by more than {100 * LIMIT:g} % (or {FAIRNESS_LIMIT:g} for a "
-    "fairness metric); the direction says how",
-    "not reproduced": "a value differs by more than that, or a count of the data set differs at all",
-    "on the front": f"as fair as reported, and the cost is within {100 * LEVEL_SHARE:g} % or two standard deviations",
-    "better": "as fair as reported, and the cost is lower",
-    "worse": "as fair as reported, and the cost is higher",
-    "less fair": "no setting of the grid is as fair as reported; the nearest one is shown",
-    "impossible": "a reported value cannot be the quantity that its column names",
-    "not judged": "all reported values are times of another machine or fairness that chose the setting, or plain "
-    "clustering has the reported values, too",
-    "not run": "this run has no value; the reason says why",
-    "unpublished": "the paper prints no value, or too little to run the row",
+    AGREES: "every value is within the tolerance or within the range of the starts; at matched fairness, the cost is "
+    "the reported one or lower",
+    AS_PROGRAM: "ours is what the published program or labels give, and the paper prints something else",
+    DIFFERS: "a value differs, or no setting is as fair as reported; direction and cause stand beside it",
+    NOT_COMPARABLE: "the data cannot be obtained, the paper prints no value or an impossible one, only times of "
+    "another machine are left, or plain K-means has the values, too",
 }
 """Verdict to its meaning, in the order of the summaries."""
+SIGNS = {AGREES: "✓", AS_PROGRAM: "≈", DIFFERS: "≠", NOT_COMPARABLE: "–"}
 
-DIFFERING = ("another optimum", "not reproduced", "better", "worse", "less fair")
-"""Verdicts of rows that differ from the paper, and so need a cause."""
+BY_MEAN = "the mean over the starts has every reported value"
+BY_START = "every reported value lies between the smallest and the largest value of the starts"
+ON_FRONT = "as fair as reported, and at the reported cost"
+CHEAPER = "as fair as reported, and at a lower cost"
+DEARER = "at the reported fairness the cost is another"
+LESS_FAIR = "no setting of the grid has the reported fairness"
+OFF = "the setting is published, and a value differs"
+BY_PROGRAM = "ours agrees with a run of the {source}, whose values are not the printed ones"
+ONLY_UNJUDGED = "all reported values are times of another machine or fairness that chose the setting"
 
 CAUSES = {
     "program": "shown by a run of the published program",
@@ -68,14 +68,6 @@ CAUSES = {
 }
 """How the cause of a difference is known, in the order of the summaries."""
 
-_PASSES = {
-    "reproduced": 0,
-    "on the front": 0,
-    "better": 0,
-    "reached by a start": 1,
-    "as the published program": 1,
-}
-"""Verdicts of rows that plain clustering must not pass as well, and their ranks."""
 _ALL_DIGITS = 12
 """Decimals of values that were not printed, so that rounding counts for nothing."""
 
@@ -110,30 +102,41 @@ def _judge(row: Row, part: Part) -> None:
             value.agrees = compare(value.metric, value.reported, value.decimals, value.ours)
         value.note = joined(value.note, unjudged[value.metric])
     row.say(_collapse(row))
-    published = [v for v in row.reported if not _fitting(spec, row, v.metric, "unpublished")]
-    if any(_fitting(spec, row, value.metric, "impossible") for value in row.values):
-        row.verdict = "impossible"
+    excluded = {value.metric: _fitting(spec, row, value.metric, "not_comparable") for value in row.values}
+    published = [value for value in row.reported if not excluded[value.metric]]
+    impossible = [_fitting(spec, row, value.metric, "impossible") for value in row.values]
+    if any(impossible):
+        _not_comparable(row, "a reported value cannot be what its column says", impossible)
     elif not published:
-        row.verdict = "unpublished"
+        why = "" if any(excluded.values()) else joined(*dict.fromkeys(v.note for v in row.values))
+        _not_comparable(row, why or "the paper prints too little to compare", list(excluded.values()))
     elif not any(value.ours.n for value in published):
-        row.verdict = "not run"
-        row.note = row.note or "the scorer has no value for these metrics"
+        _not_comparable(row, f"this run has no value: {row.note or 'the scorer has none for these metrics'}")
     else:
         lacking = [v.metric for v in published if not v.ours.n and not unjudged[v.metric]]
         if lacking:
             row.say(f"no value for {', '.join(map(metric_label, lacking))}")
-        matched = row.kind == MATCHED
-        row.verdict = _matched_verdict(row) if matched else _printed_verdict(row, bool(lacking))
+        row.verdict, row.finding = (
+            _at_matched_fairness(row) if row.kind == MATCHED else _as_printed(row, bool(lacking))
+        )
         _stand_beside_program(row, spec, part.cells)
-        row.direction = _direction(row) if row.verdict == "another optimum" else ""
+        row.direction = _direction(row) if row.verdict == DIFFERS else ""
+
+
+def _not_comparable(row: Row, why: str, reasons: Sequence[ReasonSpec | None] = ()) -> None:
+    """Give a row the verdict that it cannot be compared, and its values the reasons."""
+    row.verdict, row.finding = NOT_COMPARABLE, why
+    for value, reason in zip(row.values, reasons, strict=bool(reasons)):
+        if reason:
+            value.reason, value.evidence = reason.reason, reason.evidence or ""
 
 
 def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> str:
     """Why a reported value does not count for the verdict of its row; empty if it does."""
     if math.isnan(value.reported):
         return ""
-    if _fitting(spec, row, value.metric, "unpublished"):
-        return "the paper publishes too little to judge this value"
+    if _fitting(spec, row, value.metric, "not_comparable"):
+        return "not judged, for the reason beside it"
     if value.metric in TIMES:
         return "time of another machine, not judged"
     if row.kind != MATCHED or spec.match is None:
@@ -145,31 +148,41 @@ def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> 
     return ""
 
 
-def _printed_verdict(row: Row, lacking: bool) -> str:
-    """The verdict of a row whose setting is published, beside the paper alone."""
-    if lacking:
-        return "not reproduced"
+def _as_printed(row: Row, lacking: bool) -> tuple[str, str]:
+    """The verdict and the finding on a row whose setting is published, beside the paper alone."""
     found = {value.agrees for value in row.judged}
-    if found <= {"yes", "start"}:
-        return "not judged" if not found else "reproduced" if found == {"yes"} else "reached by a start"
-    off = [value for value in row.judged if value.agrees not in ("yes", "start")]
-    near = [is_near(value.metric, value.reported, value.decimals, value.ours.mean) for value in off]
-    return "another optimum" if all(near) and "no" not in found else "not reproduced"
+    if lacking or not found <= {"yes", "start"}:
+        return DIFFERS, OFF
+    if not found:
+        return NOT_COMPARABLE, ONLY_UNJUDGED
+    return AGREES, BY_MEAN if found == {"yes"} else BY_START
 
 
-def _matched_verdict(row: Row) -> str:
-    """The verdict of a row at matched fairness, beside the paper alone."""
+def _at_matched_fairness(row: Row) -> tuple[str, str]:
+    """The verdict and the finding on a row at matched fairness, beside the paper alone."""
     judged = row.judged
     if not row.choice.reached:
         # A setting that has the reported fairness and cost within two standard deviations is on the front, although
         # its mean fairness misses the level.
         shown = [v for v in row.reported if v.agrees or _is_fairness(v.metric)]
         found = {compare_value(v.metric, v.reported, v.decimals, v.ours) for v in shown if v.ours.n}
-        return "on the front" if found == {"yes"} and judged else "less fair"
+        return (AGREES, ON_FRONT) if found == {"yes"} and judged else (DIFFERS, LESS_FAIR)
     if not judged:
-        return "not judged"
+        return NOT_COMPARABLE, ONLY_UNJUDGED
     worse = [_is_worse(value) for value in judged if value.agrees != "yes"]
-    return "worse" if any(worse) else "better" if worse and not row.choice.loosened else "on the front"
+    if any(worse):
+        return DIFFERS, DEARER
+    return AGREES, CHEAPER if worse and not row.choice.loosened else ON_FRONT
+
+
+def value_verdict(row: Row, value: Value) -> str:
+    """The verdict on a single value of a row."""
+    if row.verdict in ("", NOT_COMPARABLE):
+        return row.verdict
+    if not value.agrees:
+        return NOT_COMPARABLE
+    is_less_fair = row.kind == MATCHED and row.verdict == DIFFERS
+    return AGREES if value.agrees in ("yes", "start") and not is_less_fair else row.verdict
 
 
 def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None:
@@ -193,8 +206,8 @@ def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Non
             value.program = shown.values[value.metric]
     row.program, row.as_program = shown, bool(as_ours)
     if not as_paper:
-        if as_ours and row.verdict in ("another optimum", "not reproduced", "worse", "less fair"):
-            row.verdict = "as the published program"
+        if as_ours and row.verdict == DIFFERS:
+            row.verdict, row.finding = AS_PROGRAM, BY_PROGRAM.format(source=_called(shown))
         words = []
         for value in _differing(row, shown):
             found, digits = shown.values[value.metric], max(value.decimals, 0) + 1
@@ -207,8 +220,8 @@ def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Non
 
 def _control(row: Row, part: Part) -> None:
     """Take the verdict away if plain clustering, which knows nothing of groups, passes the row as well."""
-    control = part.spec.control
-    if not control or row.method in (control, OF_DATA_ITSELF) or row.verdict not in _PASSES:
+    control, rank = part.spec.control, _rank(row)
+    if not control or row.method in (control, OF_DATA_ITSELF) or not rank:
         return
     if row.kind == MATCHED:
         _, choice = part.chosen(control, row.lam, of=row.method)
@@ -218,9 +231,15 @@ def _control(row: Row, part: Part) -> None:
     plain = Row(part.dataset, control, part.n_clusters, row.lam, row.role, row.kind, choice, values)
     part.measure([plain])
     _judge(plain, part)
-    if plain.verdict in _PASSES and _PASSES[plain.verdict] <= _PASSES[row.verdict]:
-        row.verdict = "not judged"
-        row.say(f"{control} has these values too, so the row says nothing about this method")
+    if 0 < _rank(plain) <= rank:
+        row.verdict, row.finding = NOT_COMPARABLE, f"{control} has these values, too"
+
+
+def _rank(row: Row) -> int:
+    """How clearly a row agrees: 1 by its mean, 2 by a start or with the program only, 0 not at all."""
+    if row.verdict == AGREES:
+        return 2 if row.finding == BY_START else 1
+    return 2 if row.verdict == AS_PROGRAM else 0
 
 
 def compare_value(metric: str, reported: float, decimals: int, ours: Spread) -> str:
@@ -241,11 +260,6 @@ def compare_value(metric: str, reported: float, decimals: int, ours: Spread) -> 
     if ours.n > 1 and ours.low - exact * HAIR <= reported <= high + exact * HAIR:
         return "start"
     return "lower" if ours.mean < reported else "higher"
-
-
-def is_near(metric: str, reported: float, decimals: int, mean: float) -> bool:
-    """Whether a mean is as near to a reported value as another optimum of the same problem may be."""
-    return abs(mean - reported) <= max(_limit(metric, reported), half_unit(decimals)) * HAIR
 
 
 def _same_values(metric: str, decimals: int, ours: Spread, other: Spread) -> bool:
@@ -283,7 +297,11 @@ def _limit(metric: str, value: float) -> float:
 
 
 def _two_deviations(metric: str, value: float, runs: Spread) -> float:
-    return 0.0 if math.isnan(runs.sd) else min(2 * runs.sd, _limit(metric, value))
+    """The difference from a value that the scatter of the starts explains."""
+    is_outside = not runs.low <= value <= runs.high
+    if math.isnan(runs.sd) or (is_outside and runs.n < ENOUGH_STARTS):
+        return 0.0
+    return min(2 * runs.sd, _limit(metric, value))
 
 
 def _is_fairness(metric: str) -> bool:
@@ -349,15 +367,15 @@ def _has_our_values(row: Row, runs: ProgramRuns, spec: TableSpec, cells: pd.Data
 
 def _direction(row: Row) -> str:
     """How the values that differ do so."""
-    words = []
-    for value in (value for value in row.values if value.agrees in ("lower", "higher")):
+    words = ["less fair"] if row.finding == LESS_FAIR else []
+    for value in (value for value in row.values if value.agrees in ("lower", "higher", "no")):
         worse = _is_worse(value)
         if _is_cost(value):
             words.append("dearer" if worse else "cheaper")
         elif _is_fairness(value.metric):
             words.append("less fair" if worse else "fairer")
         else:
-            words.append(f"{value.agrees} {metric_label(value.metric)}")
+            words.append(f"{value.agrees.replace('no', 'other')} {metric_label(value.metric)}")
     return ", ".join(dict.fromkeys(words))
 
 
@@ -382,29 +400,20 @@ def _collapse(row: Row) -> str:
 def _explain(rows: list[Row], spec: TableSpec) -> None:
     """Give a reason to each value that needs one, in the rows of one data set."""
     for row in rows:
-        if row.verdict in ("impossible", "unpublished"):
-            for value in row.values:
-                reason = _fitting(spec, row, value.metric, row.verdict)
-                if reason:
-                    value.reason, value.evidence = reason.reason, reason.evidence or ""
-                elif row.verdict == "unpublished":
-                    value.reason = value.note or row.note or "the paper prints no value"
-        elif row.verdict == "not run":
-            for value in row.values:
-                value.reason = row.note or NOT_RUN
-        elif row.verdict in DIFFERING:
-            # Other readings of the method that have the reported values.
-            variants = [
-                other.method
-                for other in rows
-                if other.role == "variant"
-                and other.method in spec.variants.get(row.method, ())
-                and other.verdict in ("reproduced", "reached by a start")
-                and (other.lam == row.lam or math.isnan(row.lam))
-            ]
-            differ = [value for value in row.reported if value.agrees in ("lower", "higher", "no")]
-            for value in differ or row.reported:
-                value.cause, value.reason, value.evidence = _cause(row, value, spec, variants)
+        if row.verdict != DIFFERS and row.finding != CHEAPER:
+            continue
+        # Other readings of the method that have the reported values.
+        variants = [
+            other.method
+            for other in rows
+            if other.role == "variant"
+            and other.method in spec.variants.get(row.method, ())
+            and other.verdict == AGREES
+            and (other.lam == row.lam or math.isnan(row.lam))
+        ]
+        differ = [value for value in row.reported if value.agrees in ("lower", "higher", "no")]
+        for value in differ or row.reported:
+            value.cause, value.reason, value.evidence = _cause(row, value, spec, variants)
 
 
 def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tuple[str, str, str]:
@@ -418,7 +427,7 @@ def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tupl
         if row.as_program:
             return kind, f"ours agrees with a run of the {source}", ""
         # That the printed value is real explains only that ours is better.
-        is_better = row.verdict == "better" or set(row.direction.split(", ")) <= {"cheaper", "fairer"}
+        is_better = row.finding == CHEAPER or set(row.direction.split(", ")) <= {"cheaper", "fairer"}
         if is_better and not lacking:
             has = "have" if kind == "labels" else "has"
             return kind, f"the {source} {has} the printed values, and ours are better", ""

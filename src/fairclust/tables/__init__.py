@@ -1,6 +1,6 @@
 """Users' raw tables: reading them, finding the role of each column, and preparing the rows for the methods."""
 
-from fairclust.tables.columns import numbers
+from fairclust.tables.columns import Asked, numbers
 from fairclust.tables.model import TableModel, load_model
 from fairclust.tables.notes import left_out_rows
 from fairclust.tables.preparation import Decision, Preparation, cross, decide
@@ -8,6 +8,7 @@ from fairclust.tables.reading import read_table, table_files
 from fairclust.tables.text import TableError
 
 __all__ = [
+    "Asked",
     "Decision",
     "Preparation",
     "TableError",

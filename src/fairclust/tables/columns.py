@@ -1,19 +1,23 @@
-"""The role of each column of a raw table: a number, a category, or no feature."""
+"""The role of each column of a raw table: a number, an ordered scale, a category, or no feature."""
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Literal
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from fairclust.messages import shortened
-from fairclust.tables.text import TableError
-from fairclust.tables.values import factor, is_nested, to_numbers
+from fairclust.messages import count, shortened
+from fairclust.tables import cells
+from fairclust.tables.text import TableError, as_number
+from fairclust.tables.values import factor, is_nested
 
-Role = Literal["number", "category", "identifier", "left out"]
+Role = Literal["number", "ordered", "category", "identifier", "left out"]
 
 MAX_CATEGORIES = 50
 """If a column has more categories than this, its rarer values are joined into one category."""
@@ -21,9 +25,28 @@ MAX_CATEGORIES = 50
 FEW_ROWS = 20
 """In tables with fewer rows than this, a column often has different values, or small groups, by chance."""
 
-_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d.*)?")
+_MONTH = (
+    r"(?:jan|f[eé][bv]|m[aäá]r|a[pvb]r|ma[igjy]|jui?n|jui?l|gi?u|lug|a[uo][gû]|sep|set|o[ckut]t|nov|d[eéi][cz]|ene|gen|янв|фев|"
+    r"мар|апр|май|июн|июл|авг|сен|окт|ноя|дек)[^\W\d]*\.?"
+)
+_DATE = re.compile(
+    rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{2}}|\d{{4}})|"
+    rf"\d{{1,2}}[ .-]+{_MONTH}[., -]+\d{{2,4}}|{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|"
+    r"Q[1-4][ -]\d{4}|\d{8}T\d+)([ T]+\d.*)?",
+    re.IGNORECASE,
+)
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
+_PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
+_LEADING_ZERO = re.compile(r"0\d+")
 _NEARLY_ALL = 0.95
+# Whole numbers of one length with at least so many digits are numbers of accounts, phones and the like.
+_LONG = 7
+# So many words of a column show whether it holds numbers at all.
+_MANY = 2000
+# The decimal point of a file is not that of a column if the other one reads so many times as many cells.
+_CLEARLY = 1.02
+# Numbers in at most so many units are amounts, and not texts that begin with a number, such as addresses.
+_FEW_UNITS = 5
 
 
 @dataclass(frozen=True)
@@ -33,99 +56,286 @@ class Column:
     name: str
     role: Role
     note: str = ""  # why the column is left out, or how it is read, if that is worth a sentence
+    # How cells become numbers (see `numbers`), or {"truth": True} for truth values in several spellings.
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    odd: str = ""  # which cells count as missing, although they are not empty
 
     @property
     def is_feature(self) -> bool:
-        return self.role in ("number", "category")
+        return self.role in ("number", "ordered", "category")
+
+    @property
+    def is_number(self) -> bool:
+        return self.role in ("number", "ordered")
 
 
-def understand(
-    frame: pd.DataFrame,
-    *,
-    features: Collection[str] = (),
-    categories: Collection[str] = (),
-    thousands: str | None = None,
-    decimal: str = ".",
-) -> list[Column]:
+@dataclass(frozen=True)
+class Asked:
+    """What the user has said about columns; the rest is found."""
+
+    features: Collection[str] = ()  # only these are features, and none of them is an identifier
+    categories: Collection[str] = ()  # codes of categories, although they may look like numbers
+    numbers: Collection[str] = ()  # numbers, although they may look like codes; other cells are missing
+    ordered: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the steps of a scale, in their order
+    log: Collection[str] = ()  # numbers of which the logarithm is taken
+    clip: Collection[str] = ()  # numbers that are cut at their 1 % and 99 % quantiles
+    thousands: str | None = None  # by default a comma, or a point if `decimal` is a comma
+    decimal: str = "."
+
+
+def understand(frame: pd.DataFrame, asked: Asked | None = None) -> list[Column]:
     """The role of every column of a table without those that cannot be features, such as the sensitive ones.
 
-    If `features` are given, only these are features, and none of them is an identifier. `categories` hold codes of
-    categories, although they look like numbers. The default of `thousands` is the comma, or the point if `decimal` is
-    a comma. TableError if one of `features` cannot be a feature, or no column is left.
+    TableError if a column cannot be used as it was asked for, it is unclear whether a column holds numbers, or no
+    column is left.
     """
-    named = [name for name in frame.columns if not features or name in features]
-    signs = (thousands, decimal)
-    columns = [_column(frame[name], name, name in features, name in categories, *signs) for name in named]
-    unusable = [c for c in columns if not c.is_feature and c.name in features and "constant" not in c.note]
-    if unusable:
-        raise TableError(f"{unusable[0].name!r} cannot be a feature: {unusable[0].note}")
+    asked = asked or Asked()
+    named = [name for name in frame.columns if not asked.features or name in asked.features]
+    columns = [_column(frame[name], str(name), asked) for name in named]
+    wanted = {*asked.features, *asked.numbers, *asked.ordered}
+    for column in columns:
+        if not column.is_feature and column.name in wanted and "constant" not in column.note:
+            raise TableError(f"{column.name!r} cannot be a feature: {column.note}")
+        if column.name in (*asked.log, *asked.clip) and column.role != "number":
+            raise TableError(
+                f"--log and --clip need a column of numbers, but {column.name!r} is: {column.role}"
+            )
     if not any(column.is_feature for column in columns):
         why = shortened("; ".join(f"{column.name}: {column.note}" for column in columns), 1000)
         raise TableError(f"no column is left to cluster by ({why or 'there is no other'})")
     return columns
 
 
-def _column(
-    column: pd.Series, name: str, asked: bool, category: bool, thousands: str | None, decimal: str
-) -> Column:
+def _column(column: pd.Series, name: str, asked: Asked) -> Column:
     values = column.dropna()
+    chosen = name in asked.features
     if is_nested(values):
         return Column(name, "left out", "its cells are lists, not single values")
-    if name.startswith("Unnamed: ") and not asked:
+    if name.startswith("Unnamed: ") and not chosen:
         return Column(name, "left out", "it has no name")
     if values.nunique() <= 1:
         return Column(name, "left out", "constant" if len(values) else "constant: every cell is missing")
-    if pd.api.types.is_datetime64_any_dtype(values):
+    if pd.api.types.is_datetime64_any_dtype(values) or isinstance(
+        values.iloc[0], datetime.date | datetime.time
+    ):
         return Column(name, "left out", "dates")
-    if category or pd.api.types.is_bool_dtype(values):
+    if name in asked.categories or pd.api.types.is_bool_dtype(values):
         return Column(name, "category", _rare(values))
-    if pd.api.types.is_numeric_dtype(values):
-        found = None if asked else _identifies(values, name)
-        return Column(name, "identifier", found) if found else Column(name, "number")
-    return _text_column(values.astype(str).str.strip(), name, asked, thousands, decimal)
+    if pd.api.types.is_timedelta64_dtype(values):
+        return Column(name, "number", "durations, in days")
+    if name in asked.ordered:
+        return _ordered(factor(values).at(slice(None)), name, [str(step) for step in asked.ordered[name]])
+    shape = {"log": True} if name in asked.log else {}
+    if name in asked.clip:
+        shape["clip"] = True  # the quantiles are found in the fit
+    forced = name in (*asked.numbers, *asked.log, *asked.clip)
+    if not pd.api.types.is_numeric_dtype(values):
+        text = values.astype(str).str.strip()
+        return _text_column(text, name, chosen, forced, asked, shape)
+    if forced:
+        return Column(name, "number", reading=shape)
+    if _are_dates(values):
+        return Column(name, "left out", f"dates, such as {values.iloc[0]:.0f}")
+    codes = None if pd.api.types.is_float_dtype(values) and (values % 1 != 0).any() else _codes(values, name)
+    found = None if chosen else _identifies(values, name)
+    if found:
+        return Column(name, "identifier", found)
+    return _labels(values, name, codes, chosen) if codes else Column(name, "number")
 
 
-def _text_column(text: pd.Series, name: str, asked: bool, thousands: str | None, decimal: str) -> Column:
-    found = numbers(text, thousands, decimal)
-    numeric = found.notna()
-    if numeric.all():
-        identifies = None if asked else _identifies(found, name)
+def _text_column(
+    text: pd.Series, name: str, chosen: bool, forced: bool, asked: Asked, shape: Mapping[str, Any]
+) -> Column:
+    values = factor(text)
+    words, counts = values.words, np.bincount(values.entries, minlength=len(values.words))
+    if not forced:
+        if text.str.fullmatch(_DATE).mean() > _NEARLY_ALL and not chosen:
+            return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
+        if cells.are_truths(words):
+            ways = shortened(", ".join(map(repr, sorted(words))), 200)
+            rest = [word for word in words if cells.is_unknown(word)]
+            odd = _odd(text[text.isin(rest)]) if rest else ""
+            return Column(
+                name, "category", f"truth values: {ways} are read as yes or no", {"truth": True}, odd
+            )
+        if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
+            return _ordered(text, name, scale)
+        if any(map(_LEADING_ZERO.fullmatch, words)) or text.str.fullmatch(_PHONE).mean() > _NEARLY_ALL:
+            return _labels(text, name, f"codes, such as {shortened(repr(_first_code(words)))}", chosen)
+    reading, found = _reading(words, counts, asked)
+    known = np.array([not cells.is_unknown(word) for word in words])
+    there = ~np.isnan(found)
+    n_numbers, n_known = counts[there].sum(), counts[known | there].sum()
+    any_odd = name in asked.numbers
+    if any_odd and n_numbers == 0:
+        raise TableError(
+            f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
+        )
+    enough = n_numbers >= _NEARLY_ALL * n_known and n_numbers > len(text) / 2
+    if any_odd or enough:
+        as_found = pd.Series(found[values.entries], text.index).dropna()
+        note = "; ".join(_examples(words, found))
+        # Whole numbers with a unit or separators are measured.
+        whole = not forced and not note and (as_found % 1 == 0).all()
+        identifies = None if chosen or not whole else _identifies(as_found, name)
         if identifies:
             return Column(name, "identifier", identifies)
-        signed = text.str.contains(thousands or _thousands(decimal), regex=False)
-        example = "" if not signed.any() else shortened(repr(text[signed].iloc[0]))
-        return Column(name, "number", example and f"{example} is read as {found[signed].iloc[0]:.15g}")
-    distinct = text.nunique()
-    signs = _other_signs(text[~numeric])
-    if text.str.fullmatch(_DATE.pattern).mean() > _NEARLY_ALL:
-        return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
-    if numeric.mean() > 0.5 and distinct > MAX_CATEGORIES:
-        strange = text[~numeric]
+        codes = _codes(as_found, name) if whole else None
+        if codes:
+            return _labels(text, name, codes, chosen)
+        odd = _odd(text[~there[values.entries]])
+        return Column(name, "number", note, {**reading, **shape, **({"odd": True} if any_odd else {})}, odd)
+    distinct = len(words)
+    amounts = [_measured(word, reading) for word in words] if reading else [None] * distinct
+    units = sorted({of[1] for of in amounts if of} - {""})
+    in_units = counts[[of is not None for of in amounts]].sum() if 1 < len(units) <= _FEW_UNITS else 0
+    if max(n_numbers, in_units) > 0.5 * len(text) and distinct > MAX_CATEGORIES:
+        strange = text[~(there | ~known)[values.entries]]
         why = (
-            f"{len(strange):,} cells are not numbers, the first is {shortened(repr(strange.iloc[0]))} in data row "
-            f"{int(strange.index[0]) + 1}; correct them, or see --thousands and --decimal"
+            f"several units: {shortened(', '.join(map(repr, units)), 80)}" if len(units) > 1 else "no numbers"
         )
-        return Column(name, "left out", why)
-    many = f"{distinct:,} different values in {len(text):,} rows{signs}"
+        raise TableError(
+            f"{name!r} holds numbers, but {count(len(strange), 'cell')} of {len(text):,} do not fit ({why}), the first "
+            f"is {shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} "
+            f"takes these cells as missing, --categories {name} takes all as categories, --exclude {name} leaves the "
+            "column out, or correct them"
+        )
+    many = f"{distinct:,} different values in {len(text):,} rows"
     if distinct > _NEARLY_ALL * len(text):
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    return Column(name, "category", (_rare(text) + signs).removeprefix("; "))
+    return Column(name, "category", _rare(text))
 
 
-def _other_signs(text: pd.Series) -> str:
-    """A hint if cells that are no numbers would be numbers with other signs than those that the options name."""
-    for option, thousands, decimal in (
-        ("--decimal ,", ".", ","),
-        ('--thousands "\'"', "'", "."),
-        ("--thousands ' '", " ", "."),
-        ("--decimal .", ",", "."),
+def _reading(words: Sequence[str], counts: np.ndarray, asked: Asked) -> tuple[dict[str, Any], np.ndarray]:
+    """The signs and the unit by which most cells are numbers, and these numbers; NaN for other cells.
+
+    The decimal point and the separator that the file or the user has tell only which is tried first.
+    """
+    if len(words) > _MANY:
+        # Most columns of so many words are texts, which a sample shows in less time.
+        _, few = _reading(words[:_MANY], counts, asked)
+        if np.isnan(few).mean() > 0.8:
+            return {}, np.full(len(words), np.nan)
+    other = "." if asked.decimal == "," else ","
+    stated = _as_numbers(words, counts, asked.thousands or other, asked.decimal)
+    swapped = _as_numbers(words, counts, asked.decimal, other)
+    usual = _as_numbers(words, counts, other, asked.decimal) if asked.thousands else stated
+    best = max(swapped, usual, key=lambda found: found.n_rows)
+    if best.n_rows > _CLEARLY * stated.n_rows:
+        return best.reading, best.numbers
+    there = ~np.isnan(stated.numbers)
+    signed = there & (stated.numbers != swapped.numbers)
+    if stated.n_rows == swapped.n_rows and signed.any():
+        # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of
+        # money, and if some numbers have no sign.
+        money = cells.is_currency(str(stated.reading.get("unit", "")))
+        is_larger = np.nansum(np.abs(swapped.numbers)) > np.nansum(np.abs(stated.numbers))
+        if is_larger and (money or (there & ~signed).any()):
+            return swapped.reading, swapped.numbers
+    return stated.reading, stated.numbers
+
+
+class _Found(NamedTuple):
+    """How words are read with some signs."""
+
+    n_rows: int  # the number of rows that are numbers
+    reading: dict[str, Any]
+    numbers: np.ndarray  # (n_words,), NaN for words that are no numbers
+
+
+def _as_numbers(words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str) -> _Found:
+    reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
+    found = [_measured(word, reading) for word in words]
+    units = Counter[str]()
+    for of, n in zip(found, counts, strict=False):
+        if of and of[1]:
+            units[of[1]] += int(n)
+    if units:
+        reading["unit"] = units.most_common(1)[0][0]
+    numbers = np.array([cells.in_unit(of, reading.get("unit", "")) for of in found], dtype=float)
+    return _Found(int(counts[: len(words)][~np.isnan(numbers)].sum()), reading, numbers)
+
+
+def _measured(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
+    return cells.measured(word, reading["thousands"], reading["decimal"])
+
+
+def _examples(words: Sequence[str], found: np.ndarray) -> list[str]:
+    """How cells that are no plain numbers are read: one of each kind, at most three."""
+    kinds: dict[str, str] = {}
+    for word, number in zip(words, found, strict=True):
+        kind = re.sub(r"[\d.]+", "", word)
+        if not np.isnan(number) and as_number(word) is None and len(kinds) < 3:
+            kinds.setdefault(kind, f"{shortened(repr(word))} is read as {number:.15g}")
+    return list(kinds.values())[:3]
+
+
+def _odd(strange: pd.Series) -> str:
+    """A sentence on cells that count as missing."""
+    if strange.empty:
+        return ""
+    shown = list(dict.fromkeys(strange))
+    listed = ", ".join(shortened(repr(word)) for word in shown[:3]) + (" and more" if len(shown) > 3 else "")
+    row = f" in data row {int(strange.index[0]) + 1:,}" if len(strange) == 1 else ""
+    return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing"
+
+
+def _ordered(text: Any, name: str, scale: list[str]) -> Column:
+    text = pd.Series(text).reset_index(drop=True) if not isinstance(text, pd.Series) else text
+    known = {cells.key(step) for step in scale}
+    strange = text[[cells.key(str(word)) not in known for word in text]]
+    unknown = [word for word in strange if not cells.is_unknown(str(word))]
+    if unknown:
+        raise TableError(
+            f"--ordered: {name!r} has {shortened(repr(unknown[0]))}, which is not among its steps "
+            f"{shortened(', '.join(scale), 200)}. Fix: list every step"
+        )
+    shown = shortened(" < ".join(scale), 200)
+    return Column(name, "ordered", f"a scale: {shown}", {"levels": scale}, _odd(strange.astype(str)))
+
+
+def _labels(values: pd.Series, name: str, why: str, chosen: bool) -> Column:
+    """A column of codes: a category if values repeat, or no feature."""
+    distinct, is_number = values.nunique(), cells.measured(str(values.iloc[0]), ",", ".")
+    how = f"--numbers {shortened(name)} measures them" if is_number else ""
+    if distinct > 0.5 * len(values) and distinct > MAX_CATEGORIES and not chosen:
+        told = f"{why}: {distinct:,} different values in {len(values):,} rows"
+        return Column(name, "identifier", "; ".join(filter(None, [told, how])))
+    return Column(
+        name, "category", "; ".join(filter(None, [f"{why}, taken as categories", how, _rare(values)]))
+    )
+
+
+def _first_code(words: Sequence[str]) -> str:
+    return next((word for word in words if _LEADING_ZERO.fullmatch(word)), words[0])
+
+
+def _are_dates(values: pd.Series) -> bool:
+    """Whether numbers are dates such as 20240131."""
+    month, day = values // 100 % 100, values % 100
+    return bool(
+        values.between(19000101, 21001231).all() and month.between(1, 12).all() and day.between(1, 31).all()
+    )
+
+
+def _codes(values: pd.Series, name: str) -> str | None:
+    """Why whole numbers are labels and not measurements; None if they are measurements."""
+    low, high, distinct = float(values.min()), float(values.max()), values.nunique()
+    if cells.is_named(name, "codes") and (high >= 100 or "cod" in name.lower()):
+        return "codes, by the name of the column"
+    is_year = low >= 1800 and high <= 2100 and not cells.is_named(name, "since")
+    if (
+        is_year
+        and distinct <= MAX_CATEGORIES
+        and (cells.is_named(name, "years") or 1900 <= low < high <= 2050)
     ):
-        if numbers(text, thousands, decimal).notna().mean() > _NEARLY_ALL:
-            example = shortened(repr(text.iloc[0]))
-            return f"; it seems to hold numbers, such as {example}, which {option} would read"
-    return ""
+        return "years"
+    one_length = low >= 0 and len(str(int(low))) == len(str(int(high))) >= _LONG
+    if one_length and len(values) >= FEW_ROWS and (values % 1000 == 0).mean() < 0.05:
+        return f"numbers of {len(str(int(low)))} digits each, which seem to be codes"
+    return None
 
 
 def _rare(values: pd.Series) -> str:
@@ -153,13 +363,29 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     return None
 
 
-def numbers(cells: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
-    """The cells of a column as floats; NaN for those that are no numbers."""
-    if pd.api.types.is_numeric_dtype(cells):
-        return cells.astype(float)
-    found = to_numbers(factor(cells), decimal, thousands or _thousands(decimal))
-    return pd.Series(found, cells.index, name=cells.name)
+def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
+    """The cells of a column as floats; NaN for those that are no numbers.
 
-
-def _thousands(decimal: str) -> str:
-    return "." if decimal == "," else ","
+    `reading` has what `Column.reading` has: the signs "thousands" and "decimal", the "unit", or the "levels" of a
+    scale, which become 0, 1, 2 and so on; then the logarithm is taken if "log", and numbers are cut at "clip".
+    """
+    if "levels" in reading:
+        values = factor(column)
+        steps = {cells.key(step): i for i, step in enumerate(reading["levels"])}
+        found = np.array([*(steps.get(cells.key(word)) for word in values.words), None], float)[
+            values.entries
+        ]
+        return pd.Series(found, column.index, name=column.name)
+    if pd.api.types.is_timedelta64_dtype(column):
+        return column / pd.Timedelta(days=1)
+    if pd.api.types.is_numeric_dtype(column):
+        read = column.astype(float)
+    else:
+        values, signs = factor(column), {"thousands": ",", "decimal": "."} | {**reading}
+        own = str(reading.get("unit", ""))
+        words = [cells.in_unit(_measured(word, signs), own) for word in values.words]
+        read = pd.Series(np.array([*words, None], float)[values.entries], column.index, name=column.name)
+    if reading.get("log"):
+        read = np.sign(read) * np.log1p(read.abs())
+    clip = reading.get("clip")
+    return read.clip(*clip) if isinstance(clip, list) else read

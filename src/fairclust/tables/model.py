@@ -95,6 +95,7 @@ class TableModel:
             "method": type(self.estimator).__name__,
             "missing": self.preparation.missing,
             "by_column": self.by_column,
+            "decimal": self.preparation.decimal,
             **{name: getattr(self.preparation, name) for name in _LISTS},
             "ranges": [column.stored() for column in self.preparation.ranges.values()],
             "preparation": stored_preparation(self.preparation.pipeline),
@@ -156,5 +157,7 @@ def _read(stored: Stored, methods: Any) -> TableModel:
     estimator = getattr(methods, stored.text("method", methods.__all__))()
     estimator._take_stored(stored.part("fitted"), len(pipeline.get_feature_names_out()))
     ranges = {column.name: column for column in map(SensitiveColumn.from_stored, stored.parts("ranges"))}
-    preparation = Preparation(pipeline, missing=missing, ranges=ranges, **lists)
+    preparation = Preparation(
+        pipeline, missing=missing, ranges=ranges, decimal=stored.text("decimal"), **lists
+    )
     return TableModel(preparation, estimator, stored.flag("by_column"))

@@ -29,6 +29,8 @@ _MOSTLY = {
     "group": "which is a value of its own here",
 }
 _SHOWN = 10
+# If at most this many cells, of that many rows for each, make up most of a column's variance, a note names them.
+_FAR_CELLS, _ROWS_OF_VARIANCE, _MOST_VARIANCE = 3, 20, 0.5
 
 
 def of_columns(
@@ -76,6 +78,26 @@ def of_columns(
         )
     rest = [f"{name} {count:,}" for name, count in lacking.items() if name in features]
     return [*notes, f"missing cells, {_TREATED[missing]}: {', '.join(rest)}"] if rest else notes
+
+
+def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
+    """Sentences on columns of which a few cells make up most of the variance."""
+    notes = []
+    for name, cells in numbers.items():
+        squares = ((cells - cells.mean()) ** 2).dropna()
+        if len(squares) < _ROWS_OF_VARIANCE or not squares.sum():
+            continue
+        most = squares.nlargest(min(_FAR_CELLS, len(squares) // _ROWS_OF_VARIANCE))
+        share = most.cumsum() / squares.sum()
+        if share.iloc[-1] > _MOST_VARIANCE:
+            rows = most.index[: int((share < _MOST_VARIANCE).sum()) + 1]
+            shown = ", ".join(f"{cells[row]:g} in data row {row + 1:,}" for row in rows)
+            notes.append(
+                f"{shortened(name)}: {shown} {'make' if len(rows) > 1 else 'makes'} up {share[rows[-1]]:.0%} of its "
+                f"variance, so all other rows look alike in it; correct the table, or --clip {name}, --log {name} or "
+                f"--exclude {name}"
+            )
+    return notes
 
 
 def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:

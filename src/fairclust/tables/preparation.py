@@ -6,7 +6,7 @@ every column in a data frame, which may be a sample of the rows, and returns the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,7 +21,8 @@ from fairclust.group_encoding import SensitiveColumn, combination_names, cross_c
 from fairclust.messages import shortened
 from fairclust.stored import Stored
 from fairclust.tables import notes
-from fairclust.tables.columns import FEW_ROWS, MAX_CATEGORIES, Column, numbers, understand
+from fairclust.tables.cells import are_truths, is_unknown, truth
+from fairclust.tables.columns import FEW_ROWS, MAX_CATEGORIES, Asked, Column, numbers, understand
 from fairclust.tables.text import TableError
 from fairclust.tables.values import as_text, factor
 
@@ -31,6 +32,8 @@ _MISSING_GROUP = "missing"
 _SHOWN_RANGES = 4
 # The square of a larger number could be infinite.
 _TOO_LARGE = 1e150
+# Columns of numbers in which more of the cells than this are none are not what the fit has seen.
+_MOST_ODD = 0.05
 SCALES = ("standardize", "l2", "none")
 
 
@@ -48,6 +51,9 @@ class Preparation:
     means: list[str] = field(default_factory=list)
     # The sensitive columns and categories that are text, and not numbers.
     texts: list[str] = field(default_factory=list)
+    # Columns of truth values in several spellings, which become 'yes' and 'no'.
+    truths: list[str] = field(default_factory=list)
+    decimal: str = "."  # of the table
 
     @property
     def features(self) -> list[str]:
@@ -55,9 +61,21 @@ class Preparation:
         return [name for _, _, names in self.pipeline.named_steps["columns"].transformers for name in names]
 
     @property
-    def decimal(self) -> str:
-        """The decimal point of the table."""
-        return self.pipeline.named_steps["columns"].transformers[0][1][0].kw_args["decimal"]
+    def readings(self) -> dict[str, Mapping[str, Any]]:
+        """How the cells of each column of numbers become numbers, see `columns.numbers`."""
+        return self.pipeline.named_steps["columns"].transformers[0][1][0].kw_args["readings"]
+
+    def lacks(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Which cells of the features are missing, shape (n_rows, n_features); also those that are no numbers."""
+        found = {
+            name: numbers(frame[name], self.readings[name]).isna()
+            if name in self.readings
+            else frame[name].isna()
+            for name in self.features
+        }
+        for name in {*self.truths} & {*found}:
+            found[name] |= frame[name].map(lambda cell: isinstance(cell, str) and is_unknown(cell))
+        return pd.DataFrame(found, index=frame.index)
 
     @property
     def needed(self) -> list[str]:
@@ -75,8 +93,12 @@ class Preparation:
             if name not in frame:
                 raise TableError(f"the table has no sensitive column {name!r}")
             cells = as_text(
-                _in_ranges(frame[name], self.ranges[name]) if name in self.ranges else frame[name]
+                _in_ranges(frame[name], self.ranges[name], self.decimal)
+                if name in self.ranges
+                else frame[name]
             )
+            if name in self.truths:
+                cells = cells.map(truth, na_action="ignore")
             lacks = cells.isna()
             # In a column whose mean is bounded, a missing number stays missing, because it has no part in the mean.
             if self.missing == "group" and name not in self.means and lacks.any():
@@ -96,19 +118,21 @@ class Preparation:
         """
         if not by_column:
             return cross(groups).to_numpy(dtype=str)
-        for name in self.means:
-            if not pd.api.types.is_numeric_dtype(frame[name]):
+        found = {name: _texts_as_numbers(frame[name], self.decimal) for name in self.means}
+        for name, of in found.items():
+            if of.isna().any():
                 raise TableError(
                     f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there"
                 )
-        numbers = {name: frame[name].to_numpy(dtype=float) for name in self.means}
-        return {name: groups[name].to_numpy(dtype=str) for name in groups} | numbers
+        return {name: groups[name].to_numpy(dtype=str) for name in groups} | {
+            name: of.to_numpy() for name, of in found.items()
+        }
 
     def reasons(self, frame: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Series:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
         lacks = pd.DataFrame(index=frame.index) if groups is None else groups.isna()
         if self.missing == "drop":
-            lacks = lacks.join(frame[self.features].isna())
+            lacks = lacks.join(self.lacks(frame))
         found = pd.Series("", index=frame.index)
         for name in reversed(lacks.columns):
             found[lacks[name]] = f"no value in {name}"
@@ -136,40 +160,46 @@ class Decision(NamedTuple):
     columns: list[Column]  # those that are not sensitive, excluded or named as identifiers
     lacking: dict[str, int]  # missing cells of features and sensitive columns that have any
     notes: list[str]  # what changes the result most comes first
+    n_urgent: int  # the number of notes that are on cells far from all others, or that are no numbers
 
 
 def decide(
     frame: pd.DataFrame,
     sensitive: Sequence[str],
     *,
-    features: Collection[str] = (),
     exclude: Collection[str] = (),
     ids: Sequence[str] = (),
-    categories: Collection[str] = (),
+    asked: Asked | None = None,
     means: Collection[str] = (),
     bins: int | None = None,
     scale: str = "standardize",
     missing: str = "impute",
-    thousands: str | None = None,
-    decimal: str = ".",
 ) -> Decision:
     """Find the role of every column, and fit the preparation to the rows that have a group.
 
-    Sensitive columns in `categories` are not cut into ranges, although they hold many different numbers, and those in
-    `means` are cut only to be shown. TableError if a column cannot be used as asked, or no row is left.
+    Sensitive columns among the categories that are `asked` for are not cut into ranges, although they hold many
+    different numbers, and those in `means` are cut only to be shown. TableError if a column cannot be used as asked, or
+    no row is left.
     """
-    own: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
+    asked = asked or Asked()
     measured = [name for name in sensitive if name in means]
-    cut = [name for name in sensitive if name not in (*categories, *means)]
-    ranges = find_ranges(frame, cut, bins) | find_ranges(frame, measured, bins or _SHOWN_RANGES)
+    cut = [name for name in sensitive if name not in (*asked.categories, *means)]
+    found_ranges = (
+        find_ranges(frame, cut, bins, asked),
+        find_ranges(frame, measured, bins or _SHOWN_RANGES, asked),
+    )
     others = frame.drop(columns=[*sensitive, *ids, *exclude])
-    codes = [name for name in categories if name not in sensitive]
-    columns = understand(others, features=features, categories=codes, **own)
+    columns = understand(others, asked)
     named = [*ids, *(column.name for column in columns if column.role == "identifier")]
     words = [*sensitive, *(column.name for column in columns if column.role == "category")]
     texts = [name for name in words if not pd.api.types.is_numeric_dtype(frame[name])]
-    pipeline = make_preparation(columns, scale=scale, missing=missing, **own)
-    preparation = Preparation(pipeline, [*sensitive], missing, named, ranges, measured, texts)
+    truths = [column.name for column in columns if column.reading.get("truth")]
+    truths += [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
+    pipeline = make_preparation(columns, scale=scale, missing=missing)
+    ranges = found_ranges[0] | found_ranges[1]
+    preparation = Preparation(
+        pipeline, [*sensitive], missing, named, ranges, measured, texts, truths, asked.decimal
+    )
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=measured).items():
         if len(of) >= FEW_ROWS and of.nunique() > len(of) / 2:
@@ -181,58 +211,70 @@ def decide(
     if kept.empty:
         needed = " and ".join(preparation.needed)
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
+    for name, reading in preparation.readings.items():
+        if reading.get("clip"):
+            found = numbers(frame[name], {**reading, "clip": None})
+            preparation.readings[name] = {**reading, "clip": found.quantile([0.01, 0.99]).tolist()}
     pipeline.fit(kept)
-    lacking = frame[[*preparation.features, *sensitive]].isna().sum()
-    found = {name: int(count) for name, count in lacking.items() if count}
-    return Decision(preparation, columns, found, notes.of_columns(frame, columns, groups, found, missing))
+    lacking = {**preparation.lacks(frame).sum(), **groups.isna().sum()}
+    lacking = {name: int(count) for name, count in lacking.items() if count}
+    far = {name: numbers(kept[name], reading) for name, reading in preparation.readings.items()}
+    urgent = notes.far_cells(far) + [f"{column.name}: {column.odd}" for column in columns if column.odd]
+    told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
+    told += [
+        f"{name}: truth values in several spellings are the groups yes and no"
+        for name in sensitive
+        if name in truths
+    ]
+    return Decision(preparation, columns, lacking, told, len(urgent))
 
 
 def make_preparation(
-    columns: Sequence[Column],
-    *,
-    scale: str = "standardize",
-    missing: str = "impute",
-    thousands: str | None = None,
-    decimal: str = ".",
+    columns: Sequence[Column], *, scale: str = "standardize", missing: str = "impute"
 ) -> Pipeline:
     """An unfitted pipeline that turns the columns of a data frame into a matrix of numbers.
 
     Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
     category, and a column says which numbers are missing; with "drop", no cell is missing. `scale` "l2" also divides
-    every row by its length. `thousands` and `decimal` are as in `understand`.
+    every row by its length.
     """
-    numbers = [column.name for column in columns if column.role == "number"]
-    categories = [column.name for column in columns if column.role == "category"]
-    read = FunctionTransformer(
-        as_numbers, kw_args={"thousands": thousands, "decimal": decimal}, feature_names_out="one-to-one"
-    )
+    numbers = {column.name: column.reading for column in columns if column.is_number}
+    categories = {column.name: column.reading for column in columns if column.role == "category"}
+    truths = [name for name, reading in categories.items() if reading.get("truth")]
+    read = FunctionTransformer(as_numbers, kw_args={"readings": numbers}, feature_names_out="one-to-one")
     # Columns of zeros and ones are not standardised: two rows that differ in a category are then as far apart as two
     # rows usually are in a standardised number (a squared distance of 2), however many categories there are.
     numeric = [read, SimpleImputer(strategy="median", add_indicator=missing == "group")]
     if scale != "none":
         numeric.append(StandardScaler())
-    nominal = [FunctionTransformer(as_categories, feature_names_out="one-to-one")]
+    nominal = [FunctionTransformer(as_categories, kw_args={"truths": truths}, feature_names_out="one-to-one")]
     if missing != "group":
         nominal.append(SimpleImputer(strategy="most_frequent"))
     nominal.append(OneHotEncoder(sparse_output=False, handle_unknown="ignore", max_categories=MAX_CATEGORIES))
     both = ColumnTransformer(
-        [("numbers", make_pipeline(*numeric), numbers), ("categories", make_pipeline(*nominal), categories)],
+        [
+            ("numbers", make_pipeline(*numeric), [*numbers]),
+            ("categories", make_pipeline(*nominal), [*categories]),
+        ],
         verbose_feature_names_out=False,
     )
     return Pipeline([("columns", both), *([("rows", Normalizer())] if scale == "l2" else [])])
 
 
-def as_numbers(frame: pd.DataFrame, thousands: str | None, decimal: str) -> pd.DataFrame:
-    """Columns of numbers as floats. Some of them may be text, such as '44,954'."""
-    return frame.apply(_as_number, thousands=thousands, decimal=decimal)
+def as_numbers(frame: pd.DataFrame, readings: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Columns of numbers as floats. They may be text, such as '44,954', '12 km' or the steps of a scale."""
+    return pd.DataFrame({name: _as_number(frame[name], readings[name]) for name in frame}, index=frame.index)
 
 
-def _as_number(column: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
-    found = numbers(column, thousands, decimal)
+def _as_number(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
+    """The numbers of a column. A few cells that are none are missing, many are a TableError, as is a huge number."""
+    found = numbers(column, reading)
     strange = column[found.isna() & column.notna()].astype(str).str.strip()
-    if len(strange):
+    strange = strange[~strange.map(is_unknown)]
+    if len(strange) > _MOST_ODD * len(column) and not reading.get("odd"):
+        what = "are not steps of its scale" if "levels" in reading else "are not numbers"
         raise TableError(
-            f"column {column.name!r} has {len(strange):,} cells that are not numbers, the first is "
+            f"column {column.name!r} has {len(strange):,} cells that {what}, the first is "
             f"{shortened(repr(strange.iloc[0]))} in data row {strange.index[0] + 1:,}"
         )
     large = found.abs() >= _TOO_LARGE
@@ -245,9 +287,15 @@ def _as_number(column: pd.Series, thousands: str | None, decimal: str) -> pd.Ser
     return found
 
 
-def as_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns of categories as text; a missing cell is NaN."""
-    return frame.apply(as_text).astype(object)
+def as_categories(frame: pd.DataFrame, truths: Collection[str] = ()) -> pd.DataFrame:
+    """Columns of categories as text; a missing cell is NaN. Those in `truths` become 'yes' and 'no'."""
+    found = frame.apply(as_text).astype(object)
+    for name in truths:
+        found[name] = [
+            cell if not isinstance(cell, str) else np.nan if is_unknown(cell) else truth(cell)
+            for cell in found[name]
+        ]
+    return found
 
 
 def stored_preparation(pipeline: Pipeline) -> dict[str, Any]:
@@ -256,7 +304,9 @@ def stored_preparation(pipeline: Pipeline) -> dict[str, Any]:
     (_, numeric, numbers), (_, nominal, categories) = columns.transformers_[:2]
     imputer, scaler, encoder = numeric[1], numeric.named_steps.get("standardscaler"), nominal[-1]
     scale = "l2" if "rows" in pipeline.named_steps else "none" if scaler is None else "standardize"
-    found = {"numbers": numbers, "scale": scale, **numeric[0].kw_args}
+    found: dict[str, Any] = {"numbers": numbers, "scale": scale}
+    found["readings"] = list(numeric[0].kw_args["readings"].values())
+    found["truths"] = nominal[0].kw_args["truths"]
     if numbers:
         found["medians"] = imputer.statistics_.tolist()
         found["lacking"] = imputer.indicator_.features_.tolist() if imputer.add_indicator else []
@@ -281,15 +331,14 @@ def read_preparation(stored: Stored, missing: str) -> Pipeline:
     nothing depends on private attributes of scikit-learn.
     """
     numbers, parts = stored.texts("numbers"), stored.parts("categories")
-    columns = [Column(name, "number") for name in numbers]
-    columns += [Column(part.text("name"), "category") for part in parts]
-    pipeline = make_preparation(
-        columns,
-        scale=stored.text("scale", SCALES),
-        missing=missing,
-        thousands=stored.text("thousands") if stored.has("thousands") else None,
-        decimal=stored.text("decimal"),
-    )
+    readings, truths = stored.parts("readings"), stored.texts("truths")
+    columns = [
+        Column(name, "number", reading=_stored_reading(reading))
+        for name, reading in zip(numbers, readings, strict=True)
+    ]
+    names = [part.text("name") for part in parts]
+    columns += [Column(name, "category", reading={"truth": name in truths}) for name in names]
+    pipeline = make_preparation(columns, scale=stored.text("scale", SCALES), missing=missing)
     # A frequent category occurs more often than a rare one, and the usual one, which is imputed, most often.
     cells = [2 * part.texts("frequent", null=True) + part.texts("rare", null=True) for part in parts]
     n_rows = 1 + max(map(len, cells), default=1)
@@ -299,17 +348,36 @@ def read_preparation(stored: Stored, missing: str) -> Pipeline:
         lacking = set(stored.array("lacking", None).tolist())
         for i, name in enumerate(numbers):
             table[name] = [np.nan if i in lacking else medians[i], *[medians[i]] * (n_rows - 1)]
+    # These are numbers already.
+    read = pipeline.named_steps["columns"].transformers[0][1][0]
+    whole, read.kw_args = read.kw_args, {"readings": {name: {} for name in numbers}}
     for column, of in zip(columns[len(numbers) :], cells, strict=True):
         filled = of[:1] * (n_rows - len(of)) + of
         table[column.name] = [np.nan if value is None else value for value in filled]
     pipeline.fit(pd.DataFrame(table))
+    for own in (read, pipeline.named_steps["columns"].transformers_[0][1][0]) if numbers else (read,):
+        own.kw_args = whole
     scaler = pipeline.named_steps["columns"].named_transformers_["numbers"].named_steps.get("standardscaler")
     if numbers and scaler is not None:
         scaler.mean_, scaler.scale_ = (stored.array(key, len(scaler.mean_)) for key in ("means", "scales"))
     return pipeline
 
 
-def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -> dict[str, SensitiveColumn]:
+def _stored_reading(stored: Stored) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)
+    }
+    found |= {key: stored.flag(key) for key in ("log", "odd") if stored.has(key)}
+    if stored.has("levels"):
+        found["levels"] = stored.texts("levels")
+    if stored.has("clip"):
+        found["clip"] = stored.array("clip", 2).tolist()
+    return found
+
+
+def find_ranges(
+    frame: pd.DataFrame, columns: Sequence[str], bins: int | None, asked: Asked | None = None
+) -> dict[str, SensitiveColumn]:
     """Cut the columns that hold many different numbers into `bins` ranges with about as many rows each.
 
     Otherwise each number would be a group. Columns with few different numbers, and codes that are counted from 0 or 1,
@@ -317,11 +385,21 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
     """
     found = {}
     for name in columns:
-        if not pd.api.types.is_numeric_dtype(frame[name]) or pd.api.types.is_bool_dtype(frame[name]):
+        cells = frame[name].dropna()
+        if pd.api.types.is_bool_dtype(cells):
             continue
-        numbers = frame[name].dropna().to_numpy(dtype=float)
+        if pd.api.types.is_numeric_dtype(cells):
+            numbers = cells.to_numpy(dtype=float)
+        else:
+            # Texts such as '€ 1,200' are numbers if their values would be too many groups.
+            text = cells.astype(str).str.strip()
+            if text.str.fullmatch(r"\d+").all() or text.str.fullmatch(r"0\d+").any():
+                continue
+            numbers = _texts_as_numbers(cells, (asked or Asked()).decimal).dropna().to_numpy()
+            if len(numbers) < (1 - _MOST_ODD) * len(cells):
+                continue
         if np.isinf(numbers).any():
-            row = frame[name].abs().idxmax() + 1
+            row = cells.index[np.isinf(numbers).argmax()] + 1
             raise TableError(f"{name!r} has an infinite number in data row {row:,}. Fix: correct it")
         if not is_measured(numbers):
             continue
@@ -348,14 +426,17 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     return found
 
 
-def _in_ranges(cells: pd.Series, column: SensitiveColumn) -> pd.Series:
+def _texts_as_numbers(cells: pd.Series, decimal: str) -> pd.Series:
+    return numbers(cells, {"decimal": decimal, "thousands": "." if decimal == "," else ","})
+
+
+def _in_ranges(cells: pd.Series, column: SensitiveColumn, decimal: str) -> pd.Series:
     """The range of each number as text; missing if the number is missing."""
-    try:
-        numbers = pd.to_numeric(cells)
-    except (ValueError, TypeError):
+    numbers = _texts_as_numbers(cells, decimal)
+    if (numbers.isna() & cells.notna()).mean() > _MOST_ODD:
         raise TableError(
             f"{column.name!r} has cells that are not numbers, but the model was fitted to numbers. Fix: correct them"
-        ) from None
+        )
     there = numbers.notna()
     found = pd.Series(None, index=cells.index, dtype=object)
     found[there] = column.values[column.encode(numbers[there].to_numpy(), int(there.sum()))]

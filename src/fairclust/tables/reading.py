@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import glob
+import io
+import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from fairclust.group_encoding import one_spelling
-from fairclust.messages import shortened
-from fairclust.tables.text import OPTIONS, Format, TableError, open_rows, unreadable
+from fairclust.messages import count, nearest, shortened
+from fairclust.tables.text import _OPENERS, OPTIONS, Format, TableError, open_file, open_rows, unreadable
 from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
 
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
 _LONGEST_NAME = 1000
 # Each column takes time, even in a table of few rows.
 _MAX_COLUMNS = 20_000
+# The names of the columns are looked for in so many rows.
+_HEAD_ROWS = 30
 
 
 def read_table(
@@ -30,10 +35,13 @@ def read_table(
     texts: Collection[str] = (),
     ids: Collection[str] = (),
     header: Collection[str] = (),
+    sheet: str | None = None,
+    header_row: int | None = None,
     advice: Mapping[str, str] = OPTIONS,
 ) -> pd.DataFrame:
-    """Read the rows of `table_files`: Parquet, Feather, Excel or text, for whose options see `Format` and `clean`.
+    """Read the rows of `table_files`, see `_READERS`, or text, for whose options see `Format` and `clean`.
 
+    `sheet` is the name of a sheet of a workbook, and `header_row` the number of the row or line with the names, from 1.
     The attributes "delimiter", "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
     """
     if decimal is not None and len(decimal) != 1:
@@ -41,9 +49,12 @@ def read_table(
     sign = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
     if sign is not None and (len(sign) != 1 or sign in '"\r\n' or not sign.isascii()):
         raise TableError(f"--delimiter: {shortened(repr(sign))} is not one ASCII character between cells")
+    if header_row is not None and header_row < 1:
+        raise TableError("--header-row: rows are counted from 1")
     form = Format(
-        sign, decimal, usual_decimal, encoding, names={*values, *ids}, all_names=header, advice=advice
-    )
+        sign, decimal, usual_decimal, encoding, names={*values, *ids}, all_names=header, header_row=header_row,
+        sheet=sheet, advice=advice,
+    )  # fmt: skip
     files = table_files(path)
     notes: list[str] = []
     frames: list[pd.DataFrame] = []
@@ -55,7 +66,7 @@ def read_table(
         check_same_columns(frame.columns, file, frames[0].columns, files[0])
         notes += more
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-    decimal, typed = form.decimal or ".", files[0].suffix.lower() in _READERS
+    decimal, typed = form.decimal or ".", _suffix(files[0]) in _READERS
     try:
         spellings = clean(frame, values=values, texts=texts, ids=ids, typed=typed, decimal=decimal)
     except TableError as error:
@@ -112,15 +123,17 @@ def clean(
 
 def _read_file(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str]]:
     """The cells of a file, its format with what was found, and notes on how it was read."""
-    reader = _READERS.get(path.suffix.lower())
+    reader = _READERS.get(_suffix(path))
+    if form.sheet is not None and reader is not _read_workbook:
+        raise TableError(f"--sheet: {path} is no workbook, so it has no sheets. Fix: leave the option out")
     try:
         if reader is None:
             return _read_text(path, form)
         # An index with a name becomes a column. Rows are counted from 0 afterwards.
-        frame = reader(path)
+        frame, notes = reader(path, form)
         frame = frame.reset_index(drop=frame.index.names == [None])
         frame.columns = column_names(map(str, frame.columns), path)
-        return frame, form, []
+        return frame, form, notes
     except TableError:
         raise
     except ImportError as error:
@@ -129,7 +142,7 @@ def _read_file(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str
             f"{path} needs the package {package or 'pyarrow'}: pip install 'fairclust[files]'"
         ) from None
     except Exception as error:
-        # The packages that read Parquet and Excel raise errors of many types for damaged files.
+        # The packages that read these files raise errors of many types for damaged ones.
         raise unreadable(path, error) from None
 
 
@@ -164,32 +177,178 @@ def check_same_columns(names: Collection[str], file: Path, of_first: Collection[
         raise TableError(f"{owner} has the column {shortened(repr(odd))}, but {other} does not have it")
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _suffix(path: Path) -> str:
+    """The end of a name that tells the format, without that of a compression."""
+    ends = [end.lower() for end in path.suffixes]
+    return "".join(ends[-2:-1] if ends and ends[-1] in _OPENERS else ends[-1:])
+
+
+_Read = tuple[pd.DataFrame, list[str]]
+
+
+def _read_parquet(path: Path, form: Format) -> _Read:
     """Unlike `pandas.read_parquet`, this also reads a file with two columns of one name, which is reported then."""
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
-        return file.read().to_pandas()
+        return file.read().to_pandas(), []
 
 
-def _read_excel(path: Path) -> pd.DataFrame:
-    """Read the first sheet. The header is read as a row, because pandas would rename columns of one name."""
-    cells = pd.read_excel(path, header=None, dtype=object, keep_default_na=False, na_values=[""])
-    filled = cells.notna().any(axis=1)
-    if not filled.any():
+def _read_feather(path: Path, form: Format) -> _Read:
+    return pd.read_feather(path), []
+
+
+def _read_statistics(path: Path, form: Format) -> _Read:
+    """A file of Stata, SPSS or SAS, with the labels of the values instead of their codes."""
+    import pyreadstat
+
+    kind = {"zsav": "sav", "xpt": "xport"}.get(path.suffix.lower()[1:], path.suffix.lower()[1:])
+    # Files state their encoding, except those of these two kinds, which have no such option.
+    chosen = form.encoding != "utf-8" and kind not in ("xport", "por")
+    options = {"encoding": form.encoding} if chosen else {}
+    labels = (
+        {"apply_value_formats": True, "formats_as_category": False} if kind in ("sav", "por", "dta") else {}
+    )
+    frame, about = getattr(pyreadstat, f"read_{kind}")(str(path), **labels, **options)
+    labelled = list(getattr(about, "variable_value_labels", None) or {})
+    told = f"the labels of the codes are the values of {shortened(', '.join(labelled), 200)}"
+    return frame, [told] if labelled else []
+
+
+def _read_json(path: Path, form: Format) -> _Read:
+    """Records (a list, or one in each line), columns, or a mapping that has one of these."""
+    with open_file(path) as file:
+        text = file.read().decode(form.encoding)
+    try:
+        content = json.loads(text.lstrip("\ufeff"))
+    except json.JSONDecodeError as error:
+        if "Extra data" not in str(error):
+            raise
+        content = [json.loads(line) for line in text.lstrip("\ufeff").splitlines() if line.strip()]
+    note: list[str] = []
+    if isinstance(content, dict):
+        lists = {
+            key: of for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)
+        }
+        if len(lists) == 1:
+            key, content = lists.popitem()
+            note = [f"the rows are those of the key {key!r}"]
+        elif content and all(isinstance(of, dict) for of in content.values()):
+            # pandas writes columns of rows by number, and `orient="index"` writes rows by name.
+            frame = pd.DataFrame(content)
+            return (frame if len(frame) >= len(frame.columns) else frame.T.infer_objects()).reset_index(
+                drop=True
+            ), []
+        elif isinstance(content.get("data"), list) and isinstance(content.get("columns"), list):
+            content = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
+        else:
+            return pd.DataFrame(content), []
+    if isinstance(content, list) and content and all(isinstance(row, list) for row in content):
+        return _below_header(pd.DataFrame(content, dtype=object), path, form)
+    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
+        raise TableError(
+            f"{path} holds no table. Fix: write a list of records, as pandas' to_json(orient='records')"
+        )
+    return pd.json_normalize(content), note
+
+
+def _read_arff(path: Path, form: Format) -> _Read:
+    head, names = arff_head(path, form.encoding)
+    with open_rows(path, form._replace(delimiter=",", quote="'", header=False, skip_lines=head)) as rows:
+        frame = rows.frame({}, {i: ["?"] for i in range(len(names))})
+    if len(frame.columns) != len(names):
+        raise TableError(f"{path} has {len(names)} attributes, but rows of {len(frame.columns)} cells")
+    frame.columns = pd.Index(names)
+    return frame, []
+
+
+_ATTRIBUTE = re.compile(
+    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
+)
+_DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
+
+
+def arff_head(path: Path, encoding: str) -> tuple[int, list[str]]:
+    """The number of lines of an ARFF file up to and including ``@data``, and the names of its columns."""
+    names: list[str] = []
+    with open_file(path) as file:
+        for number, line in enumerate(io.TextIOWrapper(file, encoding, errors="replace", newline=""), 1):
+            if found := _ATTRIBUTE.match(line):
+                names.append(next(name for name in found.groups() if name is not None))
+            elif names and _DATA.match(line):
+                return number, names
+    raise TableError(
+        f"file '{path.name}': the file is no ARFF; found no line with @attribute before one with @data. Fix: check "
+        "the format"
+    )
+
+
+def _read_workbook(path: Path, form: Format) -> _Read:
+    """Read the sheet that is asked for, has an expected name, or is the first that is not empty.
+
+    The header is read as a row, because pandas would rename columns of one name.
+    """
+    sheets = pd.read_excel(
+        path,
+        sheet_name=None,
+        header=None,
+        dtype=object,
+        keep_default_na=False,
+        na_values=[""],
+        engine="calamine",
+    )
+    names = [name for name, cells in sheets.items() if cells.notna().any(axis=None)]
+    if not names:
         raise TableError(f"{path} is empty")
-    first = int(filled.argmax())
-    frame = cells.iloc[first + 1 :].reset_index(drop=True).infer_objects()
+    if form.sheet is not None and form.sheet not in sheets:
+        raise TableError(
+            f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, map(str, sheets))}"
+        )
+    expected = [name for name in names if _header_place(sheets[name], form)[1]]
+    name = form.sheet if form.sheet is not None else (expected or names)[0]
+    frame, notes = _below_header(sheets[name], path, form)
+    if len(names) > 1 and form.sheet is None:
+        others = shortened(", ".join(repr(of) for of in names if of != name), 200)
+        notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
+    return frame, notes
+
+
+def _below_header(cells: pd.DataFrame, path: Path, form: Format) -> _Read:
+    """The rows below the header, which is the row that is asked for or found."""
+    cells = cells.dropna(axis=1, how="all")
+    first = _header_place(cells, form)[0] if form.header_row is None else form.header_row - 1
+    if first >= len(cells):
+        raise TableError(f"--header-row: {path} has {len(cells):,} rows. Fix: name one of them")
+    filled = cells.notna().any(axis=1)
+    rows = cells.iloc[first + 1 :][filled.iloc[first + 1 :]]
+    frame = rows.reset_index(drop=True).infer_objects()
     frame.columns = cells.iloc[first].fillna("").tolist()
-    return frame
+    above = int(filled.iloc[:first].sum())
+    others = count(above, "other row")
+    note = f"the names of the columns are in row {first + 1}, below {others}; --header-row states it"
+    return frame, [note] if above and form.header_row is None else []
 
 
-_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+def _header_place(cells: pd.DataFrame, form: Format) -> tuple[int, bool]:
+    """The place of the row with the names, and whether it has a name that is expected.
+
+    Without one, it is the first row that is nearly as full as the fullest of the first ones.
+    """
+    top = cells.head(_HEAD_ROWS)
+    for place, row in enumerate(top.itertuples(index=False)):
+        if {one_spelling(str(cell)) for cell in row} & {*form.names}:
+            return place, True
+    filled = top.notna().sum(axis=1).to_numpy()
+    return int((filled >= 0.6 * filled.max(initial=0)).argmax()) if len(filled) else 0, False
+
+
+_READERS: dict[str, Callable[[Path, Format], _Read]] = {
     ".parquet": _read_parquet,
-    ".feather": pd.read_feather,
-    ".arrow": pd.read_feather,
-    ".xlsx": _read_excel,
-    ".xls": _read_excel,
+    **dict.fromkeys((".feather", ".arrow"), _read_feather),
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), _read_workbook),
+    **dict.fromkeys((".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"), _read_statistics),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson", ".geojson"), _read_json),
+    ".arff": _read_arff,
 }
 
 

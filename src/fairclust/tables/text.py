@@ -31,6 +31,8 @@ _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _PACKED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ\x00": lzma.decompress}
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _DELIMITERS = ",;\t|"
+# The header is looked for in so many lines.
+_LINES_AHEAD = 30
 _COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//"), 1000
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
@@ -64,7 +66,9 @@ class Format(NamedTuple):
     quote: str = '"'
     header: bool = True  # whether the first row names the columns
     skip_blanks: bool = True  # whether blanks after a delimiter are dropped before quotes are read
-    skip_lines: int = 0  # lines before the header or, without one, before the rows
+    skip_lines: int = 0  # lines before the rows, in a text without a header
+    header_row: int | None = None  # the line of the header, from 1; by default it is found
+    sheet: str | None = None  # of a workbook
     names: Collection[str] = ()  # columns that the caller expects: a line with one of their names is a header
     all_names: Collection[str] = ()  # a line with all of these names is a header, even if they are numbers
     advice: Mapping[str, str] = OPTIONS
@@ -77,18 +81,23 @@ class Rows:
     """
 
     def __init__(self, text: Iterable[str], shown: str, form: Format) -> None:
-        self._shown, self._form, self._number = shown, form, 0
+        self._shown, self._form, self._number, self._stated = shown, form, 0, ""
         self._lines = self._numbered(text)
+        self.notes: list[str] = []  # on how the text is read
         lines = itertools.islice(self._lines, form.skip_lines, None)
         line = next(filter(str.strip, lines), None)
+        if line is not None and form.header:
+            line = self._header_line(line)
         if line is None:
             raise TableError(f"{shown} is empty")
         self._top = line.strip()
-        self.delimiter = form.delimiter or _likely_delimiter(line)
+        self.delimiter = form.delimiter or self._stated or _likely_delimiter(line)
         self.header: list[str] = []
         if form.header:
             self.header = self._cells(line)
-            if _is_data(self.header, form.decimal or ".") and not self._is_expected():
+            decimal = form.decimal or "."
+            nameless = self.notes and all(as_number(cell, decimal) is not None for cell in self.header)
+            if (nameless or _is_data(self.header, decimal)) and not self._is_expected():
                 raise TableError(
                     f"the first line of {shown} looks like data: {shortened(repr(self._top))}. {form.advice['header']}"
                 )
@@ -96,19 +105,69 @@ class Rows:
             self._lines = chain([line], self._lines)
         self.first: list[str] = []
         self._rows = self._checked()
-        # If the file begins with comments, the first row after them tells that they are no rows.
-        ahead = []
-        for row in itertools.islice(self._rows, _MOST_COMMENTS):
-            ahead.append(row)
-            if not row[1].startswith(_COMMENT_SIGNS):
-                break
+        ahead = list(itertools.islice(self._rows, 2))
         if not ahead:
             raise TableError(f"{shown} has a header and no rows")
         self._rows = chain(ahead, self._rows)
         self.decimal = form.decimal or "."
-        self.notes: list[str] = []  # on how the text is read
         if form.decimal is None and self.delimiter != ",":
             self._find_decimal()
+
+    def _header_line(self, line: str) -> str | None:
+        """The line with the names of the columns: below comments, titles and Excel's 'sep=;'."""
+        if (row := self._form.header_row) is not None:
+            while line is not None and self._number < row:
+                line = next(self._lines, None)  # type: ignore[assignment]
+            return line
+        skipped: list[str] = []
+        if line.lower().startswith("sep=") and len(line.strip()) == 5:
+            self._stated, line = line.strip()[4], next(filter(str.strip, self._lines), "")
+        while line.startswith(_COMMENT_SIGNS) and len(skipped) < _MOST_COMMENTS:
+            skipped.append(line)
+            line = next(filter(str.strip, self._lines), "")
+        if skipped and line:
+            sign = self._form.delimiter or _likely_delimiter(line)
+            own = [cell for cell in line.split(sign) if cell.strip()]
+            last = skipped[-1].lstrip("#%/ ")
+            # NumPy writes the names into the last comment. A line of data has numbers, and names have none.
+            if any(as_number(cell) is not None for cell in own) and last.count(sign) == line.count(sign):
+                self._lines = chain([line], self._lines)
+                line = last
+                skipped.pop()
+        if not skipped and line and not self._stated:
+            line, skipped = self._below_title(line)
+        if skipped:
+            shown = shortened(repr(skipped[0].strip()))
+            lines = "line is" if len(skipped) == 1 else "lines are"
+            self.notes.append(
+                f"{len(skipped):,} {lines} skipped before the names of the columns, the first is {shown}"
+            )
+        return line or None
+
+    def _below_title(self, line: str) -> tuple[str, list[str]]:
+        """The header, and the lines of a title before it: they have one filled cell, and later ones at least three."""
+        ahead = [line, *itertools.islice(self._lines, _LINES_AHEAD)]
+        signs = self._form.delimiter or _DELIMITERS
+        widest = max(ahead, key=lambda text: max(text.count(sign) for sign in signs))
+        sign = max(signs, key=widest.count)
+        filled = [sum(bool(cell.strip(' "\r\n')) for cell in text.split(sign)) for text in ahead]
+        first = next((i for i, n in enumerate(filled) if n > 1), 0)
+        usual = sorted(n for n in filled if n)[len([n for n in filled if n]) // 2]
+        is_title = first and usual > 2 and filled[first] >= 0.6 * usual and '"' not in "".join(ahead[:first])
+        if not is_title:
+            first = 0
+        self._lines, self._number = (
+            self._again(ahead[first + 1 :], self._lines),
+            self._number - len(ahead) + first + 1,
+        )
+        return ahead[first], [text for text in ahead[:first] if text.strip()]
+
+    def _again(self, ahead: list[str], rest: Iterator[str]) -> Iterator[str]:
+        """Lines that were read ahead, counted again, and those after them."""
+        for line in ahead:
+            self._number += 1
+            yield line
+        yield from rest
 
     def read(self, size: int) -> str:
         """The next rows, which have at least this number of characters unless the file ends."""
@@ -159,7 +218,7 @@ class Rows:
 
     def differ(self) -> TableError:
         """The error for rows that have not as many cells as the header."""
-        return self._comment() or TableError(
+        return TableError(
             f"{self._shown}: the header has {len(self.header):,} names, but the first row has {len(self.first):,} "
             f"cells: {self.shown()}. Fix: give every column a name{self._doubt()}"
         )
@@ -210,15 +269,6 @@ class Rows:
         for cells in zip(*(self._cells(row) for _, row in ahead), strict=True):
             yield [cell.strip() for cell in cells]
 
-    def _comment(self) -> TableError | None:
-        """The error for a comment in the first line, which would explain a wrong number of cells."""
-        if not self._top.startswith(_COMMENT_SIGNS):
-            return None
-        return TableError(
-            f"the first line of {self._shown} looks like a comment: {shortened(repr(self._top))}. Fix: delete the "
-            "lines before the table from the file"
-        )
-
     def _numbered(self, text: Iterable[str]) -> Iterator[str]:
         for self._number, line in enumerate(text, start=1):
             if "\0" in line:
@@ -244,7 +294,7 @@ class Rows:
                 if cells is self.first and self.header and n_cells - len(self.header) not in (0, 1):
                     raise self.differ()
             if n_cells != len(self.first):
-                raise self._comment() or TableError(
+                raise TableError(
                     f"{self._shown}, line {number:,} has {n_cells:,} cells, but the first row has {len(self.first):,}. "
                     f"Fix: correct the line{self._doubt()}"
                 )

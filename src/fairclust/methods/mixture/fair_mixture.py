@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
+from fairclust.messages import count
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
@@ -102,8 +103,8 @@ class FairMixture(FairClusterer):
         Whether to shift the components' log weights after learning, so that hard labels are as fair as possible. The
         shifts are used in the assignment only.
     record_labels : bool, default=False
-        Whether to record `sse`, `delta` and `balance` of the hard labels at every step, which costs a pass over all
-        rows.
+        Whether to record `nll`, and `sse`, `delta` and `balance` of the hard labels, at every step, which costs a pass
+        over all rows.
 
     Attributes
     ----------
@@ -226,7 +227,7 @@ class FairMixture(FairClusterer):
         self._expose(data, found)
         if not self.converged_:
             self._complain(
-                f"stopped after {self.n_iter_} steps with the objective still moving: raise max_iter"
+                f"stopped after {count(self.n_iter_, 'step')} with the objective still moving: raise max_iter"
             )
         if self.n_nonempty_ < self.n_clusters:
             self._complain(

@@ -297,7 +297,7 @@ class Trace:
                 "take a smaller lam, or scale the columns to similar sizes"
             )
         fairness = 0.0 if now.M is None else delta(now.M)
-        watched = {} if self.watch is None else self.watch(now.mixture)
+        watched = {} if self.watch is None else {"nll": -now.loglik, **self.watch(now.mixture)}
         self.history.append(record(step, begin, -value, -now.loglik, fairness, **now.more, **watched))
         if self.rank is not None and now.hard is not None:
             value = self.rank(now.hard) if step else -np.inf

@@ -24,6 +24,7 @@ from fairclust.base import (
 from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
+from fairclust.messages import count
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price import bounds
 from fairclust.methods.price.bounds import Asked, Attempt, bounds_criterion, check_budget, fairest_within
@@ -709,7 +710,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         return [
             (
                 n_empty > 0 or not self.converged_,
-                f"stopped after {self.n_iter_} outer steps with {self.n_clusters - n_empty} of "
+                f"stopped after {count(self.n_iter_, 'outer step')} with {self.n_clusters - n_empty} of "
                 f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}",
             ),
             (criterion.work.is_cut, criterion.work.advice),

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import FairClusterer, record
 from fairclust.kernels.assignment import SquaredDistances
+from fairclust.messages import count
 from fairclust.methods.price.fair_assignment import fair_assignment
 from fairclust.methods.programs.fair_lp import bound_violation, fair_assignment_lp, round_assignment
 from fairclust.sensitive import overlapping_groups
@@ -97,7 +98,7 @@ class BeraFairKMeans(FairClusterer):
         self.n_iter_ = int(vanilla.n_iter_)
         if self.n_iter_ == self.max_iter:
             self._complain(
-                f"k-means stopped after {self.max_iter} steps and may not have converged: raise max_iter"
+                f"k-means stopped after {count(self.max_iter, 'step')} and may not have converged: raise max_iter"
             )
         self.cluster_centers_ = vanilla.cluster_centers_
         distances = SquaredDistances(X, self.cluster_centers_)

@@ -72,6 +72,10 @@ _SHORTEST_STEP = 1.0 / 64
 # _FALL_OF_MANY after a single Newton step, and any fall after more passes. The second rule can end in worse minima if
 # there are few points.
 _FALL, _FALL_OF_MANY, _MANY_POINTS = 3e-5, 1e-5, 150
+# In double precision, exp(-a) is zero from here on: half of the smallest positive number is rounded to zero.
+_VANISHES = -float(np.log(np.finfo(float).smallest_subnormal) - np.log(2))
+# An offset that no point pays.
+_FORBIDDEN = float(np.finfo(np.float32).max) / 2
 
 
 class PenaltySolution(NamedTuple):
@@ -264,8 +268,7 @@ def minimize_penalty(
     again at zero prices and a high temperature if that fails. Among the solutions with the fewest empty clusters, the
     best one.
     """
-    if not np.isfinite(points.row_min_sum):
-        raise Diverged(f"the potentials sum to {points.row_min_sum} (lam={lam:g})")
+    _check_finite(points, lam)
     shape = points.n_groups, points.n_clusters
     if lam == 0 or min(shape) == 1:
         return _harden(points, np.zeros(shape), lam, target)
@@ -285,12 +288,27 @@ def minimize_penalty(
     return best._replace(n_passes=n_passes)
 
 
+def _check_finite(points: Points, lam: float) -> None:
+    if not np.isfinite(points.row_min_sum):
+        raise Diverged(f"the potentials sum to {points.row_min_sum} (lam={lam:g})")
+
+
 def bound_step(
     points: Points, last: Step | None, *, lam: float, lipschitz: float, target: np.ndarray
 ) -> Step:
-    """The paper's step, from a cold start. Its objective is the energy of the soft assignment."""
+    """The paper's step, from a cold start. Its objective is the energy of the soft assignment.
+
+    The published program begins with exp(-a) divided by its sum over the clusters. If this sum is zero for a row, as
+    for far outliers that are not scaled to unit length, all numbers become NaN and every point goes to cluster 0.
+    """
     if lam == 0:
         return plain_step(points, last)
+    _check_finite(points, lam)
+    if n_vanished := points.n_beyond(_VANISHES):
+        offset = np.zeros((points.n_groups, points.n_clusters))
+        offset[:, 1:] = _FORBIDDEN
+        labels, counts, cost = points.hard(1.0, offset)
+        return Step(labels, counts, 1.0, offset, np.nan, cost, np.nan, 0, more={"n_vanished": n_vanished})
     found = bound_iteration(points, lam=lam, lipschitz=lipschitz, target=target)
     if not np.isfinite(found.bound):
         raise Diverged(f"the bound is {found.bound} after {found.n_iter} inner updates (lam={lam:g})")

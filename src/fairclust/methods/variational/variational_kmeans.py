@@ -17,6 +17,7 @@ from fairclust.base import NON_NEGATIVE, POSITIVE, NotSupported, at_least, initi
 from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
+from fairclust.messages import count
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.variational.penalty import bound_step, newton_step, penalty_slope
@@ -67,6 +68,8 @@ class VariationalFairKMeans(PrototypeClusterer):
         from 0.01 to 10 then span the trade-off.
     match_reference : bool, default=False
         Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program.
+        As there, all points end in one cluster if ``exp(-distance)`` of a row to every centre is zero, that is, if its
+        (squared) distances are above 745.
         The default uses Newton's method to compute the group prices to which that iteration converges, in a tenth of
         the passes over the points. It measures the energy of the hard labels, which never rises. Between two
         assignments, the centres of clusters that still change move half a step beyond their means, which on most data
@@ -297,9 +300,13 @@ class VariationalFairKMeans(PrototypeClusterer):
             return
         state = "at rest" if self.converged_ else "still moving"
         advice = "raise max_iter or tol" if not self.converged_ else "take fewer clusters or a smaller lam"
+        if n_vanished := self.history_[-1].get("n_vanished"):
+            state = f"undefined, because exp(-distance) is zero for {n_vanished} rows at all centres"
+            advice = "scale the rows to unit length, or leave match_reference out"
         self._complain(
-            f"stopped after {self.n_iter_} outer steps with {self.n_clusters - self._n_empty} of "
-            f"{self.n_clusters} clusters non-empty and the energy {state} ({self.n_restarts_} restarts): {advice}"
+            f"stopped after {count(self.n_iter_, 'outer step')} with {self.n_clusters - self._n_empty} of "
+            f"{self.n_clusters} clusters non-empty and the energy {state} ({count(self.n_restarts_, 'restart')}): "
+            f"{advice}"
         )
 
     def _target_shares(self) -> list[np.ndarray]:

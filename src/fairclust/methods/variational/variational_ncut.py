@@ -18,6 +18,7 @@ from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
+from fairclust.messages import count
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.price.criteria import exact_shares
 from fairclust.methods.price.prices import dual_prices
@@ -183,8 +184,8 @@ class VariationalFairNCut(GraphClusterer):
         self.converged_ = best.converged
         if not self.converged_:
             self._complain(
-                f"stopped after {self.n_iter_} outer steps, with the energy still moving or a cluster about to "
-                f"empty (lam={self.lam_:g}): raise max_iter or tol, or take fewer clusters"
+                f"stopped after {count(self.n_iter_, 'outer step')}, with the energy still moving or a cluster about "
+                f"to empty (lam={self.lam_:g}): raise max_iter or tol, or take fewer clusters"
             )
 
     def _iterate(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:

@@ -128,6 +128,15 @@
     return svg;
   };
 
+  // Puts the tip beside a mark.
+  const place = (mark) => {
+    const box = mark.getBoundingClientRect(), own = tip.getBoundingClientRect();
+    const x = Math.max(6, Math.min(innerWidth - own.width - 6, box.x + box.width / 2 - own.width / 2));
+    const above = box.y - own.height - 8;
+    tip.style.left = `${x}px`;
+    tip.style.top = `${above > 60 ? above : box.y + box.height + 8}px`;
+  };
+
   class Chart {
     constructor(figure, model) {
       this.figure = figure;
@@ -197,11 +206,7 @@
       const others = [...new Set(here.map((q) => data.methods[q.method].label))];
       tip.replaceChildren(el("b", {}, data.methods[p.method].label), rows.filter(Boolean).join(" · "),
         ...(others.length ? [el("i", {}, `In the same place: ${others.join(", ")}`)] : []));
-      const box = p.mark.getBoundingClientRect(), own = tip.getBoundingClientRect();
-      const x = Math.max(6, Math.min(innerWidth - own.width - 6, box.x + box.width / 2 - own.width / 2));
-      const above = box.y - own.height - 8;
-      tip.style.left = `${x}px`;
-      tip.style.top = `${above > 60 ? above : box.y + box.height + 8}px`;
+      place(p.mark);
     }
 
     draw(wanted, fairness, whole) {
@@ -244,6 +249,19 @@
         line.classList.toggle("dim", !wanted(data.methods.findIndex((m) => m.name === line.dataset.m)));
       }
     }
+  }
+
+  // The tip shows what a dot of the first picture is.
+  for (const dot of document.querySelectorAll(".dot")) {
+    const text = dot.firstElementChild.textContent;
+    dot.setAttribute("aria-label", text);
+    dot.replaceChildren();
+    dot.addEventListener("pointerenter", () => {
+      tip.replaceChildren(text);
+      tip.hidden = false;
+      place(dot);
+    });
+    dot.addEventListener("pointerleave", () => { tip.hidden = true; });
   }
 
   const charts = [...document.querySelectorAll("figure")].map((figure, i) => new Chart(figure, data.charts[i]));

@@ -1,0 +1,36 @@
+"""`fairclust audit`: what `fit` reports, about labels that another program made."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from types import SimpleNamespace
+
+from fairclust.cli.fit import rows_of
+from fairclust.cli.fitting import read_raw
+from fairclust.cli.results import GIVEN, as_text, describe, write_fit
+from fairclust.cli.score import read_labels
+from fairclust.outputs import check_outputs
+from fairclust.tables import table_files
+
+_STARTS = {"n_init": 10, "search": True}
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Report the shares of groups, costs and profiles of given labels of a table, beside those of k-means."""
+    check_outputs({"--report": args.report}, [args.labels, *table_files(args.table)])
+    raw = read_raw(args)
+    labels = read_labels(args.labels, raw.frame.index.to_numpy() + 1, args.n_clusters)
+    n_clusters = int(labels.max()) + 1 if args.n_clusters is None else args.n_clusters
+    model = SimpleNamespace(
+        title=GIVEN,
+        labels_=labels,
+        n_clusters=n_clusters,
+        # k-means, which they are compared with, gets so many starts.
+        **_STARTS,
+        get_params=lambda: _STARTS,
+    )
+    rows = rows_of(raw, {"random_state": args.seed}, raw.sensitive_for(type(model), crossed=True))
+    result = describe(model, rows, scale=args.scale, notes=raw.notes, seconds=0.0)
+    result |= write_fit(args, rows, model, result)
+    return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)

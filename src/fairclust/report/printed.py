@@ -1,0 +1,420 @@
+"""Tables as their papers print them: their rows, columns, headings and digits, with ours and a sign in each cell.
+
+What a table shows is read from the evidence, the lines of `tables.evidence_of`. Where the table is too wide, the
+reported values stand beneath ours instead of in brackets, and groups of columns stand below each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby, product
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup, escape
+
+from fairclust.messages import count
+from fairclust.pipeline.columns import column_of
+from fairclust.pipeline.names import Names
+from fairclust.pipeline.papers import LayoutSpec, PickSpec, TableSpec
+from fairclust.report.render import LATEX, MISSING, escape_latex, escape_markdown, lam, metric_label, number
+from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABLE, SIGNS
+
+WIDTH = 100
+"""A table in Markdown is not wider than a terminal of so many characters."""
+PAGE = 200
+"""So many characters fit on a page in LaTeX, in the smallest type that can be read."""
+OURS = "Methods of this project"
+LEGEND = (
+    "Values are means over the starts. In brackets or beneath stands what the paper prints. "
+    + ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
+    + " (no value, a time of another machine, a value that chose the setting, or plain K-means has it, too)."
+)
+Rows = list[tuple[str, list[str]]]
+_ORDER = (DIFFERS, AS_PROGRAM, AGREES, NOT_COMPARABLE)
+Pick = dict[str, Any]
+
+
+@dataclass
+class Number:
+    """A printed number. It is bold if no other method has a better one on the same data."""
+
+    text: str
+    is_best: bool = False
+
+
+@dataclass
+class Entry:
+    """A cell of a table: ours and the reported numbers, and the verdict; without numbers where nothing was asked."""
+
+    ours: list[Number] = field(default_factory=list)
+    reported: list[Number] = field(default_factory=list)
+    verdict: str = ""
+    form: str = "{}"
+
+    @property
+    def sign(self) -> str:
+        """The sign of the verdict; empty if there is nothing to compare."""
+        return SIGNS.get(self.verdict, "") if any(of.text != MISSING for of in self.ours) else ""
+
+    def html(self, numbers: Sequence[Number]) -> Markup:
+        """As `text`, for the page."""
+        return Markup(self.text(numbers, Markup("<b>{}</b>").format, escape(self.form)))
+
+    def text(self, numbers: Sequence[Number], bold: Callable[[str], str] = str, form: str = "") -> str:
+        """Ours or the reported numbers as the paper prints them."""
+        if all(of.text == MISSING for of in numbers):
+            return MISSING if numbers else ""
+        return (form or self.form).format(*(bold(of.text) if of.is_best else of.text for of in numbers))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a table below a common heading, which may be empty."""
+
+    heading: str
+    rows: list[tuple[str, list[Entry]]]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A table as its paper prints it."""
+
+    title: str
+    corner: str
+    heads: list[tuple[str, ...]]  # of each column, from top to bottom
+    parts: list[Part]
+    notes: Sequence[str] = ()
+
+    @property
+    def n_levels(self) -> int:
+        """The number of headings above each column."""
+        return len(self.heads[0])
+
+    @cached_property
+    def blocks(self) -> list[tuple[list[int], list[list[tuple[str, int]]]]]:
+        """The columns of each part of a wide table that fits on the page, and the spans of their headings by level."""
+        found = [columns for columns, _ in self._blocks(PAGE, str)]
+        return [
+            (columns, [self._spans(columns, level) for level in range(self.n_levels)]) for columns in found
+        ]
+
+    def _spans(self, columns: Sequence[int], level: int) -> list[tuple[str, int]]:
+        """The headings of a level, each with the number of columns that it covers."""
+        last = level == self.n_levels - 1
+        keys = [(self.heads[i][: level + 1], i if last else 0) for i in columns]
+        return [(key[0][level], len(list(of))) for key, of in groupby(keys)]
+
+    def csv(self) -> str:
+        """The cells as text, with ours, the reported value and the verdict in columns of their own."""
+        lines = []
+        for part in self.parts:
+            for head, entries in part.rows:
+                line = {"part": part.heading, self.corner or "row": head}
+                for heads, entry in zip(self.heads, entries, strict=True):
+                    name = ", ".join(heads)
+                    line |= {name: entry.text(entry.ours), f"{name}: reported": entry.text(entry.reported)}
+                    line |= {f"{name}: verdict": entry.verdict}
+                lines.append(line)
+        return pd.DataFrame(lines).to_csv(index=False)
+
+    def markdown(self) -> str:
+        """The table in Markdown, aligned for a terminal."""
+        lines = [f"# {escape_markdown(self.title)}", ""]
+        for _, rows in self._blocks(WIDTH, "**{}**".format):
+            # Numbers and bold marks need no escapes.
+            cells = [
+                [escape_markdown(cell) if kind == "head" else cell for cell in row]
+                if kind in ("head", "part")
+                else [escape_markdown(row[0]), *row[1:]]
+                for kind, row in rows
+            ]
+            # A heading over several rows is as wide as it is.
+            aligned = (cells[i] for i, (kind, _) in enumerate(rows) if kind != "part")
+            widths = [max(map(len, column)) for column in zip(*aligned, strict=True)]
+            dashes = ["-" * widths[0], *("-" * max(1, width - 1) + ":" for width in widths[1:])]
+            bar = " | " if _width(rows) <= WIDTH else "|"
+            for i, row in enumerate(cells):
+                if rows[i][0] == "part":
+                    lines.append(f"| {row[0]} |{' |' * (len(row) - 1)}")
+                    continue
+                others = (cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
+                lines.append(f"{bar}{bar.join([row[0].ljust(widths[0]), *others])}{bar}".strip())
+                if not i:
+                    lines.append(f"{bar}{bar.join(dashes)}{bar}".strip())
+            lines.append("")
+        return "\n".join([*lines, *(f"- {escape_markdown(note)}" for note in self.notes), ""])
+
+    def latex(self) -> str:
+        """The table in LaTeX, which needs booktabs, amssymb and graphicx."""
+        lines = [
+            "% needs \\usepackage{booktabs,amssymb,graphicx}",
+            r"\begin{table}",
+            rf"\centering\caption{{{escape_latex(self.title)}}}\scriptsize\setlength{{\tabcolsep}}{{3pt}}",
+        ]
+        for columns, rows in self._blocks(PAGE, _bold):
+            body = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
+            for level in range(self.n_levels):
+                spans, at, rules = self._spans(columns, level), 2, []
+                cells = [escape_latex(self.corner) if not level else ""]
+                for text, n in spans:
+                    cells.append(rf"\multicolumn{{{n}}}{{c}}{{{escape_latex(text)}}}")
+                    rules.append(rf"\cmidrule(lr){{{at}-{at + n - 1}}}")
+                    at += n
+                body.append(" & ".join(cells) + r" \\")
+                body += ["".join(rules)] if level < self.n_levels - 1 else [r"\midrule"]
+            for kind, row in rows[self.n_levels :]:
+                if kind == "part":
+                    rule = [r"\midrule"] if body[-1] != r"\midrule" else []
+                    text = escape_latex(row[0].strip("*"))
+                    body += [*rule, rf"\multicolumn{{{len(row)}}}{{l}}{{\emph{{{text}}}}} \\"]
+                else:
+                    first = rf"\quad {escape_latex(row[0])}" if kind == "beneath" else escape_latex(row[0])
+                    body.append(" & ".join([first, *map(_in_latex, row[1:])]) + r" \\")
+            body += [r"\bottomrule", r"\end{tabular}"]
+            if _width(rows) > 0.6 * PAGE:
+                body = [r"\resizebox{\textwidth}{!}{%", *body, "}"]
+            lines += [*body, r"\par\medskip"]
+        notes = [rf"\noindent {escape_latex(note)}\par" for note in self.notes]
+        return "\n".join([*lines, r"\end{table}", r"{\footnotesize", *notes, "}", ""])
+
+    def _blocks(self, width: int, bold: Callable[[str], str]) -> list[tuple[list[int], Rows]]:
+        """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""
+        whole = list(range(len(self.heads)))
+        if _width(rows := self._rows(whole, bold, beside=True)) <= min(width, 1.2 * WIDTH):
+            return [(whole, rows)]
+        blocks: list[list[int]] = []
+        for _, n in self._spans(whole, 0):
+            group, whole = whole[:n], whole[n:]
+            if blocks and _width(self._rows([*blocks[-1], *group], bold)) <= width:
+                blocks[-1] += group
+            else:
+                blocks.append(group)
+        found = [(columns, self._rows(columns, bold)) for columns in blocks]
+        # Cells without spaces between them are narrower by 2. If even these are too wide, nothing is bold.
+        return [
+            (columns, self._rows(columns, str) if _width(rows) - 2 * len(columns) > width else rows)
+            for columns, rows in found
+        ]
+
+    def _rows(self, columns: Sequence[int], bold: Callable[[str], str], *, beside: bool = False) -> Rows:
+        """The rows of a block as texts, each with its kind: 'head', 'part', 'row' or 'beneath'."""
+        found = []
+        for level in range(self.n_levels):
+            texts: list[str] = []
+            for text, n in self._spans(columns, level):
+                texts += [text, *[""] * (n - 1)]
+            found.append(("head", [self.corner if not level else "", *texts]))
+        for part in self.parts:
+            rows = [(head, [entries[i] for i in columns]) for head, entries in part.rows]
+            rows = [row for row in rows if any(entry.ours for entry in row[1])]
+            if part.heading and rows:
+                found.append(("part", [f"**{part.heading}**", *[""] * len(columns)]))
+            for head, entries in rows:
+                ours = [entry.text(entry.ours, bold) + entry.sign for entry in entries]
+                reported = [entry.text(entry.reported, bold) for entry in entries]
+                if beside:
+                    pairs = zip(ours, reported, strict=True)
+                    ours = [f"{one} ({other})" if other else one for one, other in pairs]
+                found.append(("row", [head, *ours]))
+                if not beside and any(reported):
+                    found.append(("beneath", ["reported", *reported]))
+        return found
+
+
+def _width(rows: Rows) -> int:
+    """The number of characters of a block in Markdown. Headings over several rows count for nothing."""
+    columns = zip(*(row for kind, row in rows if kind != "part"), strict=True)
+    return sum(3 + max(map(len, column)) for column in columns) + 1
+
+
+def _bold(text: str) -> str:
+    return f"\x02{text}\x03"
+
+
+def _in_latex(text: str) -> str:
+    """A cell in LaTeX, in which `_bold` has marked what is bold."""
+    marks = {"\x02": r"\textbf{", "\x03": "}"}
+    return "".join(marks.get(c) or LATEX.get(c, c) for c in text)
+
+
+def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, notes: Sequence[str]) -> Printed:
+    """A table of a paper as it is printed, from its lines of evidence.
+
+    Our methods stand in further columns or rows, wherever the paper has the methods, and data that stand in for others
+    stand below.
+    """
+    layout = spec.layout or _plain_layout(lines, names)
+    levels = [{head: _keys(pick) for head, pick in level.items()} for level in layout.columns]
+    rows = [(part, [(head, _keys(pick)) for head, pick in of.items()]) for part, of in _parts(layout)]
+    columns = [
+        (tuple(heads), _merged(picks))
+        for heads, picks in map(_unzip, product(*(of.items() for of in levels)))
+    ]
+    mine = lines[lines.role == "ours"]
+    of_methods = [any("method" in pick for pick in level.values()) for level in levels]
+    if any(of_methods) and len(mine):
+        others = [level for level, has in zip(levels, of_methods, strict=True) if not has]
+        for method in dict.fromkeys(mine.method):
+            for heads, picks in map(_unzip, product(*(of.items() for of in others))):
+                columns.append(((names.method(method), *heads), _merged([*picks, {"method": method}])))
+    elif len(mine):
+        has_data = any("dataset" in pick for level in levels for pick in level.values())
+        of_data = not has_data and mine.dataset.nunique() > 1
+        places = mine[["method", "dataset"] if of_data else ["method"]].drop_duplicates()
+        own = []
+        for place in places.to_dict("records"):
+            head = names.method(place["method"])
+            own.append((f"{head}, {names.dataset(place['dataset'])}" if of_data else head, place))
+        rows.append((OURS, own))
+    stand_ins = list(_stand_ins(rows, lines, names))
+    book = _Book(lines, columns)
+    parts = [Part(part, [(head, book.entries(pick)) for head, pick in of]) for part, of in rows]
+    parts = [
+        Part(of.heading, [row for row in of.rows if of.heading != OURS or _has_value(row)]) for of in parts
+    ]
+    if layout.bold:
+        book.mark_best()
+    asked = (lines.role == "paper") & (lines.value_verdict != "")
+    if lacking := int(asked.sum()) - book.n_reported:
+        notes = [
+            *notes,
+            f"{count(lacking, 'reported value')} without a place in this layout; the evidence has them all.",
+        ]
+    of_others = _Book(lines, columns, stand_ins=True)
+    parts += [Part(part, [(head, of_others.entries(pick)) for head, pick in of]) for part, of in stand_ins]
+    return Printed(title, layout.corner, [heads for heads, _ in columns], parts, notes)
+
+
+class _Book:
+    """The lines of evidence, in which the cells of a table are looked up."""
+
+    def __init__(
+        self, lines: pd.DataFrame, columns: Sequence[tuple[tuple[str, ...], Pick]], *, stand_ins: bool = False
+    ) -> None:
+        self.lines = lines[lines.role.isin(["stand-in"] if stand_ins else ["paper", "ours"])]
+        self.columns = columns
+        shown = lines[lines.reported.notna()].astype({"decimals": float})
+        self.decimals = shown.groupby("metric").decimals.max().astype(int).to_dict()
+        self.n_reported = 0  # reported values that are shown
+        # Of each data set and metric, the numbers that can be the best of theirs: ours, and the reported ones.
+        self.rivals: dict[tuple[str, str, str], list[tuple[float, Number]]] = {}
+
+    def entries(self, row: Pick) -> list[Entry]:
+        """The cells of a row."""
+        return [self._entry({**row, **pick}) for _, pick in self.columns]
+
+    def mark_best(self) -> None:
+        """Mark the best numbers of each data set and metric among the methods of the paper."""
+        for (_, metric, _), found in self.rivals.items():
+            direction, known = column_of(metric).direction, [v for v, _ in found if math.isfinite(v)]
+            if direction == "none" or len(known) < 2:
+                continue
+            best = max(known) if direction == "higher" else min(known)
+            for value, of in found:
+                of.is_best = value == best
+
+    def _entry(self, pick: Pick) -> Entry:
+        at, unit, form = self.lines, float(pick.get("unit", 1.0)), str(pick.get("form", ""))
+        for key in ("dataset", "n_clusters", "method", "lam"):
+            if key in pick:
+                wanted = pick[key]
+                same = at[key].isna() if pd.isna(wanted) else (at[key] == wanted).fillna(False)
+                at = at[same.astype(bool)]
+        entry, verdicts = Entry(), []
+        metrics: list[str] = pick.get("metric", [])
+        for metric in metrics:
+            found = at[at.metric == metric]
+            if len(found) > 1:
+                raise ValueError(
+                    f"the layout of table {found.table.iloc[0]} shows several values in one cell: {pick}"
+                )
+            if found.empty:
+                continue
+            line = found.iloc[0]
+            lacks = math.isnan(line.reported)
+            usual = self.decimals.get(metric, column_of(metric).decimals)
+            decimals = usual if lacks else int(line.decimals)
+            decimals = max(0, decimals + round(math.log10(unit)))
+            texts = (number(line["mean"] / unit, decimals), number(line.reported / unit, decimals))
+            ours, theirs = map(Number, texts)
+            entry.ours.append(ours)
+            if line.role == "paper":
+                entry.reported.append(theirs)
+                self.n_reported += 1
+                for which, of in (("ours", ours), ("reported", theirs)):
+                    self.rivals.setdefault((line.dataset, metric, which), []).append((_value(of.text), of))
+            verdicts.append(line.value_verdict)
+        if len(entry.ours) == len(metrics):
+            entry.form = form or " / ".join(["{}"] * len(metrics))
+        else:
+            entry.form = " / ".join(["{}"] * len(entry.ours))
+        entry.verdict = next((verdict for verdict in _ORDER if verdict in verdicts), "")
+        return entry
+
+
+def _has_value(row: tuple[str, list[Entry]]) -> bool:
+    return any(of.text != MISSING for entry in row[1] for of in entry.ours)
+
+
+def _value(text: str) -> float:
+    return math.nan if text == MISSING else float(text.replace(",", "").replace("∞", "inf"))
+
+
+def _keys(pick: PickSpec) -> Pick:
+    """What a heading states, without defaults."""
+    return {name: value for name, value in pick if name in pick.model_fields_set}
+
+
+def _merged(picks: Iterable[Pick]) -> Pick:
+    return {key: value for pick in picks for key, value in pick.items()}
+
+
+def _unzip(pairs: Sequence[tuple[str, Pick]]) -> tuple[list[str], list[Pick]]:
+    return [head for head, _ in pairs], [pick for _, pick in pairs]
+
+
+def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
+    """The rows of a layout below their common headings."""
+    for is_plain, of in groupby(layout.rows.items(), lambda row: isinstance(row[1], PickSpec)):
+        if is_plain:
+            yield "", {head: pick for head, pick in of if isinstance(pick, PickSpec)}
+        else:
+            yield from ((head, picks) for head, picks in of if isinstance(picks, dict))
+
+
+def _stand_ins(
+    parts: Sequence[tuple[str, list[tuple[str, Pick]]]], lines: pd.DataFrame, names: Names
+) -> Iterator[tuple[str, list[tuple[str, Pick]]]]:
+    """The rows of a table again, for each data set that stands in for one of it."""
+    found = lines[lines.role == "stand-in"][["original", "dataset", "n_clusters"]].drop_duplicates()
+    for original, dataset, k in found.itertuples(index=False):
+        at: Pick = {"dataset": dataset, "n_clusters": k}
+        of_data = [(head, pick) for _, of in parts for head, pick in of if pick.get("dataset") == original]
+        title, of = names.dataset(dataset), names.dataset(original)
+        if of.partition(" (")[0] not in title:
+            title = f"{title} (stands in for {of})"
+        if len(of_data) == 1:
+            yield title, [(f"K = {k}", {**of_data[0][1], **at})]
+        else:
+            of_data = of_data or [row for _, of_part in parts for row in of_part]
+            yield title, [(head, {**pick, **at}) for head, pick in of_data]
+
+
+def _plain_layout(lines: pd.DataFrame, names: Names) -> LayoutSpec:
+    """A part for each data set and K, a row for each method and printed lambda, and a column for each metric."""
+    paper = lines[lines.role == "paper"]
+    several = paper.groupby("dataset").n_clusters.nunique(dropna=False).gt(1)
+    rows: dict[str, dict[str, PickSpec]] = {}
+    for at in paper[["dataset", "n_clusters", "method", "lam"]].drop_duplicates().itertuples(index=False):
+        k = "" if not several[at.dataset] or pd.isna(at.n_clusters) else f", K = {at.n_clusters}"
+        head = names.method(at.method) + ("" if math.isnan(at.lam) else f", λ = {lam(at.lam)}")
+        fields = {"dataset": at.dataset, "method": at.method, "lam": at.lam}
+        fields |= {} if pd.isna(at.n_clusters) else {"n_clusters": at.n_clusters}
+        rows.setdefault(f"{names.dataset(at.dataset)}{k}", {})[head] = PickSpec.model_construct(**fields)
+    asked = paper[paper.value_verdict != ""]
+    columns = {metric_label(name): PickSpec(metric=[name]) for name in dict.fromkeys(asked.metric)}
+    return LayoutSpec.model_construct(corner="", rows=rows, columns=[columns], bold=False)

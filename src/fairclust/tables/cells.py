@@ -1,0 +1,231 @@
+"""What a single cell of a raw table says: a number with its unit, a truth value, a step of a scale, or a range.
+
+The words of several languages are in words.toml. Libraries that guess types leave such cells as text, see
+docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+import unicodedata
+from collections.abc import Collection, Iterable
+from importlib.resources import files
+from itertools import pairwise
+
+from fairclust.tables.text import as_number
+
+_WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
+UNKNOWN, YES, NO = ({*_WORDS[key]} for key in ("unknown", "yes", "no"))
+_CLEAR = (YES | NO) - {*_WORDS["short"]}
+# For every scale, the place of each of its words.
+_SCALES = [
+    {word.strip(): i for i, place in enumerate(scale.split("<")) for word in place.split("|")}
+    for scale in _WORDS["scales"]
+]
+_MOST_STEPS = 50
+
+_CURRENCIES = {"$": "usd", "us$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "fr": "chf"} | {
+    name: name for name in _WORDS["currencies"]
+}
+# Units that are converted into the one that most cells of a column have: their dimension and size.
+_UNITS: dict[str, dict[str, float]] = {
+    "length": {"mm": 1e-3, "cm": 1e-2, "m": 1, "km": 1e3, "mi": 1609.344, "ft": 0.3048, "in": 0.0254},
+    "mass": {"mg": 1e-6, "g": 1e-3, "kg": 1, "t": 1e3, "lb": 0.45359237, "oz": 0.028349523125},
+    "time": {"s": 1.0, "sec": 1.0, "min": 60, "h": 3600, "hr": 3600, "hour": 3600, "std": 3600, "d": 86400}
+    | dict.fromkeys(("day", "tag", "jour"), 86400.0)
+    | dict.fromkeys(("week", "woch"), 604800.0),
+}
+_SIZES = {unit: (kind, size) for kind, units in _UNITS.items() for unit, size in units.items()}
+_TIMES = {
+    **dict.fromkeys(("k", "K", "tsd", "thousand", "tausend"), 1e3),
+    **dict.fromkeys(("M", "mio", "mn", "million", "millions", "millionen", "millones", "milioni"), 1e6),
+    **dict.fromkeys(("B", "bn", "mrd", "billion", "billions", "milliarden", "milliards"), 1e9),
+}
+_TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
+_MEASURED = re.compile(
+    r"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|ca\.?|approx\.?|about|etwa|env\.?)\s*)?(?P<sign>[+-])?\s*"
+    r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
+    r"(?P<number>\.?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
+    r"(?P<after>[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}[23]?)?(?P<end>[+-])?(?P<close>\s*\))?"
+)
+_FRACTION = re.compile(r"(?P<sign>[+-])?(?:(?P<whole>\d+) +)?(?P<above>\d{1,3}(?:\.\d+)?)/(?P<below>\d{1,3})")
+# Other denominators are those of dates, of blood pressures and the like.
+_PARTS = {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 64, 100}
+_NO_CENTS = re.compile(r"(?<=\d)[.,]-+(?=\D*$)")
+_INDIAN = re.compile(r"[+-]?\d{1,2}(,\d\d)+,\d{3}(\.\d+)?")
+_CLOCK = re.compile(r"(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(:(?P<seconds>[0-5]\d)([.,]\d+)?)?")
+_FEET = re.compile(r"(\d{1,2}) ?(?:'|ft\.?|feet) ?(\d{1,2}(?:\.\d+)?) ?(?:\"|''|in\.?|inch(?:es)?)?")
+_LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
+_RANGE = re.compile(
+    r"(?P<under>(?:<=?|≤|under|below|less than|up to|until|unter|bis(?: zu)?|moins de|jusqu'à|menos de|hasta|meno di|"
+    r"fino a|até|onder|tot)\s*)?(?P<above>(?:>=?|≥|over|above|more than|from|über|ab|mehr als|plus de|más de|mais de|"
+    rf"oltre|più di|boven)\s*)?[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*[^\d\s<>-]{{0,6}}?\s*"
+    rf"((?:-|to|bis(?: unter)?|à|a|ate|até|tot|til|until|y|e|and|und|et|\.\.+|,)\s*[^\d\s<>-]{{0,4}}?\s*"
+    rf"(?P<high>{_LIMIT})"
+    r"|(?P<over>\+|(?:or|and|und|oder|et|ou|y|o|e) (?:more|over|older|above|up|mehr|älter|höher|darüber|plus|más|"
+    r"mayores|mais|oltre|più|greater|higher|ouder|meer)))?\s*[^\d<>+-]{0,12}",
+    re.IGNORECASE,
+)
+
+
+def plain(text: str) -> str:
+    """A text with plain digits, blanks, dashes and apostrophes, and fractions as '1/2'."""
+    text = text.strip()
+    if text.isascii():
+        return text
+    text = re.sub(r"(?<=\d)(?=[¼½¾⅓⅔⅛⅜⅝⅞])", " ", text)
+    text = unicodedata.normalize("NFKC", text).translate({0x2044: "/", 0x2019: "'"})
+    text = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text)
+    return re.sub("[\u2010-\u2015\u2212]", "-", text).strip()
+
+
+def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | None:
+    """The number that a cell states, and its unit in one spelling; None if it states none.
+
+    Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' is 7.5
+    hours, and '1.2M' is 1200000.
+    """
+    text = _NO_CENTS.sub("", plain(text))
+    if (number := _number(text, thousands, decimal)) is not None:
+        return number, ""
+    if found := _FRACTION.fullmatch(text):
+        value = int(found["whole"] or 0) + float(found["above"]) / max(1, int(found["below"]))
+        return (-value if found["sign"] == "-" else value, "") if int(found["below"]) in _PARTS else None
+    if found := _CLOCK.fullmatch(text):
+        return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
+    if found := _FEET.fullmatch(text):
+        return int(found[1]) + float(found[2]) / 12, "ft"
+    found = _MEASURED.fullmatch(text)
+    if not found or bool(found["open"]) != bool(found["close"]):
+        return None
+    before, after = found["before"] or "", (found["after"] or "").strip()
+    number = _number(found["number"], thousands, decimal)
+    if number is None or (before and not is_currency(before)):
+        return None
+    times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
+    if times and (len(times[1]) > 1 or times[1] in after):
+        number, after = number * _TIMES[times[1]], times[2]
+    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
+    return (-number if minus % 2 else number), unit(before + after)
+
+
+def unit(text: str) -> str:
+    """A unit without what differs from cell to cell: points, the case of words, and the plural."""
+    text = " ".join(text.replace(".", " ").split())
+    if text.lower() in _CURRENCIES:
+        return _CURRENCIES[text.lower()]
+    if len(text) < 3:
+        return text
+    text = text.lower()
+    for ends in ("sn", "e"):
+        text = text[:-1] if len(text) > 3 and text.endswith((*ends,)) else text
+    return text
+
+
+def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
+    """A measured number in the unit of its column; None if its unit cannot be converted into that one."""
+    if found is None or found[1] in (own, ""):
+        return None if found is None else found[0]
+    (kind, size), (other, of_own) = (_SIZES.get(name, (name, 1.0)) for name in (found[1], own))
+    return found[0] * size / of_own if kind == other else None
+
+
+def _number(text: str, thousands: str, decimal: str) -> float | None:
+    if decimal == "." and _INDIAN.fullmatch(text):
+        return float(text.replace(",", ""))
+    # No number begins with a zero before the thousands.
+    signs = "" if re.match(r"[+-]?0\D", text) else (thousands, " ", "'", "_")
+    tried = (as_number(text, decimal, sign) for sign in (signs or (None,)))
+    return next((number for number in tried if number is not None), None)
+
+
+def is_currency(text: str) -> bool:
+    """Whether a text is the sign or the name of a currency."""
+    return any(unicodedata.category(sign) == "Sc" for sign in text) or text.strip(".").lower() in _CURRENCIES
+
+
+def is_unknown(text: str) -> bool:
+    return text.strip().lower() in UNKNOWN
+
+
+def truth(text: str) -> str:
+    """'yes' or 'no' for a truth value in any spelling; another text as it is."""
+    word = text.strip().lower().removesuffix(".").removesuffix(".0")
+    return "yes" if word in YES else "no" if word in NO else text
+
+
+def are_truths(words: Collection[str]) -> bool:
+    """Whether the words are truth values in more than two spellings, at least one of them without another meaning."""
+    known = {
+        word.strip().lower().removesuffix(".").removesuffix(".0") for word in words if not is_unknown(word)
+    }
+    return len(words) > 2 and known <= YES | NO and bool(known & YES and known & NO and known & _CLEAR)
+
+
+def steps(words: Iterable[str]) -> list[str]:
+    """The words in their order, if they are at least three steps of a known scale or ranges of numbers; else empty."""
+    known = sorted(word for word in words if not is_unknown(word))
+    if not 3 <= len(known) <= _MOST_STEPS:
+        return []
+    for scale in _SCALES:
+        at = [scale.get(_bare(word), -1) for word in known]
+        if -1 not in at and len(set(at)) > 2:
+            return [word for _, word in sorted(zip(at, known, strict=True))]
+    letters = sorted({word[0].upper() for word in known})
+    if len(letters) > 3 and letters == [*"ABCDEFG"][: len(letters)] and all(len(word) == 1 for word in known):
+        return sorted(known, key=str.upper)
+    numbered = [re.match(r"\(?(\d{1,2})\s*[-–.:=)]\s*[^\W\d]", word) for word in known]
+    places = [int(of[1]) for of in numbered if of]
+    if len({*places}) == len(known):
+        return [word for _, word in sorted(zip(places, known, strict=True))]
+    ranges = [_range(word) for word in known]
+    found = sorted((*of, word) for of, word in zip(ranges, known, strict=True) if of)
+    wide = sum(-math.inf < low < high < math.inf for low, high, _ in found)
+    apart = all(low[1] <= high[0] for low, high in pairwise(found))
+    return [word for *_, word in found] if len(found) == len(known) and wide > 1 and apart else []
+
+
+def key(word: str) -> str:
+    """How a step is compared: without case, marks between words, and blanks."""
+    return " ".join(word.lower().replace("’", "'").replace("_", " ").split())
+
+
+def _bare(word: str) -> str:
+    """A word of a scale without a number before it."""
+    bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*", "", key(word))
+    return bare if "/" in bare else bare.replace("-", " ")
+
+
+def _range(word: str) -> tuple[float, float] | None:
+    found = _RANGE.fullmatch(plain(word))
+    if not found:
+        return None
+    low, high = (None if found[end] is None else _limit(found[end]) for end in ("low", "high"))
+    if low is None or (found["high"] is not None and (high is None or high < low)):
+        return None
+    if found["under"]:
+        return -math.inf, low
+    if found["above"] or found["over"]:
+        return low, math.inf
+    return low, low if high is None else high
+
+
+def _limit(text: str) -> float | None:
+    found = measured(text, ",", ".") or measured(text, ".", ",")
+    return None if found is None else found[0]
+
+
+def is_named(name: str, words: str) -> bool:
+    """Whether the name of a column has a word that words.toml lists for a meaning: for "since" anywhere, else as last.
+
+    A last word that means 'number' does not count.
+    """
+    own = re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-zà-ÿ])(?=[A-Z])", " ", name).lower())
+    own = own[:-1] if len(own) > 1 and own[-1] in ("number", "no", "nr", "num", "nummer", "numero") else own
+    return any(
+        word.startswith(of[:-1]) if of.endswith("*") else word == of
+        for word in (own if words == "since" else own[-1:])
+        for of in _WORDS[words]
+    )

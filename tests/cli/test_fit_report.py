@@ -1,0 +1,122 @@
+"""The answer in words, the report of a fit in one file, and the audit of labels that another program made."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import refused, run, told
+
+N = 240
+
+
+@pytest.fixture
+def people(tmp_path):
+    rng = np.random.default_rng(0)
+    old = rng.random(N) < 0.5
+    frame = pd.DataFrame(
+        {
+            "sex": np.where(rng.random(N) < 0.3 + 0.4 * old, "f", "m"),
+            "age": rng.normal(35, 4, N) + 25 * old,
+            "town": rng.choice(["<b>x</b>", "y"], N),
+        }
+    )
+    path = tmp_path / "people & co.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+class Outline(HTMLParser):
+    """The tags of a page with their attributes, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self._open = [], "", []
+        self.feed(text)
+        assert not self._open, self._open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "input", "br", "circle", "rect", "path"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("circle", "rect", "path"):
+            assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+OPTIONS = ("--sensitive", "sex", "--n-clusters", 2, "--set", "n_init=2")
+
+
+def test_the_report_is_one_file_with_the_whole_answer(people, tmp_path, capsys):
+    report = tmp_path / "out.html"
+    text = told(run(capsys, "fit", people, *OPTIONS, "--tolerance", "0.1", "--report", report))
+    assert f"report: {report} (open it in a browser" in text
+    source = report.read_text(encoding="utf-8")
+    assert len(source) < 1_000_000
+    page = Outline(source)
+    # Nothing is loaded, and names of columns and values are text.
+    assert not [
+        tag for tag, attrs in page.tags if {"src", "href"} & {*attrs} or tag in ("script", "link", "b>")
+    ]
+    assert not re.search(r"url\(|@import|https?://", source.replace("http://www.w3.org", ""))
+    assert "<b>x</b>" not in source and "2 clusters of people & co.csv" in page.text
+    headings = ["The answer", "What each cluster is like", "Groups in the clusters", "Who pays"]
+    headings += ["The rows in two dimensions", "What became of each column", "How to make it again"]
+    assert re.findall("<h2>(.*?)</h2>", source) == headings
+    for line in text.splitlines()[1:5]:
+        assert line.partition(": ")[2][1:] in page.text
+    assert "fairclust fit" in page.text and "--tolerance 0.1" in page.text
+    frame = pd.read_csv(people)
+    whole = (frame["sex"] == "f").mean()
+    assert f"{0.9 * whole:.1%} to {whole / 0.9:.1%}" in page.text
+    # Two maps of all rows, one of which is shown.
+    assert sum(tag == "circle" for tag, _ in page.tags) == 2 * N
+    # Every figure has a name, and every table head a scope.
+    assert all(attrs.get("aria-label") for tag, attrs in page.tags if tag == "svg")
+    assert all(attrs.get("scope") for tag, attrs in page.tags if tag == "th")
+
+
+def test_an_audit_reports_what_a_fit_reports(people, tmp_path, capsys):
+    labels, report = tmp_path / "labels.csv", tmp_path / "audit.html"
+    fitted = told(run(capsys, "fit", people, *OPTIONS, "--method", "kmeans", "--out", labels))
+    audited = told(run(capsys, "audit", labels, people, "--sensitive", "sex", "--report", report))
+    assert audited.splitlines()[1] == "asked: nothing; these labels were given"
+
+    def table(text):
+        return text[text.index("cluster  size") :].partition("\n\nlabels:")[0].partition("\n\nreport:")[0]
+
+    assert table(audited) == table(fitted)
+    assert "given labels" in report.read_text(encoding="utf-8")
+    pd.DataFrame({"cluster": [0, 1]}).to_csv(labels, index=False)
+    assert "has 2 labels; the data have 240 rows" in refused(
+        run(capsys, "audit", labels, people, "--sensitive", "sex")
+    )
+
+
+def test_chance_stands_beside_shares(people, capsys):
+    text = told(run(capsys, "fit", people, *OPTIONS))
+    (line,) = [line for line in text.splitlines() if line.startswith("chance: ")]
+    found = re.match(
+        r"chance: k-means puts (.*)% (f|m) into cluster (0|1), by chance between (.*)% and (.*)%; (\d)", line
+    )
+    share, low, high = (float(found[i]) for i in (1, 4, 5))
+    assert not low <= share <= high and found[6] == "4" and line.endswith("more than chance explains")
+    assert re.search(r"^ +0 +\d+  .*% \(\d+-\d+\)", text, re.MULTILINE)
+
+
+def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):
+    frame = pd.read_csv(people)
+    frame.loc[:1, "sex"] = "x"
+    frame.to_csv(people, index=False)
+    options = ("--sensitive", "sex", "--n-clusters", 5, "--set", "n_init=1")
+    text = told(run(capsys, "fit", people, *options))
+    found = re.search(
+        r"met, up to whole rows \(cluster (\d) of (\d+) rows has none of x, of which (.*) rows were due", text
+    )
+    assert float(found[3]) == pytest.approx(2 / N * int(found[2]), abs=0.05)
+    assert "--min-balance would change that" in text

@@ -1,0 +1,92 @@
+"""What `fit` takes: nullable columns, masks, dates, no groups, and rows of weight zero."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust import KMeans, PriceFairKMeans, SociallyFairKMeans
+from fairclust.group_encoding import encode_groups
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"a": rng.normal(size=60), "b": rng.integers(0, 9, 60)})
+
+
+def test_plain_clustering_needs_no_groups(frame):
+    model = KMeans(3, random_state=0).fit(frame)
+    assert model.inertia_ == pytest.approx(
+        ((frame.to_numpy() - model.cluster_centers_[model.labels_]) ** 2).sum()
+    )
+    np.testing.assert_array_equal(model.predict(frame), model.labels_)
+
+
+def test_nullable_columns_are_numbers_and_their_missing_cells_are_named(frame):
+    nullable = frame.astype({"b": "Int64"})
+    plain = KMeans(3, random_state=0).fit(frame)
+    np.testing.assert_array_equal(KMeans(3, random_state=0).fit(nullable).labels_, plain.labels_)
+    np.testing.assert_array_equal(KMeans(3, random_state=0).fit(frame.astype(object)).labels_, plain.labels_)
+    for kind in ("Int64", object):
+        lacking = frame.astype({"b": kind})
+        lacking.loc[7, "b"] = pd.NA
+        with pytest.raises(
+            ValueError, match="X contains NaN in row 7, column 'b'; cells that are not finite: 1"
+        ):
+            KMeans(3).fit(lacking)
+
+
+def test_a_mask_is_no_number(frame):
+    masked = np.ma.masked_equal(frame.to_numpy(), frame.to_numpy()[5, 0])
+    with pytest.raises(ValueError, match="X contains NaN in row 5, column 0"):
+        KMeans(3).fit(masked)
+
+
+@pytest.mark.parametrize(
+    "cells", [pd.date_range("2020-01-01", periods=60), ["x"] * 60, pd.to_timedelta(range(60), "D")]
+)
+def test_a_column_that_holds_no_numbers_is_named(frame, cells):
+    with pytest.raises(ValueError, match=r"X holds .*column 'when'.*leave"):
+        KMeans(3).fit(frame.assign(when=cells))
+
+
+def test_dates_as_groups_are_dates():
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-01"], dtype="datetime64[ns]")
+    codes, names = encode_groups(days)
+    assert names.tolist() == ["2020-01-01", "2020-01-02"] and codes.tolist() == [0, 1, 0]
+    assert encode_groups(pd.Series(days), known=names)[0].tolist() == [0, 1, 0]
+    assert encode_groups(days + np.timedelta64(90, "m"))[1].tolist() == [
+        "2020-01-01T01:30:00",
+        "2020-01-02T01:30:00",
+    ]
+    with pytest.raises(ValueError, match="1 missing values"):
+        encode_groups(np.array(["2020-01-01", "NaT"], dtype="datetime64[ns]"))
+
+
+@pytest.mark.parametrize("cls", [PriceFairKMeans, SociallyFairKMeans])
+def test_rows_of_weight_zero_do_not_count_and_get_a_label(frame, cls):
+    groups = np.arange(60) % 2
+    weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0 + np.arange(60) % 3)
+    model = cls(3, random_state=0).fit(frame, sensitive_features=groups, sample_weight=weights)
+    there = weights > 0
+    alone = cls(3, random_state=0).fit(
+        frame[there], sensitive_features=groups[there], sample_weight=weights[there]
+    )
+    np.testing.assert_array_equal(model.labels_[there], alone.labels_)
+    np.testing.assert_array_equal(model.cluster_centers_, alone.cluster_centers_)
+    np.testing.assert_array_equal(
+        model.labels_[~there], alone.predict(frame[~there], sensitive_features=groups[~there])
+    )
+    with pytest.raises(ValueError, match="positive and finite"):
+        cls(3).fit(frame, sensitive_features=groups, sample_weight=np.zeros(60))
+
+
+def test_a_notebook_shows_sizes_shares_and_the_certificate_after_a_fit(frame):
+    groups = np.array(["<f>", "m"])[np.arange(60) % 2]
+    model = PriceFairKMeans(3, random_state=0)
+    assert "<dl>" not in model._repr_html_()
+    text = model.fit(frame, sensitive_features=groups)._repr_html_()
+    sizes = ", ".join(map(str, np.bincount(model.labels_)))
+    assert f"<dd>3 of 60 rows, of {sizes} rows</dd>" in text
+    assert "furthest off is " in text and "certificate" in text and "<f>:" not in text
+    assert "text/html" in model._repr_mimebundle_()

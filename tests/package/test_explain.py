@@ -1,0 +1,93 @@
+"""Profiles of clusters against pandas, and the range of chance against random labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust import profiles
+from fairclust.explain import chance_range, profile_lines
+
+N = 300
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, N)
+    frame = pd.DataFrame(
+        {
+            "person": [f"P{i}" for i in range(N)],
+            "age": rng.normal(40, 5, N) + 12 * (labels == 1),
+            "pay": [f"€ {value:,.2f}" for value in rng.lognormal(8, 0.4, N) * (1 + (labels == 2))],
+            "level": np.where(
+                rng.random(N) < 0.3 + 0.5 * (labels == 0), "low", rng.choice(["medium", "high"], N)
+            ),
+            "town": rng.choice(["a", "b", "c"], N),
+        },
+        index=np.arange(N) + 1000,
+    )
+    frame.loc[1003, "age"] = np.nan
+    return frame, labels
+
+
+def test_profiles_are_those_of_pandas(table):
+    frame, labels = table
+    found = profiles(frame, labels, n_columns=3)
+    assert found["cluster"].unique().tolist() == [0, 1, 2]
+    assert found.groupby("cluster")["size"].first().tolist() == np.bincount(labels).tolist()
+    assert "person" not in set(found["column"])
+    plain = frame.assign(pay=frame["pay"].str.replace("[€ ,]", "", regex=True).astype(float))
+    for row in found.to_dict("records"):
+        cells = plain[row["column"]]
+        if row["value"]:
+            cells = (cells == row["value"]).astype(float)
+        own, spread = cells[labels == row["cluster"]].mean(), cells.std(ddof=0)
+        assert row["in_cluster"] == pytest.approx(own)
+        assert row["in_all"] == pytest.approx(cells.mean())
+        assert row["difference"] == pytest.approx((own - cells.mean()) / spread)
+    apart = found.groupby("cluster")["difference"].apply(lambda of: of.abs().tolist())
+    assert all(of == sorted(of, reverse=True) and min(of) >= 0.2 for of in apart)
+    first = found.groupby("cluster")["column"].first().tolist()
+    assert first == ["level", "age", "pay"]
+
+
+def test_the_example_is_the_row_nearest_to_the_mean_of_its_cluster():
+    X = np.random.default_rng(0).normal(size=(N, 2)) * [1, 3]
+    labels = (X[:, 0] > 0).astype(int)
+    found = profiles(X, labels)
+    scaled = X / X.std(axis=0)
+    for k, at in found.groupby("cluster")["example"].first().items():
+        own = np.flatnonzero(labels == k)
+        apart = ((scaled[own] - scaled[own].mean(axis=0)) ** 2).sum(axis=1)
+        assert at == own[apart.argmin()]
+
+
+def test_rows_without_a_label_and_clusters_like_all_rows(table):
+    frame, labels = table
+    alike = np.arange(N) % 2
+    few = frame[["town"]].assign(x=np.tile([1.0, 1.0, 2.0, 2.0], N // 4), town="a")
+    assert profile_lines(profiles(few, alike)) == [
+        f"cluster {k}, {N // 2} rows: like all rows" for k in (0, 1)
+    ]
+    some = np.where(np.arange(N) < 20, -1, labels)
+    pd.testing.assert_frame_equal(profiles(frame, some), profiles(frame[20:], labels[20:]))
+    with pytest.raises(ValueError, match="labels has 7 rows, X has 300"):
+        profiles(frame, labels[:7])
+
+
+def test_sentences(table):
+    frame, labels = table
+    lines = profile_lines(profiles(frame, labels, n_columns=1))
+    share, whole = ((frame["level"] == "low")[of].mean() for of in (labels == 0, slice(None)))
+    assert lines[0] == f"cluster 0, {(labels == 0).sum()} rows: level low {share:.0%} against {whole:.0%}"
+    assert lines[1].startswith(f"cluster 1, {(labels == 1).sum()} rows: age ")
+
+
+def test_the_range_of_chance_holds_95_percent_of_random_labels():
+    rng = np.random.default_rng(0)
+    member = np.arange(200) < 70
+    low, high = chance_range(200, 70, 40)
+    shares = np.array([rng.permutation(member)[:40].mean() for _ in range(4000)])
+    inside = ((shares >= low - 1e-9) & (shares <= high + 1e-9)).mean()
+    assert 0.95 <= inside < 0.99
+    assert chance_range(200, 70, 0) == (0.0, 1.0)

@@ -1,0 +1,233 @@
+"""What becomes of columns: units, odd cells, codes, truth values, scales, and cells far from all others."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.tables import TableError, TableModel, decide, load_model, numbers
+from fairclust.tables.cells import are_truths, measured, steps
+from fairclust.tables.columns import Asked, understand
+
+N = 400
+
+
+def column(cells, name="x", **asked):
+    """Return the column as it is understood, beside another column of numbers."""
+    other = np.random.default_rng(1).normal(size=len(cells))
+    return understand(pd.DataFrame({name: cells, "other": other}), Asked(**asked))[0]
+
+
+def read(cells, name="x", **asked):
+    """Return the numbers that the cells of a column are taken for."""
+    found = column(cells, name, **asked)
+    assert found.role in ("number", "ordered"), found
+    return numbers(pd.Series(cells, name=name), found.reading)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("€ 42,253.92", 42253.92), ("$1,234.50", 1234.5), ("EUR 1,200", 1200), ("CHF 1'234.50", 1234.5),
+        ("1,234.50 kr", 1234.5), ("R$ 5", 5), ("₹1,20,000", 120000), ("25.1%", 25.1), ("25.1 %", 25.1),
+        ("12.5 km", 12.5), ("12.5km/h", 12.5), ("3 m²", 3), ("-5 °C", -5), ("−5", -5), ("5-", -5),
+        ("(120.69)", -120.69), ("($5.00)", -5), ("1\u202f234.50", 1234.5), ("1\u00a0234", 1234),
+        ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5), ("4.5/5", 0.9), ("5'6\"", 5.5), ("<5", 5), ("90+", 90),
+        ("7:45", 7.75),
+        ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
+        ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
+        ("", None), ("km", None),
+    ],
+)  # fmt: skip
+def test_a_cell_that_states_a_number(text, number):
+    found = measured(text, ",", ".")
+    assert (None if found is None else found[0]) == (None if number is None else pytest.approx(number))
+
+
+@pytest.mark.parametrize(
+    "form", ["€ {:,.2f}", "{:,.2f} USD", "{:.1f} km", "{:.2f}%", "{:.0f} years", "~{:.1f}", "{:.1f}k"]
+)
+def test_numbers_with_units_are_numbers(form):
+    values = np.random.default_rng(0).lognormal(10, 0.5, N)
+    found = read([form.format(value) for value in values])
+    assert np.corrcoef(found, values)[0, 1] > 0.999
+    assert "is read as" in column([form.format(value) for value in values]).note
+
+
+def test_decimal_commas_and_blanks_are_found_in_each_column():
+    values = np.random.default_rng(0).uniform(1000, 9000, N).round(2)
+    for before, after in ((",", "."), (".", ","), ("\u202f", ",")):
+        cells = [
+            f"{value:,.2f}".replace(",", "#").replace(".", after).replace("#", before) for value in values
+        ]
+        np.testing.assert_allclose(read(cells), values)
+
+
+def test_a_point_before_three_digits_separates_thousands_of_money():
+    rents = np.random.default_rng(0).integers(400, 2400, N)
+    np.testing.assert_array_equal(read([f"EUR {rent:,}".replace(",", ".") for rent in rents]), rents)
+    # Weights in kilograms with three decimals.
+    weights = np.random.default_rng(0).uniform(0.1, 9, N).round(3)
+    np.testing.assert_allclose(read([f"{weight:.3f} kg" for weight in weights]), weights)
+
+
+def test_units_of_one_kind_are_converted_and_others_are_an_error():
+    np.testing.assert_allclose(read(["1.5 km", "500 m", "2 km"] * 40), [1.5, 0.5, 2.0] * 40)
+    mixed = [f"{i} {'€' if i % 3 else '$'}" for i in range(N)]
+    with pytest.raises(
+        TableError,
+        match=r"134 cells of 400 do not fit \(several units: 'eur', 'usd'\).*--numbers x .*--exclude x",
+    ):
+        column(mixed)
+
+
+def test_a_few_odd_cells_are_missing_and_many_are_an_error():
+    ages = [str(age) for age in np.random.default_rng(0).integers(18, 90, N)]
+    ages[3], ages[7], ages[11] = "unknown", ".", "about forty"
+    found = read(ages)
+    assert found.index[found.isna()].tolist() == [3, 7, 11]
+    assert column(ages).odd == "3 cells ('unknown', '.', 'about forty') count as missing"
+    # Words for missing cells are no guess, however many they are.
+    assert column([*ages[:200], *["k.A."] * 100]).role == "number"
+    strange = [*ages[:360], *(f"some {i}" for i in range(40))]
+    with pytest.raises(
+        TableError, match=r"41 cells of 400 do not fit.*'about forty' in data row 12\. Fix: --numbers x"
+    ):
+        column(strange)
+    assert read(strange, numbers=["x"]).isna().sum() == 43
+    assert column(strange, categories=["x"]).role == "category"
+
+
+def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], N), "age": rng.integers(18, 90, N).astype(str)})
+    frame = frame.astype(object)
+    frame.loc[5, "age"] = "unknown"
+    found = decide(frame, ["sex"], missing="drop")
+    assert found.notes[0] == "age: 1 cell ('unknown' in data row 6) counts as missing"
+    assert found.lacking == {"age": 1}
+    groups = found.preparation.groups(frame)
+    assert found.preparation.reasons(frame, groups)[5] == "no value in age"
+
+
+@pytest.mark.parametrize(
+    ("cells", "name", "role"),
+    [
+        ([f"{i:05d}" for i in range(501, 501 + 20)] * 20, "x", "category"),
+        ([f"{i * 7 % 100000:05d}" for i in range(N)], "x", "identifier"),
+        ([10115, 20095, 80331, 50667] * 100, "plz", "category"),
+        ([f"+49 170 {1000000 + 7 * i}" for i in range(N)], "x", "identifier"),
+        ([51_000_017 + 3_141 * (i * i % 397) for i in range(N)], "x", "category"),
+        ([1990 + i % 30 for i in range(N)], "year", "category"),
+        ([1990 + i % 30 for i in range(N)], "Jahr", "category"),
+        ([1930 + i % 70 for i in range(N)], "birth_year", "number"),
+        ([1930 + i % 45 for i in range(N)], "yearBuilt", "number"),
+        ([f"{i % 3}.{i % 7}.{i % 5}" for i in range(N)], "version", "category"),
+        ([f"{i % 28 + 1:02d}.{i % 12 + 1}.2020" for i in range(N)], "x", "left out"),
+        ([20200101 + i % 28 for i in range(N)], "x", "left out"),
+        ([f"12 Jan {2000 + i % 20}" for i in range(N)], "x", "left out"),
+        ([100_000 + 1000 * (i % 77) for i in range(N)], "price", "number"),
+        ([i % 7 for i in range(N)], "phone_calls", "number"),
+    ],
+)
+def test_codes_are_not_measured(cells, name, role):
+    found = column(cells, name)
+    assert found.role == role, found
+    if "--numbers" in found.note:
+        assert column(cells, name, numbers=[name]).role == "number"
+
+
+def test_truth_values_in_several_spellings():
+    words = ["yes", "No", "Y", "1", "ja", "0", "unknown"]
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"ill": rng.choice(words, N), "x": rng.normal(size=N), "in": rng.choice(words[:6], N)}
+    )
+    found = decide(frame, ["in"])
+    assert found.preparation.pipeline.get_feature_names_out().tolist() == ["x", "ill_no", "ill_yes"]
+    assert set(found.preparation.groups(frame)["in"]) == {"yes", "no"}
+    X = found.preparation.transform(frame)
+    yes = frame["ill"].isin(["yes", "Y", "1", "ja"])
+    np.testing.assert_array_equal(X[:, 2][frame["ill"] != "unknown"], yes[frame["ill"] != "unknown"])
+    # Two spellings are two categories anyway, and these are points of the compass.
+    assert not are_truths(["yes", "no"]) and not are_truths(["N", "S", "O"])
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        ["low", "medium", "high"], ["never", "rarely", "sometimes", "often", "always"], ["A", "B", "C", "D", "E"],
+        ["Strongly disagree", "Disagree", "Neutral", "Agree", "Strongly agree"], ["XS", "S", "M", "L"],
+        ["nie", "selten", "oft", "immer"], ["faible", "moyen", "élevé"], ["bajo", "medio", "alto"],
+        ["18-25", "26-35", "36-50", "51+"], ["under 18", "18 to 25", "26–64", "65 and over"],
+        ["unter 18", "18 bis 25", "26 bis 65", "über 65"], ["<10k", "10k-20k", "20k-50k", ">50k"],
+        ["$0-$10,000", "$10,001-$20,000", "$20,001+"], ["1.000-2.000 €", "2.001-3.000 €", "über 3.000 €"],
+        ["1 - none", "2 - some", "3 - all"],
+    ],
+)  # fmt: skip
+def test_scales_and_ranges_are_ordered(scale):
+    shuffled = np.random.default_rng(0).permutation(np.arange(N) % len(scale))
+    cells = [scale[i] for i in shuffled]
+    assert steps(set(cells)) == scale
+    np.testing.assert_array_equal(read(cells), shuffled)
+    assert column(cells).note == f"a scale: {' < '.join(scale)}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["N", "S", "E", "W"], ["red", "green", "blue"], ["a", "b", "c"], ["555-1234", "555-2345", "556-11"]],
+)
+def test_other_words_are_not_ordered(words):
+    assert steps(words) == []
+
+
+def test_a_scale_that_is_stated():
+    cells = ["raw", "medium rare", "done"] * 50
+    assert column(cells).role == "category"
+    np.testing.assert_array_equal(read(cells, ordered={"x": ["raw", "Medium rare", "done"]}), [0, 1, 2] * 50)
+    with pytest.raises(TableError, match="'x' has 'medium rare', which is not among its steps raw, done"):
+        column(cells, ordered={"x": ["raw", "done"]})
+
+
+def test_a_cell_that_makes_up_the_variance_is_named_with_the_remedies():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"sex": rng.choice(["f", "m"], N), "pay": rng.normal(50, 10, N), "age": rng.normal(size=N)}
+    )
+    frame.loc[16, "pay"] = 1e6
+    note = decide(frame, ["sex"]).notes[0]
+    assert note.startswith("pay: 1e+06 in data row 17 makes up 100% of its variance")
+    for option in ("log", "clip"):
+        found = decide(frame, ["sex"], asked=Asked(**{option: ["pay"]}))
+        spread = np.abs(found.preparation.transform(frame)[:, 0])
+        assert np.sort(spread)[-2] > 0.05  # the other rows do not look alike
+    assert not any("variance" in note for note in found.notes)
+    low, high = np.quantile(frame["pay"], [0.01, 0.99])
+    assert found.preparation.readings["pay"]["clip"] == pytest.approx([low, high])
+
+
+def test_a_saved_model_reads_new_rows_as_the_fit_did(tmp_path):
+    from fairclust import methods
+
+    rng = np.random.default_rng(0)
+    values = rng.lognormal(10, 0.5, N)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], N),
+            "income": [f"€ {value:,.2f}" for value in values],
+            "level": rng.choice(["low", "medium", "high"], N),
+            "member": rng.choice(["yes", "No", "Y", "n"], N),
+            "pay": rng.normal(50, 10, N),
+        }
+    )
+    asked = Asked(clip=["pay"], log=["income"])
+    preparation = decide(frame, ["sex"], asked=asked).preparation
+    X = preparation.transform(frame)
+    model = methods.KMeans(3, random_state=0).fit(X, sensitive_features=frame["sex"])
+    TableModel(preparation, model).save(tmp_path / "model")
+    again = load_model(tmp_path / "model", methods)
+    np.testing.assert_allclose(again.preparation.transform(frame), X)
+    new = frame.head(30).assign(income="7 years")
+    with pytest.raises(
+        TableError, match="'income' has 30 cells that are not numbers, the first is '7 years'"
+    ):
+        again.predict(new)

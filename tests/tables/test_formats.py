@@ -1,0 +1,136 @@
+"""Files of other programs: JSON, Stata, SPSS, SAS, ARFF, workbooks, and texts with lines above the header."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.tables import TableError, read_table
+
+N = 30
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    ages = rng.integers(18, 80, N).astype(float)
+    return pd.DataFrame(
+        {"sex": rng.choice(["f", "m"], N), "age": ages, "town": rng.choice(["Köln", "Bonn"], N)}
+    )
+
+
+def same(frame, people):
+    pd.testing.assert_frame_equal(frame[["sex", "age", "town"]], people, check_dtype=False)
+    return frame.attrs["notes"]
+
+
+@pytest.mark.parametrize("orient", ["records", "columns", "index", "split", "table"])
+def test_json(people, tmp_path, orient):
+    people.to_json(tmp_path / "t.json", orient=orient)
+    same(read_table(tmp_path / "t.json"), people)
+
+
+def test_other_json(people, tmp_path):
+    people.to_json(tmp_path / "t.jsonl.gz", orient="records", lines=True)
+    assert same(read_table(tmp_path / "t.jsonl.gz"), people) == []
+    records = json.loads(people.to_json(orient="records"))
+    (tmp_path / "t.json").write_text(json.dumps({"made": "today", "rows": records}))
+    assert same(read_table(tmp_path / "t.json"), people) == ["the rows are those of the key 'rows'"]
+    (tmp_path / "t.json").write_text(json.dumps([{"a": {"b": 1}, "sex": "f"}, {"a": {"b": 2}, "sex": "m"}]))
+    assert read_table(tmp_path / "t.json").to_dict("list") == {"sex": ["f", "m"], "a.b": [1, 2]}
+    for text in ('"x"', '{"a": 1', "[1, 2]"):
+        (tmp_path / "t.json").write_text(text)
+        with pytest.raises(TableError, match=r"holds no table|cannot be read as a table"):
+            read_table(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize("kind", ["sav", "dta"])
+def test_labels_of_statistics_programs_are_values(people, tmp_path, kind):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    codes = np.arange(N) % 3 + 1
+    labels = {"level": {1: "low", 2: "mid", 3: "high"}}
+    write = getattr(pyreadstat, f"write_{kind}")
+    write(people.assign(level=codes), tmp_path / f"t.{kind}", variable_value_labels=labels)
+    frame = read_table(tmp_path / f"t.{kind}")
+    assert same(frame, people) == ["the labels of the codes are the values of level"]
+    assert frame["level"].tolist() == [labels["level"][code] for code in codes]
+
+
+def test_sas_transport(people, tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pyreadstat.write_xport(people, tmp_path / "t.xpt")
+    same(read_table(tmp_path / "t.xpt"), people)
+
+
+def test_arff(tmp_path):
+    text = "% c\n@relation x\n@attribute sex {f,m}\n@attribute 'the age' numeric\n@data\nf, 3\nm,?\n'f',5\n"
+    (tmp_path / "t.arff").write_text(text)
+    frame = read_table(tmp_path / "t.arff", values=["sex"])
+    assert frame["sex"].tolist() == ["f", "m", "f"]
+    assert frame["the age"].fillna(0).tolist() == [3, 0, 5]
+    (tmp_path / "t.arff").write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match="no ARFF"):
+        read_table(tmp_path / "t.arff")
+
+
+@pytest.fixture
+def workbook(people, tmp_path):
+    pytest.importorskip("python_calamine")
+    pytest.importorskip("openpyxl")
+    title = pd.DataFrame([["Quarterly report"], ["2020"]])
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as file:
+        title.to_excel(file, sheet_name="Summary", index=False, header=False)
+        people.to_excel(file, sheet_name="Data", index=False, startrow=3)
+        title[:1].to_excel(file, sheet_name="Data", index=False, header=False)
+    return tmp_path / "t.xlsx"
+
+
+def test_the_sheet_and_the_header_of_a_workbook_are_found_or_stated(people, workbook):
+    notes = same(read_table(workbook, values=["sex"]), people)
+    assert notes[0].startswith("the names of the columns are in row 4, below 1 other row")
+    assert notes[1].startswith("the sheet 'Data' is read, and not 'Summary'")
+    assert same(read_table(workbook, sheet="Data", header_row=4), people) == []
+    same(read_table(workbook, sheet="Data"), people)
+    with pytest.raises(TableError, match="has no sheet 'Dat'; did you mean 'Data'"):
+        read_table(workbook, sheet="Dat")
+    with pytest.raises(TableError, match=r"--header-row: .* has 34 rows"):
+        read_table(workbook, sheet="Data", header_row=99)
+
+
+@pytest.mark.parametrize(
+    ("above", "sign", "note"),
+    [
+        (
+            "# exported 2020-01-01, by me\n# twice\n",
+            ",",
+            "2 lines are skipped before the names of the columns",
+        ),
+        (
+            "Report of 2020\n",
+            ",",
+            "1 line is skipped before the names of the columns, the first is 'Report of 2020'",
+        ),
+        ("Report;;\n\nof 2020;;\n", ";", "2 lines are skipped"),
+        ("sep=|\n", "|", ""),
+    ],
+)
+def test_lines_above_the_header_of_a_text(people, tmp_path, above, sign, note):
+    path = tmp_path / "t.csv"
+    path.write_text(above + people.to_csv(index=False, sep=sign), encoding="utf-8")
+    frame = read_table(path)
+    notes = same(frame, people)
+    assert notes[0].startswith(note) if note else not notes
+    # Lines are counted from the beginning of the file.
+    path.write_text(path.read_text(encoding="utf-8") + f"f{sign}3\n", encoding="utf-8")
+    with pytest.raises(TableError, match=f"line {above.count(chr(10)) + N + 2} has 2 cells"):
+        read_table(path)
+
+
+def test_the_header_line_of_a_text_can_be_stated(people, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n1,2,3\n" + people.to_csv(index=False), encoding="utf-8")
+    same(read_table(path, header_row=3), people)
+    # NumPy writes the names into a comment.
+    np.savetxt(tmp_path / "n.csv", [[1, 2], [3, 5]], delimiter=",", header="sex,age", fmt="%d")
+    assert read_table(tmp_path / "n.csv").to_dict("list") == {"sex": [1, 3], "age": [2, 5]}
