@@ -332,7 +332,7 @@ def all_params(plan):
         ({"datasets": {"a": {"scale": "minmax"}}}, "data a, scores"),
         ({"datasets": {"b": {"settings": {"kmeans": {"params": {"n_init": 3}}}}}}, "fit b/kmeans, tables t, scores"),
         ({"methods": {"kmeans": {"label": "K"}}}, "tables t, figures front, scores"),
-        ({"datasets": {"a": {"shown": "400 rows"}}}, "tables t, figures front, scores"),
+        ({"datasets": {"a": {"shown": "400 rows"}}}, "tables t, figures front, figures points, figures dense, scores"),
         ({"methods": {"unused": KMEANS}}, ""),
     ],
     ids=["lambda", "seed", "metric", "scaling", "setting of a data set", "label", "what is shown", "unused method"],
