@@ -1,8 +1,9 @@
-"""Rules of the source tree: imports point downward, methods have files of their own, and docstrings are short."""
+"""Rules of the source tree: imports point downward, methods and rules have files of their own, docstrings are short."""
 
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,3 +67,21 @@ def test_docstrings_of_private_helpers_have_at_most_four_lines(root):
             if not is_public and n_lines > 4:
                 long.append(f"{module}.{name}: {n_lines} lines")
     assert not long, "only exported names have longer docstrings:\n" + "\n".join(long)
+
+
+def test_every_rule_with_outputs_has_a_short_script_of_its_own(root):
+    rules = {}
+    for file in sorted((root / "workflow/rules").glob("*.smk")):
+        text = file.read_text()
+        assert "function=" not in text
+        for name, body in re.findall(r"^(?:use rule \w+ as|rule) (\w+)(.*?)(?=^\S|\Z)", text, re.M | re.S):
+            rules[name] = re.findall(r'script:\s*"\.\./scripts/(\w+)\.py"', body)
+    scripts = {path.stem for path in (root / "workflow/scripts").glob("*.py")}
+    own = {name: found[0] for name, found in rules.items() if found}
+    assert set(own.values()) == scripts and all(name == script for name, script in own.items())
+    # `prepare_unscaled` is `prepare_dataset` with other parameters; the others are only names of targets.
+    assert {name for name, found in rules.items() if not found} == {"prepare_unscaled", "tables", "figures"}
+    for path in (root / "workflow/scripts").glob("*.py"):
+        lines = path.read_text().splitlines()
+        assert len(lines) <= 30, path.name
+        assert ast.get_docstring(ast.parse(path.read_text())), path.name

@@ -39,13 +39,12 @@ class Faulty(FairClusterer):
         job = os.environ.get("SLURM_JOB_ID")
         if job and len(X) == 600:  # and not a warm-up
             with open("fits.txt", "a") as file:
-                file.write(f"{self.how} {self.step} {job} {'FAIRCLUST_IMPORT_SERVER' in os.environ}\\n")
+                file.write(f"{self.how} {self.step} {job}\\n")
             if self.how == "hungry":
-                ballast = np.ones(1100 * 2**17)
-                time.sleep(4)
+                np.ones(1100 * 2**17)
             elif self.how == "slow":
                 time.sleep(20)
-            elif self.how == "lost":
+            elif self.how in ("lost", "cancelled"):
                 while not Path("go").exists():
                     time.sleep(0.2)
             elif self.how == "deadly":
@@ -84,18 +83,23 @@ def submissions(cluster, project):
     return found[found.WorkDir == str(project.folder)].reset_index(drop=True)
 
 
-def of_fit(jobs, method):
-    """Return the submissions for the fits of a method."""
-    return jobs[jobs.Comment.str.startswith("rule_fit") & jobs.Comment.str.contains(method)]
+def of_fit(project, jobs, how):
+    """Return the submissions in which fits have begun, in this order. Every fit writes down its job."""
+    lines = [line.split() for line in (project.folder / "fits.txt").read_text().splitlines()]
+    begun = list(dict.fromkeys(job for own, _, job in lines if own == how))
+    return jobs.set_index("JobID").loc[begun].reset_index()
+
+
+# A submission for each fit job.
+APART = ("--group-components", "data=4", "fit=1", "show=20")
 
 
 def toy_project(folder, *methods):
-    """Return a project that fits faulty methods to blobs, with one seed each and in a job for each."""
+    """Return a project that fits faulty methods to blobs, with one seed each."""
     project = Project(folder)
     project.write("my_methods/faulty.py", FAULTY)
-    for number, how in enumerate(methods):
-        project.config["methods"].setdefault(how, {"class": FAULTY_CLASS, "params": {"how": how}})
-        project.config["methods"][how]["jobs"] = {"mem_mb": 1500 + number}
+    for how in methods:
+        project.config["methods"][how] = {"class": FAULTY_CLASS, "params": {"how": how}}
     project.config["run"] = {"datasets": ["blobs"], "methods": list(methods), "seeds": 1}
     project.config["jobs"] = {"mem_mb": 1500, "attempts": 3}
     return project
@@ -103,25 +107,28 @@ def toy_project(folder, *methods):
 
 @pytest.fixture(scope="module")
 def faults(cluster, tmp_path_factory):
-    """Run jobs of which one needs more memory, one needs more time, and one is on a node that dies."""
-    methods = ("hungry", "slow", "lost")
+    """Run jobs of which one needs more time, one is on a node that dies, and one is cancelled."""
+    methods = ("hungry", "slow", "lost", "cancelled")
     project, local = (toy_project(tmp_path_factory.mktemp(name), *methods) for name in ("faults", "local"))
     for one in (project, local):
         one.config["methods"]["slow"] |= {"grid": {"step": [0, 1, 2, 3, 4]}, "jobs": {"runtime": 1}}
     local.run()
 
     resources = (f"slurm_account={ACCOUNT}", f"slurm_partition={PARTITION}")
-    process = on_the_cluster(cluster, project, "--default-resources", *resources)
+    process = on_the_cluster(cluster, project, *APART, "--default-resources", *resources)
     output = []
     reader = threading.Thread(target=lambda: output.extend(process.stdout))
     reader.start()
-    lost_node = ""
+    lost_node, fits = "", project.folder / "fits.txt"
+
+    def job_of(how):
+        text = fits.read_text() if fits.is_file() else ""
+        return next((line.split()[2] for line in text.splitlines() if line.startswith(how)), None)
+
     try:
-        fits = project.folder / "fits.txt"
-        wait_until(
-            lambda: fits.is_file() and "lost 0 " in fits.read_text(), 300, "the fit that loses its node"
-        )
-        job = next(line.split()[2] for line in fits.read_text().splitlines() if line.startswith("lost"))
+        job = wait_until(lambda: job_of("cancelled"), 300, "the fit that is cancelled")
+        cluster.ask("scancel", job)
+        job = wait_until(lambda: job_of("lost"), 300, "the fit that loses its node")
         lost_node = cluster.ask("squeue", "-h", "-j", job, "-o", "%N").strip()
         cluster.lose_node(lost_node)
         (project.folder / "go").write_text("")
@@ -132,67 +139,65 @@ def faults(cluster, tmp_path_factory):
         if lost_node:
             cluster.start_node(lost_node)
     project.output = "".join(output)
-    project.local_scores = local.scores()
+    project.local = pd.read_csv(local.results / "scores/scores.csv")
     lines = [line.split() for line in fits.read_text().splitlines()]
-    project.fits = Counter((how, step) for how, step, *_ in lines)
-    project.servers = {server for *_, server in lines}
+    project.fits = Counter((how, step) for how, step, _ in lines)
     project.jobs = submissions(cluster, project)
     assert process.returncode == 0, project.output
     return project
 
 
 def test_after_all_faults_the_scores_are_those_of_a_local_run(faults):
-    assert faults.scores() == faults.local_scores
+    """Only the fit that needs too much memory has no scores: it is a row with the reason."""
+    scores = pd.read_csv(faults.results / "scores/scores.csv")
+    hungry = scores.method == "hungry"
+    expected = faults.local[faults.local.method != "hungry"]
+    pd.testing.assert_frame_equal(scores[~hungry], expected, check_dtype=False)
+    assert scores[hungry].status.tolist() == ["error"]
+    assert "over the limit of 1000 MB" in scores[hungry].reason.iloc[0]
+    assert faults.fits["hungry", "0"] == 1
 
 
-def test_a_fit_over_its_memory_is_tried_again_in_a_larger_job(faults):
-    assert faults.fits["hungry", "0"] == 2
-    assert list(of_fit(faults.jobs, "hungry").ReqMem) == ["1500M", "3000M"]
-    assert set(faults.cells().status) == {"ok"}
-
-
-def test_a_job_over_its_time_is_tried_again_with_more_and_keeps_its_finished_cells(faults):
-    jobs = of_fit(faults.jobs, "slow")
+def test_a_job_over_its_time_is_tried_again_with_more_and_keeps_its_finished_fits(faults):
+    jobs = of_fit(faults, faults.jobs, "slow")
     timeouts = jobs.State.str.startswith("TIMEOUT").sum()
     assert timeouts, jobs
     assert list(jobs.TimelimitRaw)[:2] == ["1", "2"]
     again = [step for (how, step), times in faults.fits.items() if how == "slow" and times > 1]
-    assert len(again) <= timeouts, "only a cell in flight is fitted again"
+    assert len(again) <= timeouts, "only a fit in flight is made again"
     assert {step for how, step in faults.fits if how == "slow"} == set("01234")
 
 
-def test_a_node_that_dies_under_a_job_costs_only_that_attempt(faults):
-    assert of_fit(faults.jobs, "lost").State.str.startswith("NODE_FAIL").any(), faults.jobs
-    assert faults.fits["lost", "0"] == 2
+@pytest.mark.parametrize(("how", "state"), [("lost", "NODE_FAIL"), ("cancelled", "CANCELLED")])
+def test_a_job_whose_node_dies_or_that_is_cancelled_is_submitted_again(faults, how, state):
+    jobs = of_fit(faults, faults.jobs, how)
+    assert jobs.State.iloc[0].startswith(state) and jobs.State.iloc[-1] == "COMPLETED", jobs
+    assert faults.fits[how, "0"] == 2
 
 
-def test_cluster_jobs_do_not_use_an_import_server(faults):
-    assert faults.servers == {"False"}
-
-
-def test_tables_are_made_without_cells_whose_job_always_dies(cluster, tmp_path):
-    project = toy_project(tmp_path, "random", "deadly")
+def test_tables_are_made_without_fits_whose_job_always_dies(cluster, tmp_path):
+    project = toy_project(tmp_path, "fine", "deadly")
     project.config["jobs"]["attempts"] = 1
     output = run_on_the_cluster(cluster, project, code=1)
     status = project.cells().groupby("method").status.unique().map(list).to_dict()
-    assert status == {"random": ["ok"], "deadly": ["error"]}, output
+    assert status == {"fine": ["ok"], "deadly": ["error"]}, output
     assert (project.folder / "results/tables/overview.md").is_file()
-    assert "error: blobs, deadly (1): its job ended without a result 1 times" in output
-    # The second submission fits nothing and writes the lost cell.
-    assert len(of_fit(submissions(cluster, project), "deadly")) == 2
+    assert "error: blobs, deadly (1): killed without a message" in output
 
 
 def test_jobs_get_the_resources_that_their_methods_ask_for(cluster, tmp_path):
     """No account is given, and only one method asks for a partition, so the cluster's defaults are used."""
-    project = toy_project(tmp_path, "random", "stripes")
+    project = toy_project(tmp_path, "asking", "plain")
     asked = {"threads": 2, "mem_mb": 1700, "runtime": 7, "partition": SHORT_PARTITION, "gres": "lab:1"}
-    project.config["methods"]["random"]["jobs"] = asked
-    run_on_the_cluster(cluster, project, "results/scores/scores.parquet")
+    project.config["methods"]["asking"]["jobs"] = asked
+    run_on_the_cluster(cluster, project, *APART, "results/scores/scores.parquet")
     jobs = submissions(cluster, project)
     columns = ["Partition", "ReqMem", "TimelimitRaw", "ReqCPUS"]
-    assert of_fit(jobs, "random")[columns].to_numpy().tolist() == [[SHORT_PARTITION, "1700M", "7", "2"]]
-    assert of_fit(jobs, "stripes")[columns].to_numpy().tolist() == [[PARTITION, "1501M", "60", "1"]]
-    assert list(jobs[jobs.ReqTRES.str.contains("gres/lab=1")].index) == list(of_fit(jobs, "random").index)
+    found = {how: of_fit(project, jobs, how) for how in ("asking", "plain")}
+    assert found["asking"][columns].to_numpy().tolist() == [[SHORT_PARTITION, "1700M", "7", "2"]]
+    assert found["plain"][columns].to_numpy().tolist() == [[PARTITION, "1500M", "60", "1"]]
+    with_gres = jobs[jobs.ReqTRES.str.contains("gres/lab=1")].JobID.tolist()
+    assert with_gres == found["asking"].JobID.tolist()
 
 
 def test_the_plugin_chooses_partitions_and_the_scores_are_those_of_a_local_run(cluster, tmp_path, root):
@@ -214,8 +219,6 @@ def test_the_plugin_chooses_partitions_and_the_scores_are_those_of_a_local_run(c
     assert project.scores() == local.scores()
     assert (project.folder / "results/tables/overview.md").is_file()
     jobs = submissions(cluster, project)
-    fits = of_fit(jobs, "")
-    assert len(fits) == len(list((project.folder / "results/fits").rglob("*.cells"))) > 0
-    assert set(fits.Partition) == {SHORT_PARTITION} and PARTITION in set(jobs.Partition)
-    # Both data sets are prepared in one job.
-    assert len(jobs) == len(fits) + len(["data", "scores", "board"])
+    assert PARTITION in set(jobs.Partition) and SHORT_PARTITION in set(jobs.Partition)
+    # Both data sets are one submission, and so are up to eight fit jobs: there are fewer submissions than fit jobs.
+    assert 3 <= len(jobs) < len(list((project.folder / "results/fits").rglob("*.parquet")))

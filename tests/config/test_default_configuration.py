@@ -11,7 +11,7 @@ import pytest
 
 from fairclust.pipeline.config import json_schema, laid_over, load_config, read_yaml
 from fairclust.pipeline.plan import Plan
-from fairclust.pipeline.reported import load_reported
+from fairclust.pipeline.reported import load_programs, load_reported
 
 ROOT = Path(__file__).parents[2]
 TWO_GROUPS_ONLY = {"backurs", "fairlets", "fca"}
@@ -248,3 +248,63 @@ def test_the_page_of_standard_data_states_the_rows_of_the_catalogue(catalogue):
     for file in files:
         there = read_yaml(ROOT / f"config/datasets/{file}.yaml")["datasets"]
         assert set(there) <= set(listed), file
+
+
+# What parts of the run plan
+
+
+def share(plan, paper, kind, name):
+    """Return the jobs and the data sets that a product of the shipped configuration plans, from an empty folder."""
+    fits = [plan.fits[Path(file).relative_to("results/fits").with_suffix("").as_posix()]
+            for file in plan.fits_shown(paper, kind, name)]  # fmt: skip
+    datasets = {fit.dataset for fit in fits}
+    inputs = {path for fit in fits for path in plan.fit_inputs(fit).values()}
+    inputs |= {source for dataset in datasets for source in plan.source_folders(dataset)}
+    return len(fits) + len(inputs) + 1, datasets
+
+
+@pytest.mark.parametrize(
+    "paper, kind, name, most", [("vfc", "tables", "table3", 80), ("fmc", "figures", "fig1", 50),
+                                ("bfkm", "tables", "table3_and_4", 120)]
+)  # fmt: skip
+def test_one_product_of_a_paper_plans_its_own_jobs(plan, paper, kind, name, most):
+    jobs, datasets = share(plan, paper, kind, name)
+    spec = getattr(plan.specs[paper], kind)[name]
+    if kind == "tables":
+        rows = {row["dataset"] for row in plan._reported(paper) if row["table"] == spec.number}
+        own = rows.union(*(spec.stand_ins.get(row, ()) for row in rows))
+    else:
+        own = set(spec.datasets)
+    assert datasets <= own
+    assert 0 < jobs <= most
+    assert len(datasets) < len(plan.datasets) / 2
+
+
+def test_every_fit_of_the_shipped_run_is_in_one_job_that_is_named_after_it(plan):
+    for name, fit in plan.fits.items():
+        assert name == f"{fit.dataset}/{fit.method}" + (f".{fit.sweep}" if fit.sweep else "")
+        assert plan.fit(*name.split("/")) is fit
+    assert len(plan.fit_files()) == len({*plan.fit_files()})
+    for paper in plan.config.run.papers:
+        assert set(plan.products_of(paper)) < set(plan.targets())
+
+
+@pytest.mark.parametrize("paper", ["vfc", "fmc", "bfkm", "sfairsc"])
+def test_the_shipped_values_of_programs_stand_beside_reported_ones(paper, catalogue):
+    spec = catalogue.papers[paper]
+    values = load_programs(ROOT / f"config/papers/{paper}_programs.csv", spec.programs)
+    assert set(values.program) == set(spec.programs)
+    assert (values.low <= values["mean"] + 1e-9).all() and (values["mean"] <= values.high + 1e-9).all()
+    if paper == "sfairsc":  # its poster prints no values of its figures
+        return
+    known = load_reported(spec.reported)
+    # A reading of a method, such as another start, stands beside the row of the method.
+    of = {
+        (table.number, other): name
+        for table in spec.tables.values()
+        for name, others in table.variants.items()
+        for other in others
+    }
+    rows = {(r.table, r.dataset, r.method) for r in known.itertuples()}
+    shown = {(r.table, r.dataset, of.get((r.table, r.method), r.method)) for r in values.itertuples()}
+    assert shown <= rows

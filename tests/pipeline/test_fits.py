@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import psutil
 import pytest
 
@@ -188,19 +187,6 @@ def test_a_job_that_is_killed_loses_the_fit_in_flight_and_its_process_ends(run, 
     assert notes() == {"skip": 1}
 
 
-def test_two_jobs_at_once_do_not_disturb_each_other(run, tmp_path):
-    """This happens on a cluster, where the jobs of a killed run go on."""
-    pid = os.fork()
-    if pid == 0:
-        run(grid("ok", "global", seeds=range(4)))
-        os._exit(0)
-    rows = run(grid("ok", "global", seeds=range(4)))
-    assert os.waitpid(pid, 0)[1] == 0
-    kept = run(grid("ok", "global", seeds=range(4)))
-    for column in ("key", "status", "sse", "labels"):
-        assert rows[column].equals(kept[column])
-
-
 def test_a_skipped_data_set_gives_skipped_rows_until_it_is_there(run, tmp_path, notes):
     write_skipped(tmp_path / "none", "toy", "no network")
     rows = run(grid("ok", seeds=[0, 1]), on=tmp_path / "none")
@@ -266,8 +252,3 @@ def test_the_process_is_replaced_after_a_limit_and_ends_with_its_owner():
         assert second != first
         wait_until(lambda: not is_alive(first), 5)
     wait_until(lambda: not is_alive(second), 5)
-
-
-def test_an_error_of_a_call_is_raised_here():
-    with FitProcess(4000) as process, pytest.raises(TypeError, match="int"):
-        process.call(np.zeros, int)

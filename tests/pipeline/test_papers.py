@@ -143,24 +143,3 @@ def test_a_file_of_programs_needs_its_columns(tmp_path):
         load_programs(path, {})
     with pytest.raises(ReportedError, match="cannot be read"):
         load_programs(tmp_path / "absent.csv", {})
-
-
-@pytest.mark.parametrize("paper", ["vfc", "fmc", "bfkm", "sfairsc"])
-def test_the_shipped_values_of_programs_stand_beside_reported_ones(paper, catalogue):
-    spec = catalogue.papers[paper]
-    values = load_programs(ROOT / f"config/papers/{paper}_programs.csv", spec.programs)
-    assert set(values.program) == set(spec.programs)
-    assert (values.low <= values["mean"] + 1e-9).all() and (values["mean"] <= values.high + 1e-9).all()
-    if paper == "sfairsc":  # its poster prints no values of its figures
-        return
-    known = load_reported(spec.reported)
-    # A reading of a method, such as another start, stands beside the row of the method.
-    of = {
-        (table.number, other): name
-        for table in spec.tables.values()
-        for name, others in table.variants.items()
-        for other in others
-    }
-    rows = {(r.table, r.dataset, r.method) for r in known.itertuples()}
-    shown = {(r.table, r.dataset, of.get((r.table, r.method), r.method)) for r in values.itertuples()}
-    assert shown <= rows

@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -288,11 +287,6 @@ def test_audit_metrics_only_where_the_configuration_names_them(tmp_path):
     assert metrics(doe(tmp_path, score={"metrics": asked}, **small), "b/vfc", 2) & audit == set(asked)
 
 
-def test_names_of_data_sets_say_what_is_shown_of_them(tmp_path):
-    plan = doe(tmp_path, datasets={"a": {"shown": "400 rows"}})
-    assert plan.names()["datasets"] == {"a": "A (400 rows)", "b": "A"}
-
-
 # The parameters of jobs
 
 
@@ -338,9 +332,10 @@ def all_params(plan):
         ({"datasets": {"a": {"scale": "minmax"}}}, "data a, scores"),
         ({"datasets": {"b": {"settings": {"kmeans": {"params": {"n_init": 3}}}}}}, "fit b/kmeans, tables t, scores"),
         ({"methods": {"kmeans": {"label": "K"}}}, "tables t, figures front, scores"),
+        ({"datasets": {"a": {"shown": "400 rows"}}}, "tables t, figures front, figures points, figures dense, scores"),
         ({"methods": {"unused": KMEANS}}, ""),
     ],
-    ids=["lambda", "seed", "metric", "scaling", "setting of a data set", "label", "unused method"],
+    ids=["lambda", "seed", "metric", "scaling", "setting of a data set", "label", "what is shown", "unused method"],
 )  # fmt: skip
 def test_a_change_alters_the_parameters_of_its_own_jobs(tmp_path, change, jobs):
     before, after = all_params(doe(tmp_path)), all_params(doe(tmp_path, **change))
@@ -377,42 +372,3 @@ def test_provenance_keeps_only_used_settings_and_no_paths(tmp_path):
     kept = doe(tmp_path, mirror="/secret/place", methods={"x": VFC}).settings()
     assert set(kept["methods"]) == {"vfc", "kmeans"}
     assert "secret" not in json.dumps(kept) and str(tmp_path) not in json.dumps(kept)
-
-
-# The shipped configuration
-
-
-def share(plan, paper, kind, name):
-    """Return the jobs and the data sets that a product of the shipped configuration plans, from an empty folder."""
-    fits = [plan.fits[Path(file).relative_to("results/fits").with_suffix("").as_posix()]
-            for file in plan.fits_shown(paper, kind, name)]  # fmt: skip
-    datasets = {fit.dataset for fit in fits}
-    inputs = {path for fit in fits for path in plan.fit_inputs(fit).values()}
-    inputs |= {source for dataset in datasets for source in plan.source_folders(dataset)}
-    return len(fits) + len(inputs) + 1, datasets
-
-
-@pytest.mark.parametrize(
-    "paper, kind, name, most", [("vfc", "tables", "table3", 80), ("fmc", "figures", "fig1", 50),
-                                ("bfkm", "tables", "table3_and_4", 120)]
-)  # fmt: skip
-def test_one_product_of_a_paper_plans_its_own_jobs(plan, paper, kind, name, most):
-    jobs, datasets = share(plan, paper, kind, name)
-    spec = getattr(plan.specs[paper], kind)[name]
-    if kind == "tables":
-        rows = {row["dataset"] for row in plan._reported(paper) if row["table"] == spec.number}
-        own = rows.union(*(spec.stand_ins.get(row, ()) for row in rows))
-    else:
-        own = set(spec.datasets)
-    assert datasets <= own
-    assert 0 < jobs <= most
-    assert len(datasets) < len(plan.datasets) / 2
-
-
-def test_every_fit_of_the_shipped_run_is_in_one_job_that_is_named_after_it(plan):
-    for name, fit in plan.fits.items():
-        assert name == f"{fit.dataset}/{fit.method}" + (f".{fit.sweep}" if fit.sweep else "")
-        assert plan.fit(*name.split("/")) is fit
-    assert len(plan.fit_files()) == len({*plan.fit_files()})
-    for paper in plan.config.run.papers:
-        assert set(plan.products_of(paper)) < set(plan.targets())

@@ -32,10 +32,6 @@ def test_outside_its_checkout_the_version_is_that_of_the_package(tmp_path):
     assert shown(tmp_path, PYTHONPATH=str(tmp_path / "src")) == f"version {fairclust.__version__}\n"
 
 
-def test_without_git_the_version_is_that_of_the_package(tmp_path):
-    assert shown(PATH=str(tmp_path)) == f"version {fairclust.__version__}\n"
-
-
 def test_in_a_checkout_the_version_is_the_commit():
     if not (Path(fairclust.__file__).parents[2] / ".git").exists():
         pytest.skip("no checkout")

@@ -166,10 +166,10 @@ def test_the_same_fits_give_the_same_bytes_whatever_time_they_took(tmp_path, fil
 @pytest.mark.parametrize("damage", ["truncate", "flip", "zero", "empty"])
 def test_a_damaged_file_is_named_with_the_fix_and_earlier_scores_stay(tmp_path, files, damage):
     gather(tmp_path / "g", files)
-    before = (tmp_path / "g/runs.csv").read_bytes()
+    before, joined = (tmp_path / "g/runs.csv").read_bytes(), tmp_path / "g/scores.parquet"
     for path, reads in ((files[0], lambda: gather(tmp_path / "g", files)),
                         (files[0], lambda: load_cells(files, [asked()])),
-                        (tmp_path / "g/scores.parquet", lambda: load_scores(tmp_path / "g/scores.parquet"))):  # fmt: skip
+                        (joined, lambda: load_scores(joined))):  # fmt: skip
         whole = path.read_bytes()
         # The flipped byte is in the column `key`, in which nothing else would find it.
         place = whole.index(b"aa") if damage == "flip" else 0

@@ -1,6 +1,5 @@
 """Runs of one project, one after the other: after each change exactly the jobs run that it concerns."""
 
-import ast
 import json
 import re
 import shutil
@@ -155,24 +154,3 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     scores = pd.read_parquet(out / "scores/scores.parquet")
     assert scores.key.nunique() == len(STRIPES | RANDOM)
     assert (out / "tables/overview.md").is_file() and (out / "figures/fronts/blobs.png").is_file()
-
-
-# The rules
-
-
-def test_every_rule_with_outputs_has_a_short_script_of_its_own(root):
-    rules = {}
-    for file in sorted((root / "workflow/rules").glob("*.smk")):
-        text = file.read_text()
-        assert "function=" not in text
-        for name, body in re.findall(r"^(?:use rule \w+ as|rule) (\w+)(.*?)(?=^\S|\Z)", text, re.M | re.S):
-            rules[name] = re.findall(r'script:\s*"\.\./scripts/(\w+)\.py"', body)
-    scripts = {path.stem for path in (root / "workflow/scripts").glob("*.py")}
-    own = {name: found[0] for name, found in rules.items() if found}
-    assert set(own.values()) == scripts and all(name == script for name, script in own.items())
-    # `prepare_unscaled` is `prepare_dataset` with other parameters; the others are only names of targets.
-    assert {name for name, found in rules.items() if not found} == {"prepare_unscaled", "tables", "figures"}
-    for path in (root / "workflow/scripts").glob("*.py"):
-        lines = path.read_text().splitlines()
-        assert len(lines) <= 30, path.name
-        assert ast.get_docstring(ast.parse(path.read_text())), path.name

@@ -43,20 +43,6 @@ def test_two_folders_share_download_preparation_and_graph(tmp_path, shared):
 
 
 @pytest.mark.slow
-def test_a_job_that_runs_again_leaves_the_cache_alone(tmp_path, shared):
-    first, second = reader_of(tmp_path / "first"), reader_of(tmp_path / "second")
-    mirror = first.write("mirror/far/far.csv", TABLE).parents[1]
-    for project in (first, second):
-        project.run("--cache", "--config", f"mirror={mirror}")
-    before = {path: path.read_bytes() for path in shared.rglob("*.npy")}
-    first.config["datasets"]["far"]["scale"] = "none"
-    first.run("--config", f"mirror={mirror}")
-    assert first.scores() != second.scores()
-    assert {path: path.read_bytes() for path in shared.rglob("*.npy")} == before
-    assert "Nothing to be done" in second.run("--cache", "--config", f"mirror={mirror}")
-
-
-@pytest.mark.slow
 def test_a_failure_is_not_shared(tmp_path, shared):
     project = reader_of(tmp_path / "first")
     project.run("--cache", code=1)

@@ -1,6 +1,7 @@
-"""Missing data and failing fits become rows with a status, and the same command tries them again."""
+"""Data that cannot be had, fits over their limits and jobs that die become rows with a reason, and the rest is made."""
 
 import hashlib
+import re
 from types import SimpleNamespace
 
 import pandas as pd
@@ -8,18 +9,26 @@ import pytest
 
 from working_folder import FAR, METHOD, QUIET, TABLE, Project, jobs_of, newly_fitted, table_of
 
-# After the kill it waits to be ended with its parent, because it could finish its cell before.
-DEADLY = """\
-        import os, time
-        if len(X) == 600:
-            os.kill(os.getppid(), 9)
-            time.sleep(60)
+# A fit, after those that only compile the code.
+ODD = """\
+        import os, signal, time
+        if len(X) == 600 and not os.path.exists("mended"):
+            {what}
 """
+DEADLY = "os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
+WHAT = {
+    "sleepy": "time.sleep(60)",
+    "hungry": "np.ones(2**29)",
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "raising": "raise RuntimeError('no idea')",
+    # The first fit of the job is finished, and the second one kills the job.
+    "deadly": f"if self.lam: {DEADLY}",
+}
 
 
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory):
-    """Make a run in which data and a module are missing, repeat it strictly, and run again when they are there."""
+    """Make a run in which data are missing and methods fail, and run again when everything is mended."""
     project = Project(tmp_path_factory.mktemp("project"))
     project.config["report"] = {**QUIET, "overview": True}
     project.config["sources"] = {"far": {**FAR, "sha256": hashlib.sha256(TABLE.encode()).hexdigest()}}
@@ -29,158 +38,112 @@ def troubled(tmp_path_factory):
         "bad": table_of({"path": "own.csv"}, features=["a", "bb"]),
         "late": table_of({"path": "late.csv"}),
     }
-    needy = METHOD.format(name="Needy", factor=1).replace("import numpy", "import not_there_yet, numpy")
-    project.write("my_methods/needy.py", needy)
-    project.config["methods"] = {
-        "random": project.config["methods"]["random"],
-        "needy": {"class": "my_methods.needy.Needy"},
-    }
+    for name, what in WHAT.items():
+        text = METHOD.format(name=name.title(), factor=1).replace(
+            "        # A comment.\n", ODD.format(what=what)
+        )
+        project.write(f"my_methods/{name}.py", text)
+        project.config["methods"][name] = {"class": f"my_methods.{name}.{name.title()}"}
+    project.config["methods"]["deadly"]["grid"] = {"lam": [0, 1]}
     project.add_cutter()
+    project.config |= {"limits": {"cell_seconds": 5}, "jobs": {"mem_mb": 3000, "attempts": 2}}
     project.config["run"] = {
         "datasets": ["blobs", "far", "bad", "late"],
-        "methods": ["random", "needy", "cutter"],
-        "seeds": 1,
+        "methods": ["random", "cutter", *WHAT],
     }
+    project.config["run"]["seeds"] = 1
     seen = SimpleNamespace(project=project)
 
     def look(output):
-        rows = pd.read_parquet(project.results / "scores/scores.parquet")
+        scores = pd.read_parquet(project.results / "scores/scores.parquet")
+        rows = scores.set_index(["dataset", "method"])
         overview = (project.results / "tables/overview.md").read_text()
-        return SimpleNamespace(
-            output=output,
-            rows=rows.set_index(["dataset", "method"]),
-            cells=project.cells(),
-            overview=overview,
-        )
+        return SimpleNamespace(output=output, rows=rows, cells=project.cells(), overview=overview)
 
-    seen.first = look(project.run())
+    seen.download = project.run("download", code=1)
+    seen.first = look(project.run(code=1))
+    seen.log = (project.results / "logs/fit/blobs/deadly.log").read_text()
+    seen.same = project.run(code=1)
+    for name in ("mended", "late.csv", "mirror/far/far.csv"):
+        project.write(name, TABLE)
+    project.config["mirror"] = "mirror"
+    for name in ("sleepy", "hungry", "killed", "raising", "deadly"):
+        (project.results / f"fits/blobs/{name}.parquet").unlink()
+    seen.mended = look(project.run())
     project.config["strict"] = True
-    seen.second = look(project.run(code=1))
-    project.config["strict"] = False
-    project.write("mirror/far/far.csv", TABLE)
-    project.write("late.csv", TABLE)
-    project.write("not_there_yet.py", "")
-    seen.third = look(project.run("--config", "mirror=mirror"))
+    seen.strict = project.run(code=1)
     return seen
 
 
-def test_missing_data_become_skipped_rows_and_do_not_stop_the_run(troubled):
-    rows = troubled.first.rows
-    assert rows.loc[("blobs", "random")].status == "ok"
+def test_missing_data_become_skipped_rows_and_the_run_goes_on(troubled):
+    first = troubled.first
+    assert first.rows.loc[[("blobs", "random")]].status.tolist() == ["ok"]
     for name, reason in (
         ("far", "could not be fetched"),
         ("bad", "did you mean 'b'"),
         ("late", "no such file"),
     ):
-        assert set(rows.loc[name].status) == {"skipped"}
-        assert reason in rows.loc[name].reason.iloc[0]
-        assert f"skipped: {name}" in troubled.first.output
-        assert name in troubled.first.overview
+        assert set(first.rows.loc[name].status) == {"skipped"}
+        assert reason in first.rows.loc[name].reason.iloc[0]
+        assert f"skipped: {name}" in first.output and name in first.overview
 
 
-def test_an_error_is_a_row_and_is_tried_again_by_the_same_command(troubled):
-    first, second = troubled.first, troubled.second
-    assert first.rows.loc[("blobs", "needy")].status == "error"
-    assert "not_there_yet" in first.rows.loc[("blobs", "needy")].reason
-    # No other data set is fitted or prepared again. A failed download is tried again only after an hour.
-    assert jobs_of(second.output)["fit"] == 1
-    assert "prepare_dataset" not in jobs_of(second.output)
-    again = newly_fitted(second.cells, first.cells)
-    assert again[["dataset", "method"]].values.tolist() == [["blobs", "needy"]]
-    assert "strict: true, and not every cell is ok" in second.output
+@pytest.mark.parametrize(
+    "method, status, reason",
+    [
+        ("sleepy", "timeout", r"over the limit of 5 s \(limits.cell_seconds\)"),
+        ("hungry", "error", r"over the limit of 2500 MB"),
+        ("killed", "error", r"the fitting process died \(exit code -9"),
+        ("raising", "error", "RuntimeError: no idea"),
+        ("deadly", "error", r"killed without a message, perhaps out of memory .*attempt=2, mem_mb=6000"),
+    ],
+)
+def test_a_fit_that_fails_is_a_row_with_the_reason(troubled, method, status, reason):
+    rows = troubled.first.rows.loc[[("blobs", method)]]
+    assert rows.status.iloc[-1] == status and re.search(reason, rows.reason.iloc[-1])
+    assert troubled.mended.rows.loc[[("blobs", method)]].status.eq("ok").all()
 
 
-def test_data_that_become_available_are_used_by_the_same_command(troubled):
-    rows = troubled.third.rows
-    for at in (
-        ("far", "random"),
-        ("late", "random"),
-        ("blobs", "needy"),
-        ("late", "needy"),
-        ("far", "cutter"),
-    ):
-        assert rows.loc[at].status == "ok", at
+def test_a_job_that_dies_keeps_its_finished_fits_and_its_log_has_every_attempt(troubled):
+    assert troubled.first.rows.loc[[("blobs", "deadly")]].status.tolist() == ["ok", "error"]
+    begun = re.findall(r"job begun: fit \(attempt=(\d), mem_mb=(\d+), runtime=\d+\)", troubled.log)
+    assert begun == [("1", "3000"), ("2", "6000"), ("3", "12000")]
+    again = newly_fitted(troubled.mended.cells, troubled.first.cells)
+    assert again[again.method == "deadly"].lam.tolist() == [1.0]
+    assert "random" not in set(again[again.dataset == "blobs"].method)
+
+
+def test_the_exit_status_and_the_last_lines_say_what_was_lost_and_the_fix(troubled):
+    for output in (troubled.first.output, troubled.same):
+        assert "some fit jobs have failed. Fix: delete fits/blobs/deadly.parquet" in output
+        assert "error: blobs, deadly (1): killed without a message" in output
+        assert "Traceback" not in output
+    # The same command makes nothing again; only the last rule says the same.
+    assert jobs_of(troubled.same) == {"check": 1}
+
+
+def test_data_that_become_available_are_used(troubled):
+    rows = troubled.mended.rows
+    for dataset in ("far", "late"):
+        assert set(rows.loc[dataset].status) == {"ok"}
     assert set(rows.loc["bad"].status) == {"skipped"}
+    assert "strict: true, and not every cell is ok" in troubled.strict
 
 
-def test_the_target_download_fails_with_the_reason_and_tries_again(tmp_path):
-    project = Project(tmp_path)
-    project.config["datasets"]["far"] = table_of("far")
-    project.config["sources"] = {"far": FAR}
-    project.config["run"]["datasets"] = ["far"]
-    output = project.run("download", "--config", "mirror=mirror", code=1)
-    assert "1 of 1 source could not be downloaded; the same command tries again" in output
-    assert "source 'far': 'far/far.csv' could not be fetched" in output and "Fix: check the network" in output
-    project.write("mirror/far/far.csv", TABLE)
-    project.run("download", "--config", "mirror=mirror")
-    assert (project.results / "data/raw/far/far/far.csv").read_text() == TABLE
-
-
-@pytest.fixture(scope="module")
-def deadly(tmp_path_factory):
-    """Make a run with a method that always kills its job, though it had been fitted before, and one that works."""
-    project = Project(tmp_path_factory.mktemp("project"))
-    project.config["report"]["html"] = True
-    project.config["run"]["seeds"] = 1
-    project.run("results/fits/blobs/random-k3.cells")
-    text = METHOD.format(name="Stripes", factor=1).replace("        # A comment.\n", DEADLY)
-    project.write("my_methods/stripes.py", text)
-    seen = SimpleNamespace(project=project)
-    seen.output = project.run(code=1)
-    seen.rows = pd.read_parquet(project.results / "scores/scores.parquet")
-    seen.page = (project.results / "report/index.html").read_text()
-    seen.overview = (project.results / "tables/overview.md").read_text()
-    return seen
-
-
-def test_cells_whose_job_always_dies_become_rows_and_the_rest_is_made(deadly):
-    by_method = deadly.rows.groupby("method").status.agg(list).to_dict()
-    assert by_method == {"random": ["ok"], "stripes": ["error", "error"]}
-    reasons = deadly.rows[deadly.rows.method == "stripes"].reason
-    assert reasons.str.contains("its job ended without a result 2 times; see results/logs/fit/").all()
-    assert "random" in deadly.overview
-    assert "stripes" in deadly.page
-    assert (deadly.project.results / "figures/fronts/blobs.png").is_file()
-
-
-def test_the_last_lines_say_what_is_missing(deadly):
-    end = deadly.output[deadly.output.index("some fit jobs have failed") :]
-    assert "3 cells: 2 error, 1 ok" in end
-    assert "error: blobs, stripes (2): its job ended without a result 2 times" in end
-    assert "To resume, run the same command again" in end
-
-
-def test_lost_cells_are_tried_again_by_the_same_command(deadly):
-    project = deadly.project
-    project.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=1))
-    project.run()
-    assert set(project.cells().status) == {"ok"}
+def test_the_target_download_fails_with_the_reason(troubled):
+    assert "1 of 1 sources could not be downloaded. Fix: snakemake" in troubled.download
+    assert "source 'far': 'far/far.csv' could not be fetched" in troubled.download
+    assert (troubled.project.results / "data/raw/far/far/far.csv").read_text() == TABLE
 
 
 def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     project = Project(tmp_path)
     project.config["methods"]["stripes"]["params"] = {"lamm": 3}
-    output = project.run(code=1)
-    assert "my_methods.stripes.Stripes takes no parameter 'lamm'" in output
+    outputs = [project.run(code=1)]
+    assert "my_methods.stripes.Stripes takes no parameter 'lamm'" in outputs[0]
     # Snakemake without our check would take the second value.
-    for text, message in (
-        (
-            "strict: true\nstrict: false",
-            'over.yaml cannot be read: line 2: found duplicate key "strict"',
-        ),
-        ("results: my_methods", "results: 'my_methods' cannot be the folder of results"),
-    ):
-        over = project.write("over.yaml", text)
-        said = project.run("-n", "--configfile", str(over), code=1)
-        assert message in said and len(said.splitlines()) < 30
-    assert "Traceback" not in output
+    over = project.write("over.yaml", "strict: true\nstrict: false")
+    outputs += [project.run("-n", "--configfile", str(over), code=1)]
+    assert "over.yaml cannot be read" in outputs[1] and "'strict'" in outputs[1]
+    assert all("Traceback" not in output and len(output.splitlines()) < 30 for output in outputs)
     assert not project.results.exists()
-
-
-def test_a_run_that_only_gets_data_owns_its_results(tmp_path):
-    """Generated data need no download, so these targets have no input."""
-    for number, target in enumerate(("results/data/prepared/blobs", "download")):
-        project = Project(tmp_path / str(number))
-        project.run(target)
-        assert (project.results / "logs/.lock").exists()
-    assert jobs_of(project.run("-n"))["fit"] == 1

@@ -51,6 +51,9 @@ def job(snakemake: Any) -> Iterator[None]:
     sys.path.insert(0, str(Path.cwd()))  # for the user's classes in this folder
     log, began = Path(str(snakemake.log[0])), time.time()
     log.parent.mkdir(parents=True, exist_ok=True)
+    # Snakemake removes the log before every attempt, so it is a link to a file that has all of them.
+    log.unlink(missing_ok=True)
+    log.symlink_to(f".{log.name}")
     with log.open("a", buffering=1) as file:
 
         def ended(number: int, _: Any) -> None:
