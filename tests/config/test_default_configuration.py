@@ -199,6 +199,8 @@ def test_every_method_has_the_same_number_of_starts(catalogue, plan):
         elif fit.dataset.startswith("census"):
             # These are stand-ins for the census, whose rows get no verdict.
             assert starts == {2}, fit.name
+        elif fit.method in ("fmc_gd_last", "fmc_em_diag"):
+            assert starts <= {2, 3, 5}, fit.name
         elif (fit.dataset, fit.method) == ("adult_cat", "mm_em"):
             # One start in nine has the balance that the paper prints.
             assert starts == {100}, fit.name

@@ -225,12 +225,12 @@ class FigureData(Material):
         shown = Counter(panel.dataset for panel in panels)
         shown.subtract(panel.dataset for _, panel, _ in empty)
         in_rows = plot.row_per_dataset or len(ys) > 1
-        for axes, panel, reason in empty:
+        for axes, panel, why in empty:
             if sheet.is_empty or (in_rows and shown[panel.dataset]):
-                sheet.say(axes, reason)
+                sheet.say(axes, why)
             else:
                 sheet.remove(axes)
-                sheet.note(f"{panel.title}: {reason}")
+                sheet.note(f"{panel.title}: {why}")
         return sheet
 
     def _panels(self, plot: Plot, ys: Sequence[str]) -> Iterator[Panel]:
