@@ -60,6 +60,7 @@ def provenance() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
+        "instructions": os.environ.get("NUMBA_CPU_NAME", "those of the machine"),
         "cpu_count": os.cpu_count(),
         "versions": package_versions(),
     }
