@@ -35,4 +35,10 @@ def test_threads_folder_locale_and_time_zone_change_no_byte(tmp_path):
     elsewhere = tmp_path / "größer als dies" / "x"
     places = {"LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE.UTF-8", "TZ": "Asia/Kathmandu", "PYTHONHASHSEED": "77"}
     assert run(elsewhere, env=places) == first
+    hostile = {
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "NUMBA_CPU_NAME": "generic",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
+    }
+    assert run(tmp_path / "three", env=hostile) == first
     assert run(tmp_path / "four", env={"LC_ALL": "C", "TZ": "America/St_Johns", "PYTHONUTF8": "0"}) == first
