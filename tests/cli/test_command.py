@@ -163,7 +163,7 @@ def test_a_budget_says_which_tolerance_it_buys(people, capsys):
 
 @pytest.mark.parametrize("violation", [0.4, 0.0])
 def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
-    from fairclust.methods.price.prices import certificate_text
+    from fairclust.solvers.prices import certificate_text
 
     found = {
         "gap": 1e-5,

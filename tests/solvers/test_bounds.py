@@ -9,11 +9,11 @@ from problems import check, criterion_of, from_blobs
 
 from fairclust import NotSupported, fair_assignment
 from fairclust.methods.price.bounds import size_bounds
-from fairclust.methods.price.criteria import Work
-from fairclust.methods.price.newton import RowSystem
-from fairclust.methods.price.prices import solve
 from fairclust.metrics import balance, contingency, fairness_ratio
 from fairclust.sensitive import read_sensitive
+from fairclust.solvers.criteria import Work
+from fairclust.solvers.newton import RowSystem
+from fairclust.solvers.prices import solve
 
 
 def people(n_samples=600, n_clusters=5, seed=0):

@@ -4,13 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from fairclust.methods.price.criteria import (
+from fairclust.metrics import balance, delta, fairness_ratio
+from fairclust.solvers.criteria import (
     gap_bound,
     make_criterion,
     ratio_bound,
     share_bounds,
 )
-from fairclust.metrics import balance, delta, fairness_ratio
 
 
 def met(criterion, table):

@@ -13,10 +13,10 @@ from fairclust import fair_assignment
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods.price import fair_assignment as module
 from fairclust.methods.price import rounding
-from fairclust.methods.price.criteria import gap_bound, share_bounds
-from fairclust.methods.price.prices import solve
 from fairclust.methods.price.tables import tables_near
 from fairclust.metrics import contingency
+from fairclust.solvers.criteria import gap_bound, share_bounds
+from fairclust.solvers.prices import solve
 from toys import make_grouped_blobs
 from twins import cheapest_shares
 

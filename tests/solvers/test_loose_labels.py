@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from fairclust import PriceFairKMeans, fair_assignment
-from fairclust.methods.price.criteria import make_criterion
 from fairclust.methods.price.rounding import move_dearest
+from fairclust.solvers.criteria import make_criterion
 from twins import counts_of
 
 

@@ -3,8 +3,8 @@ import pytest
 from problems import curved
 from scipy.optimize import nnls
 
-from fairclust.methods.price.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
-from fairclust.methods.price.newton import (
+from fairclust.solvers.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
+from fairclust.solvers.newton import (
     RowSystem,
     interior_step,
     step_of_rows,

@@ -3,8 +3,8 @@ import pytest
 from problems import from_blobs, from_matrix, optimum
 
 from fairclust.methods.price import newton
-from fairclust.methods.price.criteria import exact_shares, gap_bound, ratio_bound
-from fairclust.methods.price.prices import dual_prices
+from fairclust.solvers.criteria import exact_shares, gap_bound, ratio_bound
+from fairclust.solvers.prices import dual_prices
 
 LEVELS = (0.2, 0.04, 0.008, 0.0016, 0.0003)
 

@@ -9,10 +9,10 @@ from scipy.optimize import linear_sum_assignment
 
 from fairclust.kernels.prices import cheapest_columns
 from fairclust.methods.price.bounds import Asked, bounds_criterion
-from fairclust.methods.price.criteria import exact_shares, share_bounds
 from fairclust.methods.price.rounding import move_to_table
 from fairclust.methods.price.tables import integer_tables, tables_near
 from fairclust.sensitive import read_sensitive
+from fairclust.solvers.criteria import exact_shares, share_bounds
 
 
 def cheapest_with_table(a, codes, table):

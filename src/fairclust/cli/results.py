@@ -15,11 +15,11 @@ import pandas as pd
 from fairclust.cli.fitting import is_cosine
 from fairclust.explain import chance_range, profile_lines
 from fairclust.messages import count, shortened
-from fairclust.methods.price.prices import certificate_text
 from fairclust.metrics import balance, data_balance, delta
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
 from fairclust.report.render import MISSING, number
+from fairclust.solvers.prices import certificate_text
 from fairclust.tables import Preparation, TableModel
 from fairclust.tables.columns import Column
 

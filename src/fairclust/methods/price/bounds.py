@@ -43,7 +43,8 @@ import numpy as np
 
 from fairclust.base import NotSupported
 from fairclust.group_encoding import SensitiveColumn, resolve_target, split_columns
-from fairclust.methods.price.criteria import (
+from fairclust.sensitive import Sensitive
+from fairclust.solvers.criteria import (
     Criterion,
     Work,
     combine,
@@ -52,7 +53,6 @@ from fairclust.methods.price.criteria import (
     no_bound,
     share_bounds,
 )
-from fairclust.sensitive import Sensitive
 
 # The limit of work after which the bisection ends. What has begun is finished, within a limit of its own.
 _SECONDS = 2.0

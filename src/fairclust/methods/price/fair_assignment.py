@@ -22,11 +22,11 @@ from fairclust.methods.price.bounds import (
     fairest_within,
     rounded_away,
 )
-from fairclust.methods.price.criteria import Criterion, Work
-from fairclust.methods.price.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 from fairclust.methods.price.rounding import round_prices
 from fairclust.metrics.registry import documented
 from fairclust.sensitive import Sensitive, read_sensitive
+from fairclust.solvers.criteria import Criterion, Work
+from fairclust.solvers.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 
 # Tiles of smaller problems are kept in double precision.
 _DOUBLE_ENTRIES = 1 << 23

@@ -28,8 +28,14 @@ from fairclust.messages import count
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price import bounds
 from fairclust.methods.price.bounds import Asked, Attempt, bounds_criterion, check_budget, fairest_within
-from fairclust.methods.price.criteria import Criterion, Work, exact_shares
-from fairclust.methods.price.prices import (
+from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
+from fairclust.methods.price.tables import WORST
+from fairclust.metrics.centers import pairwise_blocks
+from fairclust.sensitive import Sensitive, read_sensitive
+from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
+from fairclust.solvers.criteria import Criterion, Work, exact_shares
+from fairclust.solvers.points import MeasuredPoints
+from fairclust.solvers.prices import (
     FAR,
     ROUGH,
     Prices,
@@ -43,12 +49,6 @@ from fairclust.methods.price.prices import (
     solve,
     temperature_unit,
 )
-from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
-from fairclust.methods.price.tables import WORST
-from fairclust.metrics.centers import pairwise_blocks
-from fairclust.sensitive import Sensitive, read_sensitive
-from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
-from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.search import (
     PATIENT,
     THOROUGH,

@@ -20,8 +20,6 @@ from scipy.spatial.distance import cdist
 
 from fairclust.kernels.flow import all_clusters, shortest_paths
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods.price.criteria import Criterion
-from fairclust.methods.price.prices import COLD, Prices, dual_prices, solve, temperature_unit
 from fairclust.methods.price.tables import (
     GAP,
     MOST_POINTS,
@@ -33,7 +31,9 @@ from fairclust.methods.price.tables import (
     tables_near,
 )
 from fairclust.solvers.alternation import Prototypes
+from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.points import Points
+from fairclust.solvers.prices import COLD, Prices, dual_prices, solve, temperature_unit
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
 # With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fairclust.kernels.prices import cheapest_columns
-from fairclust.methods.price.criteria import Criterion
+from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
 # What the points that would move cost, for numbers of points in each cell, both of shape (n_groups, n_clusters, n).

@@ -23,10 +23,10 @@ import numpy as np
 
 from fairclust.base import Diverged
 from fairclust.kernels.bound import bound_iteration
-from fairclust.methods.price.criteria import exact_shares
-from fairclust.methods.price.prices import curvature, dual_prices, rounding_error, temperature_unit
 from fairclust.solvers.alternation import Step, plain_step
+from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.points import Points
+from fairclust.solvers.prices import curvature, dual_prices, rounding_error, temperature_unit
 
 
 class _Schedule(NamedTuple):

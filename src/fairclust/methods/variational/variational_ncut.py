@@ -20,13 +20,13 @@ from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
 from fairclust.messages import count
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
-from fairclust.methods.price.criteria import exact_shares
-from fairclust.methods.price.prices import dual_prices
 from fairclust.methods.spectral.embedding import NotConverged, spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.methods.variational.penalty import bound_step, minimize_penalty, padded_fairness
 from fairclust.metrics import contingency
+from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.lloyd import Lloyd
+from fairclust.solvers.prices import dual_prices
 
 # L of the bound, as in the published program.
 _LIPSCHITZ = 1.0

@@ -23,15 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairclust.base import Diverged
-from fairclust.methods.price.criteria import Criterion
-from fairclust.methods.price.newton import (
+from fairclust.solvers.alternation import Prototypes, Step
+from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.newton import (
     RowSystem,
     interior_step,
     step_of_equal_shares,
     step_of_rows,
     step_of_rows_that_bind,
 )
-from fairclust.solvers.alternation import Prototypes, Step
 from fairclust.solvers.points import MeasuredPoints, Points
 
 # Temperatures in units of the mean gap between a point's two smallest potentials.

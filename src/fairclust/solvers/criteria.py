@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from fairclust.base import NotSupported
-from fairclust.methods.price.newton import Factors, RowShape
+from fairclust.solvers.newton import Factors, RowShape
 from fairclust.solvers.programs import SECONDS
 
 # About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each
