@@ -188,7 +188,9 @@ def _text_column(
     distinct = len(words)
     amounts = [_measured(word, reading) for word in words] if reading else [None] * distinct
     units = sorted({of[1] for of in amounts if of} - {""})
-    in_units = counts[[of is not None for of in amounts]].sum() if 1 < len(units) <= _FEW_UNITS else 0
+    # Digits with one letter are codes.
+    are_amounts = 1 < len(units) <= _FEW_UNITS and any(len(of) > 1 or not of.isalpha() for of in units)
+    in_units = counts[[of is not None for of in amounts]].sum() if are_amounts else 0
     if max(n_numbers, in_units) > 0.5 * len(text) and distinct > MAX_CATEGORIES:
         strange = text[~(there | ~known)[values.entries]]
         why = (
