@@ -227,6 +227,8 @@ def test_a_saved_model_reads_new_rows_as_the_fit_did(tmp_path):
     TableModel(preparation, model).save(tmp_path / "model")
     again = load_model(tmp_path / "model", methods)
     np.testing.assert_allclose(again.preparation.transform(frame), X)
+    assert not again.preparation.unseen(frame.assign(member="Yes"))
+    assert again.preparation.unseen(frame.assign(member="perhaps")) == {"member": ["perhaps"]}
     new = frame.head(30).assign(income="7 years")
     with pytest.raises(
         TableError, match="'income' has 30 cells that are not numbers, the first is '7 years'"
