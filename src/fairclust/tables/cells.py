@@ -25,6 +25,11 @@ _SCALES = [
     for scale in _WORDS["scales"]
 ]
 _MOST_STEPS = 50
+# Steps with a number, such as '1 - none' and 'grade 3'.
+_NUMBERED = re.compile(
+    r"\(?(\d{1,2})\s*[-–.:=)]\s*[^\W\d]|(?:grade|level|stage|tier|phase|class|stufe|klasse|stadium|niveau|nivel|grado|"
+    r"classe|fase)\s*(\d{1,2})$"
+)
 
 _CURRENCIES = {"$": "usd", "us$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "fr": "chf"} | {
     name: name for name in _WORDS["currencies"]
@@ -93,7 +98,8 @@ def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | Non
     Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' is 7.5
     hours, and '1.2M' is 1200000.
     """
-    text = _NO_CENTS.sub("", plain(text))
+    # Excel writes an apostrophe before numbers that are text.
+    text = _NO_CENTS.sub("", plain(text)).removeprefix("'")
     if (number := _number(text, thousands, decimal)) is not None:
         return number, ""
     if found := _FRACTION.fullmatch(text):
@@ -186,8 +192,11 @@ def steps(words: Iterable[str]) -> list[str]:
     letters = sorted({word[0].upper() for word in known})
     if len(letters) > 3 and letters == [*"ABCDEFG"][: len(letters)] and all(len(word) == 1 for word in known):
         return sorted(known, key=str.upper)
-    numbered = [re.match(r"\(?(\d{1,2})\s*[-–.:=)]\s*[^\W\d]", word) for word in known]
-    places = [int(of[1]) for of in numbered if of]
+    signed = [re.fullmatch(r"([A-F])([+-]?)", word.upper()) for word in known]
+    if all(signed) and any(of[2] for of in signed if of):
+        return sorted(known, key=lambda word: (word[0].upper(), {"+": 0, "": 1, "-": 2}[word[1:]]))
+    numbered = [_NUMBERED.match(word.lower()) for word in known]
+    places = [int(of[1] or of[2]) for of in numbered if of]
     if len({*places}) == len(known):
         return [word for _, word in sorted(zip(places, known, strict=True))]
     ranges = [_range(word) for word in known]

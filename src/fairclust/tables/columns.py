@@ -351,7 +351,7 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     """Why a column of numbers seems to identify the rows; None if it does not.
 
     A measurement can also differ in every row. So whole numbers must also count the rows in some order, rise from row
-    to row, all have the same number of digits, or have a name like that of an identifier.
+    to row, all have the same number of digits, at least seven, or have a name like that of an identifier.
     """
     distinct = values.nunique()
     if len(values) < FEW_ROWS or distinct <= _NEARLY_ALL * len(values) or (values % 1 != 0).any():
@@ -359,7 +359,9 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     if values.diff().iloc[1:].eq(1).all():
         return "it counts the rows"
     span, digits = float(values.max() - values.min()), values.abs().astype("int64").astype(str).str.len()
-    looks_so = span < 1.1 * len(values) or values.is_monotonic_increasing or digits.nunique() == 1
+    # Salaries can have five digits each, and be different.
+    one_length = digits.nunique() == 1 and digits.iloc[0] >= _LONG
+    looks_so = span < 1.1 * len(values) or values.is_monotonic_increasing or one_length
     if looks_so or _ID_NAME.search(name):
         return f"an identifier: {distinct:,} different whole numbers in {len(values):,} rows"
     return None
