@@ -129,6 +129,8 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([f"12 Jan {2000 + i % 20}" for i in range(N)], "x", "left out"),
         ([100_000 + 1000 * (i % 77) for i in range(N)], "price", "number"),
         ((np.random.default_rng(0).permutation(80_000)[:N] + 12_000).tolist(), "salary", "number"),
+        (np.sort(np.random.default_rng(0).permutation(80_000)[:N] + 12_000).tolist(), "salary", "number"),
+        ((np.random.default_rng(0).integers(1, 9, N).cumsum() + 7_000).tolist(), "order", "identifier"),
         ([i % 7 for i in range(N)], "phone_calls", "number"),
     ],
 )

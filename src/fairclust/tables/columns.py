@@ -47,6 +47,8 @@ _MANY = 2000
 _CLEARLY = 1.02
 # Numbers in at most so many units are amounts, and not texts that begin with a number, such as addresses.
 _FEW_UNITS = 5
+# The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
+_GAP = 50
 
 
 @dataclass(frozen=True)
@@ -361,7 +363,9 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     span, digits = float(values.max() - values.min()), values.abs().astype("int64").astype(str).str.len()
     # Salaries can have five digits each, and be different.
     one_length = digits.nunique() == 1 and digits.iloc[0] >= _LONG
-    looks_so = span < 1.1 * len(values) or values.is_monotonic_increasing or one_length
+    # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
+    rises = values.is_monotonic_increasing and span < _GAP * len(values)
+    looks_so = span < 1.1 * len(values) or rises or one_length
     if looks_so or _ID_NAME.search(name):
         return f"an identifier: {distinct:,} different whole numbers in {len(values):,} rows"
     return None
