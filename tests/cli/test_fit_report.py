@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from commands import refused, run, told
 
+from browser import CHROMIUM, Page
+
 N = 240
 
 
@@ -120,3 +122,28 @@ def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):
     )
     assert float(found[3]) == pytest.approx(2 / N * int(found[2]), abs=0.05)
     assert "--min-balance would change that" in text
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    page = Page(tmp_path_factory.mktemp("profile"))
+    yield page
+    page.close()
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_report_in_a_browser(people, tmp_path, capsys, browser, width):
+    told(run(capsys, "fit", people, *OPTIONS, "--report", tmp_path / "out.html"))
+    browser.resize(width)
+    browser.open(tmp_path / "out.html")
+    assert browser.js("document.documentElement.scrollWidth") <= width
+    drawn = "[...document.querySelectorAll('.map > div')].map(e => e.offsetHeight > 0)"
+    assert browser.js(drawn) == [True, False]
+    # The keys of the arrows choose what the colours are.
+    browser.js("document.getElementById('clusters').focus()")
+    browser.press("ArrowRight")
+    assert browser.js(drawn) == [False, True]
+    assert browser.errors == []
+    assert all(url.startswith(("file:", "about:")) for url in browser.requests)

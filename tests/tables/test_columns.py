@@ -31,8 +31,9 @@ def read(cells, name="x", **asked):
         ("1,234.50 kr", 1234.5), ("R$ 5", 5), ("₹1,20,000", 120000), ("25.1%", 25.1), ("25.1 %", 25.1),
         ("12.5 km", 12.5), ("12.5km/h", 12.5), ("3 m²", 3), ("-5 °C", -5), ("−5", -5), ("5-", -5),
         ("(120.69)", -120.69), ("($5.00)", -5), ("1\u202f234.50", 1234.5), ("1\u00a0234", 1234),
-        ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5), ("4.5/5", 0.9), ("5'6\"", 5.5), ("<5", 5), ("90+", 90),
-        ("7:45", 7.75),
+        ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5), ("4.5/5", 0.9), ("5'6\"", 5.5), ("'21", 21), ("<5", 5),
+        ("90+", 90),
+        ("7:45", 7.75), ("7 h 45", 7.75), ("2h30min", 2.5), ("12345678B", 12345678),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
         ("", None), ("km", None),
@@ -121,11 +122,15 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([1990 + i % 30 for i in range(N)], "Jahr", "category"),
         ([1930 + i % 70 for i in range(N)], "birth_year", "number"),
         ([1930 + i % 45 for i in range(N)], "yearBuilt", "number"),
+        ([f"{12345678 + 977 * i}{'ABC'[i % 3]}" for i in range(N)], "dni", "identifier"),
         ([f"{i % 3}.{i % 7}.{i % 5}" for i in range(N)], "version", "category"),
         ([f"{i % 28 + 1:02d}.{i % 12 + 1}.2020" for i in range(N)], "x", "left out"),
         ([20200101 + i % 28 for i in range(N)], "x", "left out"),
         ([f"12 Jan {2000 + i % 20}" for i in range(N)], "x", "left out"),
         ([100_000 + 1000 * (i % 77) for i in range(N)], "price", "number"),
+        ((np.random.default_rng(0).permutation(80_000)[:N] + 12_000).tolist(), "salary", "number"),
+        (np.sort(np.random.default_rng(0).permutation(80_000)[:N] + 12_000).tolist(), "salary", "number"),
+        ((np.random.default_rng(0).integers(1, 9, N).cumsum() + 7_000).tolist(), "order", "identifier"),
         ([i % 7 for i in range(N)], "phone_calls", "number"),
     ],
 )
@@ -161,7 +166,8 @@ def test_truth_values_in_several_spellings():
         ["18-25", "26-35", "36-50", "51+"], ["under 18", "18 to 25", "26–64", "65 and over"],
         ["unter 18", "18 bis 25", "26 bis 65", "über 65"], ["<10k", "10k-20k", "20k-50k", ">50k"],
         ["$0-$10,000", "$10,001-$20,000", "$20,001+"], ["1.000-2.000 €", "2.001-3.000 €", "über 3.000 €"],
-        ["1 - none", "2 - some", "3 - all"],
+        ["1 - none", "2 - some", "3 - all"], ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"],
+        ["I", "II", "III", "IV"],
     ],
 )  # fmt: skip
 def test_scales_and_ranges_are_ordered(scale):
@@ -226,6 +232,8 @@ def test_a_saved_model_reads_new_rows_as_the_fit_did(tmp_path):
     TableModel(preparation, model).save(tmp_path / "model")
     again = load_model(tmp_path / "model", methods)
     np.testing.assert_allclose(again.preparation.transform(frame), X)
+    assert not again.preparation.unseen(frame.assign(member="Yes"))
+    assert again.preparation.unseen(frame.assign(member="perhaps")) == {"member": ["perhaps"]}
     new = frame.head(30).assign(income="7 years")
     with pytest.raises(
         TableError, match="'income' has 30 cells that are not numbers, the first is '7 years'"

@@ -25,6 +25,11 @@ _SCALES = [
     for scale in _WORDS["scales"]
 ]
 _MOST_STEPS = 50
+# Steps with a number, such as '1 - none' and 'grade 3'.
+_NUMBERED = re.compile(
+    r"\(?(\d{1,2})\s*[-–.:=)]\s*[^\W\d]|(?:grade|level|stage|tier|phase|class|stufe|klasse|stadium|niveau|nivel|grado|"
+    r"classe|fase)\s*(\d{1,2})$"
+)
 
 _CURRENCIES = {"$": "usd", "us$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "fr": "chf"} | {
     name: name for name in _WORDS["currencies"]
@@ -33,6 +38,8 @@ _CURRENCIES = {"$": "usd", "us$": "usd", "€": "eur", "£": "gbp", "¥": "jpy",
 _UNITS: dict[str, dict[str, float]] = {
     "length": {"mm": 1e-3, "cm": 1e-2, "m": 1, "km": 1e3, "mi": 1609.344, "ft": 0.3048, "in": 0.0254},
     "mass": {"mg": 1e-6, "g": 1e-3, "kg": 1, "t": 1e3, "lb": 0.45359237, "oz": 0.028349523125},
+    "data": {"B": 1e-3, "KB": 1, "kB": 1, "MB": 1e3, "GB": 1e6, "TB": 1e9},
+    "energy": {"Wh": 1, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
     "time": {"s": 1.0, "sec": 1.0, "min": 60, "h": 3600, "hr": 3600, "hour": 3600, "std": 3600, "d": 86400}
     | dict.fromkeys(("day", "tag", "jour"), 86400.0)
     | dict.fromkeys(("week", "woch"), 604800.0),
@@ -50,12 +57,16 @@ _MEASURED = re.compile(
     r"(?P<number>\.?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
     r"(?P<after>[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}[23]?)?(?P<end>[+-])?(?P<close>\s*\))?"
 )
-_FRACTION = re.compile(r"(?P<sign>[+-])?(?:(?P<whole>\d+) +)?(?P<above>\d{1,3}(?:\.\d+)?)/(?P<below>\d{1,3})")
+_FRACTION = re.compile(
+    r"(?P<sign>[+-])?(?:(?P<whole>\d+) +)?(?P<above>\d{1,3}(?:[.,]\d+)?)/(?P<below>\d{1,3})"
+)
 # Other denominators are those of dates, of blood pressures and the like.
 _PARTS = {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 64, 100}
 _NO_CENTS = re.compile(r"(?<=\d)[.,]-+(?=\D*$)")
 _INDIAN = re.compile(r"[+-]?\d{1,2}(,\d\d)+,\d{3}(\.\d+)?")
-_CLOCK = re.compile(r"(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(:(?P<seconds>[0-5]\d)([.,]\d+)?)?")
+_CLOCK = re.compile(
+    r"(?P<hours>\d{1,3})(?::| ?h ?)(?P<minutes>[0-5]\d)(?: ?min)?(:(?P<seconds>[0-5]\d)([.,]\d+)?)?"
+)
 _FEET = re.compile(r"(\d{1,2}) ?(?:'|ft\.?|feet) ?(\d{1,2}(?:\.\d+)?) ?(?:\"|''|in\.?|inch(?:es)?)?")
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
 _RANGE = re.compile(
@@ -87,12 +98,16 @@ def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | Non
     Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' is 7.5
     hours, and '1.2M' is 1200000.
     """
-    text = _NO_CENTS.sub("", plain(text))
+    # Excel writes an apostrophe before numbers that are text.
+    text = _NO_CENTS.sub("", plain(text)).removeprefix("'")
     if (number := _number(text, thousands, decimal)) is not None:
         return number, ""
     if found := _FRACTION.fullmatch(text):
-        value = int(found["whole"] or 0) + float(found["above"]) / max(1, int(found["below"]))
-        return (-value if found["sign"] == "-" else value, "") if int(found["below"]) in _PARTS else None
+        above, below = _number(found["above"], thousands, decimal), int(found["below"])
+        if above is None or below not in _PARTS:
+            return None
+        value = int(found["whole"] or 0) + above / below
+        return (-value if found["sign"] == "-" else value), ""
     if found := _CLOCK.fullmatch(text):
         return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
     if found := _FEET.fullmatch(text):
@@ -105,7 +120,8 @@ def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | Non
     if number is None or (before and not is_currency(before)):
         return None
     times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
-    if times and (len(times[1]) > 1 or times[1] in after):
+    # Numbers of many digits with a letter are codes.
+    if times and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
         number, after = number * _TIMES[times[1]], times[2]
     minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
     return (-number if minus % 2 else number), unit(before + after)
@@ -176,8 +192,11 @@ def steps(words: Iterable[str]) -> list[str]:
     letters = sorted({word[0].upper() for word in known})
     if len(letters) > 3 and letters == [*"ABCDEFG"][: len(letters)] and all(len(word) == 1 for word in known):
         return sorted(known, key=str.upper)
-    numbered = [re.match(r"\(?(\d{1,2})\s*[-–.:=)]\s*[^\W\d]", word) for word in known]
-    places = [int(of[1]) for of in numbered if of]
+    signed = [re.fullmatch(r"([A-F])([+-]?)", word.upper()) for word in known]
+    if all(signed) and any(of[2] for of in signed if of):
+        return sorted(known, key=lambda word: (word[0].upper(), {"+": 0, "": 1, "-": 2}[word[1:]]))
+    numbered = [_NUMBERED.match(word.lower()) for word in known]
+    places = [int(of[1] or of[2]) for of in numbered if of]
     if len({*places}) == len(known):
         return [word for _, word in sorted(zip(places, known, strict=True))]
     ranges = [_range(word) for word in known]

@@ -47,6 +47,8 @@ _MANY = 2000
 _CLEARLY = 1.02
 # Numbers in at most so many units are amounts, and not texts that begin with a number, such as addresses.
 _FEW_UNITS = 5
+# The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
+_GAP = 50
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,9 @@ def _text_column(
     distinct = len(words)
     amounts = [_measured(word, reading) for word in words] if reading else [None] * distinct
     units = sorted({of[1] for of in amounts if of} - {""})
-    in_units = counts[[of is not None for of in amounts]].sum() if 1 < len(units) <= _FEW_UNITS else 0
+    # Digits with one letter are codes.
+    are_amounts = 1 < len(units) <= _FEW_UNITS and any(len(of) > 1 or not of.isalpha() for of in units)
+    in_units = counts[[of is not None for of in amounts]].sum() if are_amounts else 0
     if max(n_numbers, in_units) > 0.5 * len(text) and distinct > MAX_CATEGORIES:
         strange = text[~(there | ~known)[values.entries]]
         why = (
@@ -349,7 +353,7 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     """Why a column of numbers seems to identify the rows; None if it does not.
 
     A measurement can also differ in every row. So whole numbers must also count the rows in some order, rise from row
-    to row, all have the same number of digits, or have a name like that of an identifier.
+    to row, all have the same number of digits, at least seven, or have a name like that of an identifier.
     """
     distinct = values.nunique()
     if len(values) < FEW_ROWS or distinct <= _NEARLY_ALL * len(values) or (values % 1 != 0).any():
@@ -357,7 +361,11 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     if values.diff().iloc[1:].eq(1).all():
         return "it counts the rows"
     span, digits = float(values.max() - values.min()), values.abs().astype("int64").astype(str).str.len()
-    looks_so = span < 1.1 * len(values) or values.is_monotonic_increasing or digits.nunique() == 1
+    # Salaries can have five digits each, and be different.
+    one_length = digits.nunique() == 1 and digits.iloc[0] >= _LONG
+    # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
+    rises = values.is_monotonic_increasing and span < _GAP * len(values)
+    looks_so = span < 1.1 * len(values) or rises or one_length
     if looks_so or _ID_NAME.search(name):
         return f"an identifier: {distinct:,} different whole numbers in {len(values):,} rows"
     return None

@@ -149,7 +149,8 @@ class Preparation:
         """
         _, pipeline, names = self.pipeline.named_steps["columns"].transformers_[1]
         known = dict(zip(names, pipeline[-1].categories_, strict=True)) if names else {}
-        found = {name: set(factor(frame[name]).words) for name in names}
+        cells = as_categories(frame[[*names]], [name for name in names if name in self.truths])
+        found = {name: {word for word in cells[name].unique() if isinstance(word, str)} for name in names}
         return {name: sorted(of - set(known[name])) for name, of in found.items() if of - set(known[name])}
 
 
