@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from fairclust.metrics import METRICS, Scored, score_labels
-from fairclust.pipeline.blocks import Cell, derive_random_state
 from fairclust.pipeline.config import shipped_config
 from fairclust.pipeline.fit_cell import fit_cell
+from fairclust.pipeline.plan import Cell, derive_random_state
 from fairclust.pipeline.reported import load_reported
 from measuring import ROOT, prepared
 
@@ -78,8 +78,8 @@ def main() -> None:
             ]
         found = []
         for seed in range(asked.starts):
-            cell = Cell(params, seed, derive_random_state(asked.dataset, k, seed))
-            record, labels = fit_cell(X, data.groups, config.methods[asked.method].class_, k, cell)
+            cell = Cell(k, params, seed, derive_random_state(asked.dataset, k, seed))
+            record, labels = fit_cell(X, data.groups, config.methods[asked.method].class_, cell)
             if labels is None:
                 raise SystemExit(
                     f"seed {seed} has status {record['status']}: {record['reason']}. Fix: change parameters by --set"
