@@ -2,9 +2,10 @@
 
     python benchmarks/pipeline_overhead.py --results results
 
-The seconds of the fit jobs come from Snakemake's `benchmark:` files. Fits and scoring are timed one by one. The overhead
-is the time of the jobs minus that of the fits, for a run that took no fits from the cache. The last lines show the seconds of scoring and of the fits
-for each method, because a metric that no table shows should not cost more than the fit.
+The seconds of the fit jobs come from Snakemake's `benchmark:` files. Fits and scoring are timed one by one. The
+overhead is the time of the jobs minus that of the fits, for a run that took no fits from the cache. The last lines show
+the seconds of scoring and of the fits for each method, because a metric that no table shows should not cost more than
+the fit.
 """
 
 from __future__ import annotations
