@@ -144,5 +144,5 @@ def test_results_that_cannot_be_written_stay_as_they_are(tmp_path, undisturbed):
     finally:
         subprocess.run(["umount", str(results)], check=True)
     assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
-    assert "Read-only file system" in output and "Traceback" not in output
+    assert "Write-protected output files" in output and "Traceback" not in output
     assert project.run("-n").count("2 fits to make in 2 jobs") == 1
