@@ -8,12 +8,10 @@ import fairclust.metrics.quality
 import fairclust.metrics.table  # noqa: F401
 from toys import save_points
 
-HERE = str(Path(__file__).parent)
-
 
 @pytest.fixture(autouse=True)
 def _methods_beside_the_tests(monkeypatch):
-    monkeypatch.syspath_prepend(HERE)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
 @pytest.fixture

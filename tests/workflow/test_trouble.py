@@ -109,8 +109,8 @@ def test_a_job_that_dies_keeps_its_finished_fits_and_its_log_has_every_attempt(t
     begun = re.findall(r"job begun: fit \(attempt=(\d), mem_mb=(\d+), runtime=\d+\)", troubled.log)
     assert begun == [("1", "3000"), ("2", "6000"), ("3", "12000")]
     again = newly_fitted(troubled.mended.cells, troubled.first.cells)
-    assert again[again.method == "deadly"].lam.tolist() == [1.0]
-    assert "random" not in set(again[again.dataset == "blobs"].method)
+    again = again[again.dataset == "blobs"]
+    assert again[again.method == "deadly"].lam.tolist() == [1.0] and "random" not in set(again.method)
 
 
 def test_the_exit_status_and_the_last_lines_say_what_was_lost_and_the_fix(troubled):
@@ -144,6 +144,6 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     # Snakemake without our check would take the second value.
     over = project.write("over.yaml", "strict: true\nstrict: false")
     outputs += [project.run("-n", "--configfile", str(over), code=1)]
-    assert "over.yaml cannot be read" in outputs[1] and "'strict'" in outputs[1]
+    assert re.search(r'over\.yaml.* line 2: found duplicate key "strict"', outputs[1]), outputs[1]
     assert all("Traceback" not in output and len(output.splitlines()) < 30 for output in outputs)
     assert not project.results.exists()

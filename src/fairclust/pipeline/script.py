@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 BASELINE = {
@@ -50,11 +50,7 @@ def job(snakemake: Any) -> Iterator[None]:
     fix_environment(snakemake.threads, one_processor=snakemake.config.get("same_digits", True))
     sys.path.insert(0, str(Path.cwd()))  # for the user's classes in this folder
     log, began = Path(str(snakemake.log[0])), time.time()
-    log.parent.mkdir(parents=True, exist_ok=True)
-    # Snakemake removes the log before every attempt, so it is a link to a file that has all of them.
-    log.unlink(missing_ok=True)
-    log.symlink_to(f".{log.name}")
-    with log.open("a", buffering=1) as file:
+    with _log(log) as file:
 
         def ended(number: int, _: Any) -> None:
             name = signal.Signals(number).name
@@ -65,9 +61,9 @@ def job(snakemake: Any) -> Iterator[None]:
 
         asked = {name: snakemake.resources.get(name) for name in ("attempt", "mem_mb", "runtime")}
         stated = ", ".join(f"{name}={value}" for name, value in asked.items() if value is not None)
-        print(f"{_BEGUN}{snakemake.rule} ({stated})", file=file)
         signal.signal(signal.SIGTERM, ended)
         try:
+            print(f"{_BEGUN}{snakemake.rule} ({stated})", file=file)
             with redirect_stdout(file), redirect_stderr(file):
                 yield
         except Exception as error:
@@ -77,7 +73,26 @@ def job(snakemake: Any) -> Iterator[None]:
                 traceback.print_exc(file=file)
                 print(f"{_ENDED}{message.splitlines()[0]}", file=file)
             raise JobFailed(f"{snakemake.rule}: {message}\n(full trace: {log})") from None
-        print(f"{_ENDED}well after {time.time() - began:.1f} s", file=file)
+        with suppress(OSError):
+            print(f"{_ENDED}well after {time.time() - began:.1f} s", file=file)
+
+
+@contextmanager
+def _log(path: Path) -> Iterator[TextIO]:
+    """A log that is written line by line, and whose end is lost on a full disk."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Snakemake removes the log before every attempt, so it is a link to a file that has all of them.
+        path.unlink(missing_ok=True)
+        path.symlink_to(f".{path.name}")
+        file = path.open("a", buffering=1)
+    except OSError as error:
+        raise JobFailed(f"{error} {_HINTS.get(error.errno or 0, '')}") from None
+    try:
+        yield file
+    finally:
+        with suppress(OSError):
+            file.close()
 
 
 def fix_environment(threads: int, *, one_processor: bool) -> None:
