@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
 from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians
-from fairclust.methods.price import criteria
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
+from fairclust.solvers import criteria
 from fairclust.stored import Stored
 
 BOTH = pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])

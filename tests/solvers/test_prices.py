@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from problems import from_blobs, from_matrix, optimum
 
-from fairclust.methods.price import newton
+from fairclust.solvers import newton
 from fairclust.solvers.criteria import exact_shares, gap_bound, ratio_bound
 from fairclust.solvers.prices import dual_prices
 
