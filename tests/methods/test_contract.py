@@ -222,7 +222,7 @@ STEPS = {
     methods.BalancedFairKMeans: ({"rho": 100.0}, "stopped after 1 sweep with .* points still moving"),
     methods.FairAlignmentKMeans: ({}, "stopped after 1 rounds.*raise max_iter or tol"),
     methods.FairMixture: ({}, "stopped after 1 step .* raise max_iter"),
-    methods.VariationalFairKMeans: ({}, "stopped after 1 outer steps .* raise max_iter or tol"),
+    methods.VariationalFairKMeans: ({}, "stopped after 1 outer step .* raise max_iter or tol"),
 }
 
 

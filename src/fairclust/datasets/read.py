@@ -7,6 +7,7 @@ A table is delimited text whose columns are known by name and number. Features a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -303,9 +304,12 @@ class TableFile:
             advice=ADVICE,
         )
         if reader.delimiter is None:
-            with open_rows(path, self._format._replace(header=False), path.name) as rows:
+            delimiter = ","
+            # What is wrong with the file is said below.
+            with suppress(TableError), open_rows(path, self._format, path.name) as rows:
                 # A blank must be stated, because a file of groups can be one column with names of several words.
-                self._format = self._format._replace(delimiter=rows.delimiter.replace(" ", ","))
+                delimiter = rows.delimiter.replace(" ", ",")
+            self._format = self._format._replace(delimiter=delimiter)
         with open_rows(path, self._format, path.name) as rows:
             width = len(rows.first)
             if named and width > len(rows.header):
