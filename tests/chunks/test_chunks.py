@@ -513,7 +513,7 @@ def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
     for rows, message in (
         ((mapped[0],), "sensitive_features is missing"),
         ((X[:, 0], codes), "X must be a matrix of numbers"),
-        ((X, codes[1:]), r"sensitive_features has shape \(5999,\), X has 6000 rows"),
+        ((X, codes[1:]), r"sensitive_features has shape \(5999,\), X has 6,000 rows"),
         ((tmp_path / "no.npy", codes), "cannot be mapped"),
         ((tmp_path / "nothing*.parquet", "sex"), "there is no Parquet file at"),
         ((tmp_path / "broken.parquet", "sex"), "cannot be read as Parquet"),
