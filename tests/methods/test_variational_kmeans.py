@@ -170,6 +170,6 @@ def test_bounded_search_states_its_error(grouped_blobs, monkeypatch):
 def test_given_centers_that_never_move_need_not_be_rows(grouped_blobs):
     X, codes = grouped_blobs()
     model = VariationalFairKMedians(2, lam=5, init=[[0.0] * 3, [0.5] * 3], max_iter=1)
-    with pytest.warns(UserWarning, match="stopped after 1 outer steps"):
+    with pytest.warns(UserWarning, match="stopped after 1 outer step"):
         model.fit(X, sensitive_features=codes)
     np.testing.assert_array_equal(model.medoid_indices_, [-1, -1])
