@@ -447,8 +447,10 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             self._put_back(order)
             codes = codes[np.argsort(order)]
         self._restore(X)
-        there, n_used = self.labels_ >= 0, max(self.n_clusters, 1 + int(self.labels_.max()))
-        self._counts = contingency(self.labels_[there], codes[there], n_used, len(self.groups_))
+        # Groups may overlap, and a class of a user may return too few labels, which the pipeline says.
+        if np.shape(self.labels_) == np.shape(codes):
+            there, n_used = self.labels_ >= 0, max(self.n_clusters, 1 + int(self.labels_.max()))
+            self._counts = contingency(self.labels_[there], codes[there], n_used, len(self.groups_))
 
     def _row_order(self, X: np.ndarray, framed: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
         """Sorted order of the rows, shape (n_samples,), for a fit from given centres; None to leave them as they are.
