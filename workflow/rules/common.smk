@@ -50,7 +50,8 @@ wildcard_constraints:
     source=r"[\w.-]+",
     paper=r"\w+",
     table=r"(?!claims\b)[\w-]+",
-    figure=r"[\w-]+",
+    # A figure of fronts is named after its data set.
+    figure=r"[\w.-]+",
 
 
 # Snakemake's cache between workflows is used only if it is set up. Otherwise Snakemake would warn at every start.

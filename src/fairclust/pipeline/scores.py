@@ -69,7 +69,8 @@ def write_fits(path: Path, outcomes: Sequence[tuple[Mapping[str, Any], np.ndarra
 def read_fits(path: Path, *more: str) -> pd.DataFrame:
     """The rows of a fit job: its scores and costs, `lost`, `sweep`, the file as `path`, and `more` columns of it."""
     frame = read_arrow(path, [*SCORE_COLUMNS, *RUN_COLUMNS, "lost", *more]).to_pandas()
-    sweep = path.stem.partition(".")[2]
+    # The name of a method may have dots, too.
+    sweep = path.stem.removeprefix(str(frame.method.iloc[0]))[1:] if len(frame) else ""
     return _typed(frame).assign(sweep=sweep, path=str(path))
 
 
