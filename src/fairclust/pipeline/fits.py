@@ -195,7 +195,9 @@ def _loaded(data: Path, graph: Path | None) -> tuple[Any, Any]:
 
 
 def _prepare(data: Path, graph: Path | None, class_path: str, cell: Cell) -> None:
-    """Read the data and compile the method, so that neither is timed."""
+    """Read the data, import what a fit needs and compile the method, so that none of it is timed."""
+    import fairclust.base  # noqa: F401 - a user's class may not import it
+
     prepared, W = _loaded(data, graph)
     X = prepared.X if W is None else W
     points = None if W is None or not prepared.X.shape[1] else prepared.X
