@@ -70,7 +70,7 @@ def read_fits(path: Path, *more: str) -> pd.DataFrame:
     """The rows of a fit job: its scores and costs, `lost`, `sweep`, the file as `path`, and `more` columns of it."""
     frame = read_arrow(path, [*SCORE_COLUMNS, *RUN_COLUMNS, "lost", *more]).to_pandas()
     # The name of a method may have dots, too.
-    sweep = path.stem.removeprefix(str(frame.method.iloc[0]))[1:] if len(frame) else ""
+    sweep = path.stem.partition(f"{frame.method.iloc[0]}.")[2] if len(frame) else ""
     return _typed(frame).assign(sweep=sweep, path=str(path))
 
 
@@ -180,7 +180,9 @@ def gather_scores(
     frame = frame.sort_values("place", kind="stable", ignore_index=True)
     _write_table(scores, frame[SCORE_COLUMNS])
     _write_table(runs, frame[[*_IDENTITY, *RUN_COLUMNS]])
-    of_reason = frame[frame.status != "ok"].groupby(["dataset", "method", "status", "reason", "lost"])
+    of_reason = frame[frame.status != "ok"].groupby(
+        ["dataset", "method", "sweep", "status", "reason", "lost"]
+    )
     return {
         "cells": len(frame),
         "by_status": dict(sorted(Counter(frame.status).items())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,23 +17,27 @@ from fairclust.pipeline.plan import Fit, Plan
 def describe(summary: Mapping[str, Any]) -> list[str]:
     """Lines for the terminal: counts, then one line per reason for missing cells."""
     lines = [f"{count(summary['cells'], 'fit')}: {in_words(summary['by_status'])}"]
-    reasons: dict[tuple[str, str, str], list[str]] = {}
+    reasons: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for item in summary["missing"]:
-        at = (item["dataset"], item["status"], item["reason"])
-        reasons.setdefault(at, []).append(f"{item['method']} ({item['cells']})")
+        reasons[item["dataset"], item["status"], item["reason"]][item["method"]] += item["cells"]
     for (dataset, status, reason), methods in reasons.items():
-        lines.append(f"  {status}: {dataset}, {', '.join(methods)}: {brief(reason)}")
+        counts = ", ".join(f"{method} ({cells})" for method, cells in methods.items())
+        lines.append(f"  {status}: {dataset}, {counts}: {brief(reason)}")
         lines += [f"    {line}" for line in reason.splitlines()[1:] if line.startswith("Fix: ")]
     return lines
 
 
 def require_complete(summary: Mapping[str, Any], *, strict: bool) -> None:
     """RuntimeError if no cell is ok, or cells were lost with their jobs; with `strict`, if any cell is not ok."""
-    lost = {(item["dataset"], item["method"]) for item in summary["missing"] if item["lost"]}
+    lost = {
+        f"fits/{item['dataset']}/" + ".".join(filter(None, (item["method"], item["sweep"], "parquet")))
+        for item in summary["missing"]
+        if item["lost"]
+    }
     if summary["cells"] and not summary["by_status"].get("ok"):
         why = "no cell is ok, so the results are empty"
     elif lost:
-        jobs = " ".join(sorted(f"fits/{dataset}/{method}.parquet" for dataset, method in lost))
+        jobs = " ".join(sorted(lost))
         why = f"some fit jobs have failed. Fix: delete {jobs} in the results and run again; finished fits are kept"
     elif strict and summary["missing"]:
         why = "strict: true, and not every cell is ok"
