@@ -467,10 +467,11 @@ class Plan:
         return [file for kind in ("tables", "figures", "claims") for file in self.files(paper, kind)]
 
     def targets(self) -> list[str]:
-        """All that a complete run makes."""
+        """All that a complete run makes. The files of fits are among it, so that a deleted one is made again."""
         ends = ["scores/scores.parquet", "scores/leaderboard.csv"]
         ends += ["report/index.html", "report.zip"] if self.config.report.html else []
-        return [*(f"{self.results}/{end}" for end in ends), *self.table_files(), *self.figure_files()]
+        made = [f"{self.results}/{end}" for end in ends]
+        return [*made, *self.table_files(), *self.figure_files(), *self.fit_files()]
 
     # Sources and data sets
 
