@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Memory
+from joblib.memory import extract_first_line
 
 from fairclust.datasets.store import load_graph, load_prepared, read_card
 from fairclust.pipeline.columns import record_of
@@ -94,10 +95,8 @@ def fit_grids(
     own |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
     own["data_hash"] = input_hash(card, graph)
     with ExitStack() as stack:
-        places = [Memory(folder, verbose=0, compress=3) for folder in caches]
-        job = _Job(
-            request, data, graph, [place.cache(finished, ignore=["compute"]) for place in places], stack
-        )
+        others = filter(None, map(_readable, caches[1:]))
+        job = _Job(request, data, graph, [_cache(caches[0]), *others], stack)
         cells, begin = request.cells(), time.perf_counter()
         outcomes: list[Outcome] = []
         for number, cell in enumerate(cells, 1):
@@ -237,7 +236,23 @@ def input_hash(card: Mapping[str, Any], graph: Path | None) -> str:
     return f"{card['data_hash']}+{digest.hexdigest()[:16]}"
 
 
-def cached_keys(cache: Path, keys: Iterable[str]) -> list[str]:
-    """The keys whose fits a cache has."""
-    known = Memory(cache, verbose=0).cache(finished, ignore=["compute"])
-    return [key for key in keys if known.check_call_in_cache(key, None)]
+def _cache(folder: Path) -> Any:
+    return Memory(folder, verbose=0, compress=3).cache(finished, ignore=["compute"])
+
+
+def _readable(folder: Path) -> Any:
+    """The cache in a folder. None if there is none, or if joblib would empty it: its fits are of another `finished`."""
+    if not folder.is_dir():
+        return None
+    cache = _cache(folder)
+    try:
+        kept = extract_first_line(cache.store_backend.get_cached_func_code([cache.func_id]))[0]
+    except OSError:  # it has no fits yet
+        return cache
+    return cache if kept == cache.func_code_info[0] else None
+
+
+def cached_keys(folders: Iterable[Path], keys: Iterable[str]) -> list[str]:
+    """The keys whose fits a cache in some folder has. No cache loses a fit by this."""
+    caches = list(filter(None, map(_readable, folders)))
+    return [key for key in keys if any(cache.check_call_in_cache(key, None) for cache in caches)]

@@ -11,6 +11,7 @@ from typing import Any
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import read_card
 from fairclust.messages import brief, count, duration, in_words
+from fairclust.pipeline.config import as_list
 from fairclust.pipeline.plan import Fit, Plan
 
 
@@ -67,7 +68,8 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
         return 0
     names = {"class_path": plan.class_path(fit), "code": plan.fit_code(fit)}
     keys = [cell.key(data_hash=data_hash, **names) for cell in fit.cells()]
-    return len(keys) - len(cached_keys(place / "cache", keys))
+    caches = [folder / "cache" for folder in (place, *map(Path, as_list(plan.config.reuse)))]
+    return len(keys) - len(cached_keys(caches, keys))
 
 
 def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) -> str:
