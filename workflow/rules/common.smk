@@ -49,7 +49,7 @@ wildcard_constraints:
     method=r"[\w.-]+",
     source=r"[\w.-]+",
     paper=r"\w+",
-    table=r"(?!claims\b)[\w-]+",
+    table=r"(?!claims\.)[\w-]+",
     # A figure of fronts is named after its data set.
     figure=r"[\w.-]+",
 
