@@ -131,7 +131,7 @@ class _Job:
         """The record and the labels of a cell, from a cache or from a fit, with the scores of the present metrics."""
         request = self.request
         key = cell.key(data_hash=data_hash, class_path=request.class_path, code=request.code)
-        name = f"{key}, {version_text(package_versions())}" if request.strict_versions else key
+        name = cache_name(key, strict_versions=request.strict_versions)
         try:
             record, labels = self._cached(name, lambda: self._fit(cell, given_up))
         except Unfinished as unfinished:
@@ -250,6 +250,11 @@ def _readable(folder: Path) -> Any:
     except OSError:  # it has no fits yet
         return cache
     return cache if kept == cache.func_code_info[0] else None
+
+
+def cache_name(key: str, *, strict_versions: bool) -> str:
+    """The name of a fit in the cache. It states the versions of packages if fits of other versions do not count."""
+    return f"{key}, {version_text(package_versions())}" if strict_versions else key
 
 
 def cached_keys(folders: Iterable[Path], keys: Iterable[str]) -> list[str]:
