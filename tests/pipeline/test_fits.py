@@ -224,7 +224,7 @@ def test_damaged_entries_of_the_cache_are_fitted_again(run, notes, tmp_path):
 
 def test_the_cache_knows_which_fits_it_has(run, data, tmp_path):
     rows = run(grid("ok", "raise"))
-    assert cached_keys(tmp_path / "results/cache", [*rows.key, "other"]) == [rows.key[0]]
+    assert cached_keys([tmp_path / "none", tmp_path / "results/cache"], [*rows.key, "other"]) == [rows.key[0]]
     cell = replace(ODD, grids=[grid("ok")]).cells()[0]
     hash_of = read_card(data)["data_hash"]
     assert cell.key(data_hash=hash_of, class_path=ODD.class_path, code="c1") == rows.key[0]

@@ -202,6 +202,7 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
     # A claim about a table needs the fits of the table, too.
     of_table = doe(tmp_path, more={"claims": {"c": {**CLAIM, "options": {"table": "t"}}}})
     assert of_table.fits_shown("doe", "claims") == files("a/vfc", "a/kmeans", "b/vfc", "b/kmeans")
+    assert set(plan.fit_files()) < set(plan.targets())
     assert "results/tables/doe/claims.csv" in plan.targets() and set(plan.products_of("doe")) < {
         *plan.targets()
     }

@@ -125,9 +125,9 @@ def test_gathering_gives_the_same_rows_in_four_files(tmp_path, files):
     found = gather(tmp_path / "g", [lost, *files])
     assert found["by_status"] == {"ok": 1, "error": 2, "skipped": 1}
     assert [tuple(missing.values()) for missing in found["missing"]] == [
-        ("far", "odd", "skipped", "because", False, 1),
-        ("toy", "lost", "error", "its job ended", True, 1),
-        ("toy", "odd", "error", "because", False, 1),
+        ("far", "odd", "", "skipped", "because", False, 1),
+        ("toy", "lost", "", "error", "its job ended", True, 1),
+        ("toy", "odd", "", "error", "because", False, 1),
     ]
     scores, runs = (read_table(tmp_path / f"g/{name}.parquet") for name in ("scores", "runs"))
     assert list(scores.columns) == SCORE_COLUMNS
@@ -204,15 +204,16 @@ def test_the_summary_says_what_is_missing_and_sets_the_exit_status(tmp_path, fil
         require_complete(found, strict=True)
     with pytest.raises(RuntimeError, match=r"no cell is ok, so the results are empty\n1 fit: 1 skipped"):
         require_complete(gather(tmp_path / "g", files[1:]), strict=False)
-    lost = tmp_path / "fits/toy/lost.parquet"
+    lost = tmp_path / "fits/toy/lost.fig2.parquet"
     write_fits(lost, [(record(None, "error", method="lost", lost=True), None)])
-    fix = r"some fit jobs have failed. Fix: delete fits/toy/lost\.parquet in the results and run again"
+    fix = r"some fit jobs have failed. Fix: delete fits/toy/lost\.fig2\.parquet in the results and run again"
     with pytest.raises(RuntimeError, match=rf"{fix}(.|\n)*toy, lost \(1\), odd"):
         require_complete(gather(tmp_path / "g", [*files, lost]), strict=False)
 
 
 def test_a_row_of_a_file_says_whether_its_fit_was_lost(tmp_path):
-    path = tmp_path / "m.fig2.parquet"
-    write_fits(path, [(record("aa"), LABELS), (record("bb", "error", lost=True), None)])
+    path = tmp_path / "odd.v2.fig2.parquet"
+    rows = [record("aa", method="odd.v2"), record("bb", "error", method="odd.v2", lost=True)]
+    write_fits(path, list(zip(rows, (LABELS, None), strict=True)))
     rows = read_fits(path)
     assert rows.lost.tolist() == [False, True] and rows.sweep.tolist() == ["fig2"] * 2

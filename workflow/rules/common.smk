@@ -49,8 +49,9 @@ wildcard_constraints:
     method=r"[\w.-]+",
     source=r"[\w.-]+",
     paper=r"\w+",
-    table=r"(?!claims\b)[\w-]+",
-    figure=r"[\w-]+",
+    table=r"(?!claims\.)[\w-]+",
+    # A figure of fronts is named after its data set.
+    figure=r"[\w.-]+",
 
 
 # Snakemake's cache between workflows is used only if it is set up. Otherwise Snakemake would warn at every start.

@@ -49,7 +49,7 @@ rule prepare_dataset:
         sources=ask(PLAN.sources_params),
         code=ask(PLAN.prepare_code),
     message:
-        "Preparing {wildcards.dataset}, scaled by {params.scale}"
+        "Preparing {wildcards.dataset}"
     script:
         "../scripts/prepare_dataset.py"
 

@@ -50,7 +50,7 @@ rule table:
         runtime=scaled(20),
     params:
         product=ask(lambda paper, table: PLAN.product(paper, "tables", table)),
-        code=lambda _: PLAN.code("fairclust.report.tables"),
+        code=lambda _: PLAN.product_code("tables"),
     message:
         "Making {wildcards.table} of {wildcards.paper}"
     script:
@@ -83,7 +83,7 @@ rule figure:
         runtime=scaled(20),
     params:
         product=ask(lambda paper, figure: PLAN.product(paper, "figures", figure)),
-        code=lambda _: PLAN.code("fairclust.report.figures"),
+        code=lambda _: PLAN.product_code("figures"),
     message:
         "Drawing {wildcards.figure} of {wildcards.paper}"
     script:
@@ -113,7 +113,7 @@ rule claims:
         runtime=scaled(20),
     params:
         product=ask(lambda paper: PLAN.product(paper, "claims")),
-        code=lambda _: PLAN.code("fairclust.report.claims"),
+        code=lambda _: PLAN.product_code("claims"),
     message:
         "Testing the claims of {wildcards.paper}"
     script:
@@ -136,7 +136,9 @@ rule leaderboard:
         runtime=scaled(10),
     params:
         names=lambda _: PLAN.names(),
-        code=lambda _: PLAN.code("fairclust.report.leaderboard"),
+        code=lambda _: PLAN.code(
+            "fairclust.report.leaderboard", "fairclust.pipeline.scores:load_scores"
+        ),
     message:
         "Making the leaderboard"
     script:
@@ -166,7 +168,9 @@ rule overview:
     params:
         fairness_error=CONFIG.report.fairness_error,
         names=lambda _: PLAN.names(),
-        code=lambda _: PLAN.code("fairclust.report.tables"),
+        code=lambda _: PLAN.code(
+            "fairclust.report.tables", "fairclust.pipeline.scores:load_scores"
+        ),
     message:
         "Making the overview of all methods and data sets"
     script:

@@ -93,7 +93,10 @@ def _progress(plan: Plan, cores: int, asked: Mapping[str, str]) -> list[str]:
 
     `asked` says of each output whether Snakemake would make it again.
     """
-    results, known = Path(plan.results), Counter[str]()
+    # If this workflow is a module of another one, the results lie below its prefix.
+    end = f"/{plan.results}/scores/scores.parquet"
+    found = next((path for path in asked if f"/{path}".endswith(end)), end[1:])
+    results, known = Path(found).parents[1], Counter[str]()
     outdated = {Path(path).name for path, again in asked.items() if "/data/" in path and again == _AGAIN}
     lines, minutes = [], 0.0
     for name, fit in plan.fits.items():

@@ -216,6 +216,8 @@ class Config(Catalogue):
             )
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
+        folders = [folder for folder in as_list(self.reuse) if not Path(folder).is_dir()]
+        problems += [f"reuse: there is no folder {folder!r}" for folder in folders]
         limit = self.limits.cell_memory_mb
         if limit is not None and limit + BESIDE_THE_FIT_MB > self.jobs.mem_mb:
             problems.append(
@@ -458,7 +460,9 @@ def _known_fields(location: tuple[Any, ...]) -> list[str]:
 
 def _is_union_tag(part: Any) -> bool:
     return isinstance(part, str) and (
-        part in {"int", "str"} or part.endswith("Spec") or part.startswith(("list[", "function-"))
+        part in {"int", "str", "constrained-str"}
+        or part.endswith("Spec")
+        or part.startswith(("list[", "tuple[", "function-"))
     )
 
 

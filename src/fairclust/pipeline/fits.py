@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Memory
+from joblib.memory import extract_first_line
 
 from fairclust.datasets.store import load_graph, load_prepared, read_card
 from fairclust.pipeline.columns import record_of
@@ -94,10 +95,8 @@ def fit_grids(
     own |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
     own["data_hash"] = input_hash(card, graph)
     with ExitStack() as stack:
-        places = [Memory(folder, verbose=0, compress=3) for folder in caches]
-        job = _Job(
-            request, data, graph, [place.cache(finished, ignore=["compute"]) for place in places], stack
-        )
+        others = filter(None, map(_readable, caches[1:]))
+        job = _Job(request, data, graph, [_cache(caches[0]), *others], stack)
         cells, begin = request.cells(), time.perf_counter()
         outcomes: list[Outcome] = []
         for number, cell in enumerate(cells, 1):
@@ -132,7 +131,7 @@ class _Job:
         """The record and the labels of a cell, from a cache or from a fit, with the scores of the present metrics."""
         request = self.request
         key = cell.key(data_hash=data_hash, class_path=request.class_path, code=request.code)
-        name = f"{key}, {version_text(package_versions())}" if request.strict_versions else key
+        name = cache_name(key, strict_versions=request.strict_versions)
         try:
             record, labels = self._cached(name, lambda: self._fit(cell, given_up))
         except Unfinished as unfinished:
@@ -195,7 +194,9 @@ def _loaded(data: Path, graph: Path | None) -> tuple[Any, Any]:
 
 
 def _prepare(data: Path, graph: Path | None, class_path: str, cell: Cell) -> None:
-    """Read the data and compile the method, so that neither is timed."""
+    """Read the data, import what a fit needs and compile the method, so that none of it is timed."""
+    import fairclust.base  # noqa: F401 - a user's class may not import it
+
     prepared, W = _loaded(data, graph)
     X = prepared.X if W is None else W
     points = None if W is None or not prepared.X.shape[1] else prepared.X
@@ -235,7 +236,28 @@ def input_hash(card: Mapping[str, Any], graph: Path | None) -> str:
     return f"{card['data_hash']}+{digest.hexdigest()[:16]}"
 
 
-def cached_keys(cache: Path, keys: Iterable[str]) -> list[str]:
-    """The keys whose fits a cache has."""
-    known = Memory(cache, verbose=0).cache(finished, ignore=["compute"])
-    return [key for key in keys if known.check_call_in_cache(key, None)]
+def _cache(folder: Path) -> Any:
+    return Memory(folder, verbose=0, compress=3).cache(finished, ignore=["compute"])
+
+
+def _readable(folder: Path) -> Any:
+    """The cache in a folder. None if there is none, or if joblib would empty it: its fits are of another `finished`."""
+    if not folder.is_dir():
+        return None
+    cache = _cache(folder)
+    try:
+        kept = extract_first_line(cache.store_backend.get_cached_func_code([cache.func_id]))[0]
+    except OSError:  # it has no fits yet
+        return cache
+    return cache if kept == cache.func_code_info[0] else None
+
+
+def cache_name(key: str, *, strict_versions: bool) -> str:
+    """The name of a fit in the cache. It states the versions of packages if fits of other versions do not count."""
+    return f"{key}, {version_text(package_versions())}" if strict_versions else key
+
+
+def cached_keys(folders: Iterable[Path], keys: Iterable[str]) -> list[str]:
+    """The keys whose fits a cache in some folder has. No cache loses a fit by this."""
+    caches = list(filter(None, map(_readable, folders)))
+    return [key for key in keys if any(cache.check_call_in_cache(key, None) for cache in caches)]

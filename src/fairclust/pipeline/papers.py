@@ -97,7 +97,7 @@ class GridSpec(Spec):
         """Lay this grid over another one. If both define a parameter, fixed or as an axis, this grid's wins."""
         grid = {k: v for k, v in {**below.grid, **self.grid}.items() if k not in self.params}
         params = {k: v for k, v in {**below.params, **self.params}.items() if k not in self.grid}
-        # Both grids are checked already. Checking thousands of values again for every block would take seconds.
+        # Both grids are checked already. Checking thousands of values again for every grid would take seconds.
         return GridSpec.model_construct(params=params, grid=grid)
 
 

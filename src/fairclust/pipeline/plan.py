@@ -467,10 +467,11 @@ class Plan:
         return [file for kind in ("tables", "figures", "claims") for file in self.files(paper, kind)]
 
     def targets(self) -> list[str]:
-        """All that a complete run makes."""
+        """All that a complete run makes. The files of fits are among it, so that a deleted one is made again."""
         ends = ["scores/scores.parquet", "scores/leaderboard.csv"]
         ends += ["report/index.html", "report.zip"] if self.config.report.html else []
-        return [*(f"{self.results}/{end}" for end in ends), *self.table_files(), *self.figure_files()]
+        made = [f"{self.results}/{end}" for end in ends]
+        return [*made, *self.table_files(), *self.figure_files(), *self.fit_files()]
 
     # Sources and data sets
 
@@ -530,7 +531,7 @@ class Plan:
     def prepare_code(self, dataset: str) -> str:
         """Fingerprint of the code and the packages that prepare a data set, and of the user's files that it reads."""
         generator = self.config.datasets[dataset].generator
-        modules = ["fairclust.datasets.prepare"]
+        modules = ["fairclust.pipeline.data:prepare"]
         modules += [generator.replace(":", ".").rpartition(".")[0]] if generator else []
         codes = [_fingerprint_or_reason(module) for module in modules]
         # Contents and not time stamps, because a file that replaces another one may be older.
@@ -541,7 +542,7 @@ class Plan:
     def graph_code(self) -> str:
         """Fingerprint of the code and the packages that build neighbour graphs."""
         packages = map(installed_version, ("numpy", "scipy", "scikit-learn", "numba", "pynndescent"))
-        code = code_fingerprint("fairclust.kernels.graph", "fairclust.datasets.store:save_graph")
+        code = code_fingerprint("fairclust.pipeline.data:build_graph")
         return digest_of([code, list(packages)])
 
     # Fits
@@ -590,7 +591,8 @@ class Plan:
         """Fingerprint of the code of the metrics of a fit job."""
         names = {name for of_k in self.metrics(fit).values() for name in of_k}
         homes = sorted({METRICS[name].function.__module__ for name in names})
-        return code_fingerprint("fairclust.metrics.table", *homes)
+        scored = ("fairclust.pipeline.columns:record_of", "fairclust.datasets.store:PreparedDataset")
+        return code_fingerprint("fairclust.metrics.table", *scored, *homes)
 
     def metrics(self, fit: Fit) -> dict[int, list[str]]:
         """For each K, the cheap metrics and those that a table, a figure or a claim shows."""
@@ -657,11 +659,18 @@ class Plan:
         """Fingerprint of some modules, or of functions in them."""
         return code_fingerprint(*roots)
 
+    def product_code(self, kind: str) -> str:
+        """Fingerprint of the code that makes the tables, figures or claims of papers and reads their data."""
+        read = "fairclust.report.material:load_material"
+        return code_fingerprint(f"fairclust.report.{kind}", "fairclust.pipeline.papers", read)
+
     def page_code(self) -> str:
         """Fingerprint of the code and the files of which the page is made."""
         page = Path(__file__).parents[1] / "report" / "page"
         contents = [content_digest(path) for path in sorted(page.iterdir()) if path.is_file()]
-        return digest_of([code_fingerprint("fairclust.report.html"), contents])
+        return digest_of(
+            [self.code("fairclust.report.html", "fairclust.pipeline.scores:load_scores"), contents]
+        )
 
 
 def _plain(spec: Any) -> dict[str, Any]:

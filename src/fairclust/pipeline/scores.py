@@ -69,7 +69,8 @@ def write_fits(path: Path, outcomes: Sequence[tuple[Mapping[str, Any], np.ndarra
 def read_fits(path: Path, *more: str) -> pd.DataFrame:
     """The rows of a fit job: its scores and costs, `lost`, `sweep`, the file as `path`, and `more` columns of it."""
     frame = read_arrow(path, [*SCORE_COLUMNS, *RUN_COLUMNS, "lost", *more]).to_pandas()
-    sweep = path.stem.partition(".")[2]
+    # The name of a method may have dots, too.
+    sweep = path.stem.partition(f"{frame.method.iloc[0]}.")[2] if len(frame) else ""
     return _typed(frame).assign(sweep=sweep, path=str(path))
 
 
@@ -179,7 +180,9 @@ def gather_scores(
     frame = frame.sort_values("place", kind="stable", ignore_index=True)
     _write_table(scores, frame[SCORE_COLUMNS])
     _write_table(runs, frame[[*_IDENTITY, *RUN_COLUMNS]])
-    of_reason = frame[frame.status != "ok"].groupby(["dataset", "method", "status", "reason", "lost"])
+    of_reason = frame[frame.status != "ok"].groupby(
+        ["dataset", "method", "sweep", "status", "reason", "lost"]
+    )
     return {
         "cells": len(frame),
         "by_status": dict(sorted(Counter(frame.status).items())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,29 +11,34 @@ from typing import Any
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import read_card
 from fairclust.messages import brief, count, duration, in_words
+from fairclust.pipeline.config import as_list
 from fairclust.pipeline.plan import Fit, Plan
 
 
 def describe(summary: Mapping[str, Any]) -> list[str]:
     """Lines for the terminal: counts, then one line per reason for missing cells."""
     lines = [f"{count(summary['cells'], 'fit')}: {in_words(summary['by_status'])}"]
-    reasons: dict[tuple[str, str, str], list[str]] = {}
+    reasons: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for item in summary["missing"]:
-        at = (item["dataset"], item["status"], item["reason"])
-        reasons.setdefault(at, []).append(f"{item['method']} ({item['cells']})")
+        reasons[item["dataset"], item["status"], item["reason"]][item["method"]] += item["cells"]
     for (dataset, status, reason), methods in reasons.items():
-        lines.append(f"  {status}: {dataset}, {', '.join(methods)}: {brief(reason)}")
+        counts = ", ".join(f"{method} ({cells})" for method, cells in methods.items())
+        lines.append(f"  {status}: {dataset}, {counts}: {brief(reason)}")
         lines += [f"    {line}" for line in reason.splitlines()[1:] if line.startswith("Fix: ")]
     return lines
 
 
 def require_complete(summary: Mapping[str, Any], *, strict: bool) -> None:
     """RuntimeError if no cell is ok, or cells were lost with their jobs; with `strict`, if any cell is not ok."""
-    lost = {(item["dataset"], item["method"]) for item in summary["missing"] if item["lost"]}
+    lost = {
+        f"fits/{item['dataset']}/" + ".".join(filter(None, (item["method"], item["sweep"], "parquet")))
+        for item in summary["missing"]
+        if item["lost"]
+    }
     if summary["cells"] and not summary["by_status"].get("ok"):
         why = "no cell is ok, so the results are empty"
     elif lost:
-        jobs = " ".join(sorted(f"fits/{dataset}/{method}.parquet" for dataset, method in lost))
+        jobs = " ".join(sorted(lost))
         why = f"some fit jobs have failed. Fix: delete {jobs} in the results and run again; finished fits are kept"
     elif strict and summary["missing"]:
         why = "strict: true, and not every cell is ok"
@@ -46,7 +52,7 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
 
     All count if the data set, or its graph, is not prepared, or is among the data sets that are `outdated`.
     """
-    from fairclust.pipeline.fits import cached_keys, input_hash
+    from fairclust.pipeline.fits import cache_name, cached_keys, input_hash
 
     if fit.dataset in outdated:
         return len(fit.cells())
@@ -61,8 +67,11 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
     except KeyError:  # a data set that was skipped has no hash
         return 0
     names = {"class_path": plan.class_path(fit), "code": plan.fit_code(fit)}
-    keys = [cell.key(data_hash=data_hash, **names) for cell in fit.cells()]
-    return len(keys) - len(cached_keys(place / "cache", keys))
+    strict = plan.config.strict_versions
+    cells = [cell.key(data_hash=data_hash, **names) for cell in fit.cells()]
+    keys = [cache_name(key, strict_versions=strict) for key in cells]
+    caches = [folder / "cache" for folder in (place, *map(Path, as_list(plan.config.reuse)))]
+    return len(keys) - len(cached_keys(caches, keys))
 
 
 def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) -> str:
