@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -203,6 +204,19 @@ def jobs_of(output):
     """Return the number of jobs of each rule, from Snakemake's table."""
     found = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE)}
     return {name: n for name, n in found.items() if name not in ("total", "all")}
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is running. On Linux, a zombie, whose parent has not yet noticed its end, does not count."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return True
 
 
 def wait_until(condition, seconds=60, what="it"):

@@ -150,19 +150,6 @@ def temporary_beside(path: Path, ending: str = "tmp") -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}@{platform.node()}.{uuid.uuid4().hex}.{ending}")
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process is running. On Linux, a zombie, whose parent has not yet noticed its end, does not count."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    return True
-
-
 def content_digest(path: str | Path) -> str:
     """The SHA-256 of a file, as 64 hex digits. A file that has not changed is read only once per process.
 

@@ -13,11 +13,10 @@ import pytest
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import load_prepared, read_card, write_skipped
 from fairclust.metrics import sse
-from fairclust.outputs import is_alive
 from fairclust.pipeline.fit_process import FitEnded, FitProcess
 from fairclust.pipeline.fits import Request, cached_keys, fit_grids
 from fairclust.pipeline.scores import labels_of, read_fits
-from working_folder import wait_until
+from working_folder import is_alive, wait_until
 
 ODD = Request(
     **{"dataset": "toy", "method": "odd", "class_path": "odd_methods.Odd", "code": "c1", "grids": []},
@@ -113,18 +112,6 @@ def test_other_code_or_another_random_state_is_another_fit(run, notes, change):
     assert notes() == {"ok": 2}
     assert first.key[0] != changed.key[0]
     assert run(grid("ok")).equals(first)
-
-
-def test_fits_of_other_versions_count_unless_asked_otherwise(run, notes, monkeypatch):
-    run(grid("ok"), strict_versions=True)
-    run(grid("ok"), strict_versions=True)
-    assert notes() == {"ok": 1}
-    monkeypatch.setattr("fairclust.pipeline.fits.package_versions", lambda: {"numpy": "1.0"})
-    run(grid("ok"), strict_versions=True)
-    assert notes() == {"ok": 1}
-    for _ in range(2):
-        run(grid("ok"))
-    assert notes() == {"ok": 1}
 
 
 def test_a_new_or_edited_metric_scores_again_without_fitting(run, notes, monkeypatch):

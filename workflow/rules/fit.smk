@@ -39,7 +39,6 @@ rule fit:
         cell_seconds=CONFIG.limits.cell_seconds,
         cell_memory_mb=CONFIG.limits.cell_memory_mb,
         dunn_max_rows=CONFIG.score.dunn_max_rows,
-        strict_versions=CONFIG.strict_versions,
         reuse=as_list(CONFIG.reuse),
     message:
         "Fitting {wildcards.method} on {wildcards.dataset}"

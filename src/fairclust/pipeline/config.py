@@ -21,6 +21,11 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.papers import Clusters, GridSpec, Names, Papers, Seeds, _check_unique
 from fairclust.pipeline.script import BESIDE_THE_FIT_MB
 
+# What papers cannot be called, because each is a target of its name.
+_RULES = set(
+    "all everything download_source download prepare_dataset prepare_unscaled neighbour_graph fit scores table figure "
+    "claims leaderboard overview scoreboard page check tables figures fronts".split()
+)
 SECTIONS = ("sources", "datasets", "methods", "papers")
 
 
@@ -167,8 +172,6 @@ class Config(Catalogue):
     strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
     same_digits: bool = True
     """Whether jobs use only instructions that x86-64 processors have since 2013, so that all give the same results."""
-    strict_versions: bool = False
-    """Fit cells again that other versions of numpy, scipy, scikit-learn or numba have fitted."""
     run: RunSpec
     limits: LimitSpec = LimitSpec()
     jobs: JobSpec = JobSpec()
@@ -210,10 +213,10 @@ class Config(Catalogue):
         for name, paper in self.papers.items():
             for key, kind, used in paper.named():
                 problems += unknown(f"papers.{name}.{key}", [used], known[kind])
-        if "fronts" in self.papers:
-            problems.append(
-                "papers.fronts: this is the name of the fronts of all data sets; rename the paper"
-            )
+        problems += [
+            f"papers.{name}: this is the name of a rule of the workflow; rename the paper"
+            for name in sorted(_RULES & self.papers.keys())
+        ]
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
         folders = [folder for folder in as_list(self.reuse) if not Path(folder).is_dir()]

@@ -113,7 +113,7 @@ def fit_cell(
             status, reason = "diverged", str(error)
         except MemoryError:
             raise
-        except Exception as error:
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
             status, reason, labels = "error", f"{type(error).__name__}: {error}", None
     end = end or (time.perf_counter(), time.process_time())
     messages = list(dict.fromkeys(_writable(str(w.message)) for w in caught))

@@ -58,8 +58,6 @@ class FitProcess:
         except MemoryError as error:
             stated = f"over the limit of {self._memory_mb:.0f} MB (limits.cell_memory_mb, else what the job asked for)"
             raise FitEnded("error", f"{stated}: {error}") from None
-        except SystemExit as error:
-            raise FitEnded("error", f"SystemExit: {error}") from None
         except ProcessExpired as error:
             reason = f"the fitting process died (exit code {error.exitcode}; -9: perhaps out of memory)"
             raise FitEnded("error", reason) from None

@@ -26,7 +26,7 @@ from fairclust.pipeline.columns import record_of
 from fairclust.pipeline.fit_cell import fit_cell, takes_columns, warm_up
 from fairclust.pipeline.fit_process import FitEnded, FitProcess
 from fairclust.pipeline.plan import Cell, Grid, cells_of_grids
-from fairclust.pipeline.provenance import git_commit, package_versions, version_text
+from fairclust.pipeline.provenance import git_commit, package_versions
 from fairclust.pipeline.scores import write_fits
 
 Outcome = tuple[dict[str, Any], np.ndarray | None]
@@ -59,9 +59,6 @@ class Request:
     cell_seconds: float
     cell_memory_mb: float
     dunn_max_rows: int | None = None
-    strict_versions: bool = (
-        False  # fits of other versions of numpy, scipy, scikit-learn or numba do not count
-    )
     threads: int = 1
 
     def cells(self) -> list[Cell]:
@@ -131,16 +128,15 @@ class _Job:
         """The record and the labels of a cell, from a cache or from a fit, with the scores of the present metrics."""
         request = self.request
         key = cell.key(data_hash=data_hash, class_path=request.class_path, code=request.code)
-        name = cache_name(key, strict_versions=request.strict_versions)
         try:
-            record, labels = self._cached(name, lambda: self._fit(cell, given_up))
+            record, labels = self._cached(key, lambda: self._fit(cell, given_up))
         except Unfinished as unfinished:
             record, labels = unfinished.args[0], None
         record = {"key": key, **record}
         if labels is None:
             return record, None
         metrics = list(request.metrics[cell.n_clusters])
-        asked = f"{name}: {request.scorer}, {metrics}, {request.dunn_max_rows}"
+        asked = f"{key}: {request.scorer}, {metrics}, {request.dunn_max_rows}"
         try:
             return record | self._cached(asked, lambda: self._score(cell, labels, metrics)), labels
         except FitEnded as ended:
@@ -250,11 +246,6 @@ def _readable(folder: Path) -> Any:
     except OSError:  # it has no fits yet
         return cache
     return cache if kept == cache.func_code_info[0] else None
-
-
-def cache_name(key: str, *, strict_versions: bool) -> str:
-    """The name of a fit in the cache. It states the versions of packages if fits of other versions do not count."""
-    return f"{key}, {version_text(package_versions())}" if strict_versions else key
 
 
 def cached_keys(folders: Iterable[Path], keys: Iterable[str]) -> list[str]:

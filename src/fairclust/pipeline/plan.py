@@ -632,7 +632,7 @@ class Plan:
         return list(dict.fromkeys(found))
 
     def settings(self) -> dict[str, Any]:
-        """The configuration without the catalogue entries that the run does not use, in plain types."""
+        """What decides the results: data sets, methods, papers and other keys, but no paths or resources; a digest."""
         used = {
             "datasets": self.datasets,
             "methods": {fit.method for fit in self.fits.values()},
@@ -643,17 +643,10 @@ class Plan:
             chosen[section] = {name: spec for name, spec in chosen.get(section, {}).items() if name in names}
         for paper in chosen["papers"].values():
             paper["reported"] = Path(str(paper.get("reported"))).name
-        for key in ("sources", "mirror"):
+        for key in ("sources", "mirror", "results", "reuse", "catalogues", "also", "jobs", "strict"):
             chosen.pop(key, None)
-        return {**chosen, "digest": self.configuration_digest(chosen)}
-
-    def configuration_digest(self, chosen: Mapping[str, Any]) -> str:
-        """Fingerprint of what decides the results: data sets, methods, papers and fits, but no paths or resources."""
-        paths = ("results", "mirror", "reuse", "catalogues", "also", "jobs", "strict", "strict_versions")
-        what = {key: value for key, value in chosen.items() if key not in paths}
-        return digest_of(
-            [what, [[name, [asdict(grid) for grid in fit.grids]] for name, fit in self.fits.items()]]
-        )
+        grids = {name: self.grids(fit) for name, fit in self.fits.items()}
+        return {**chosen, "digest": digest_of([chosen, grids])}
 
     def code(self, *roots: str) -> str:
         """Fingerprint of some modules, or of functions in them."""

@@ -52,7 +52,7 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
 
     All count if the data set, or its graph, is not prepared, or is among the data sets that are `outdated`.
     """
-    from fairclust.pipeline.fits import cache_name, cached_keys, input_hash
+    from fairclust.pipeline.fits import cached_keys, input_hash
 
     if fit.dataset in outdated:
         return len(fit.cells())
@@ -60,16 +60,12 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
     try:
         card = read_card(place / "data/prepared" / fit.dataset)
         data_hash = input_hash(card, place / "data/graphs" / fit.dataset if graph else None)
-    except DatasetSkipped:
+    except (DatasetSkipped, KeyError):  # a data set that was skipped has no hash
         return 0
     except (OSError, DatasetError):
         return len(fit.cells())
-    except KeyError:  # a data set that was skipped has no hash
-        return 0
     names = {"class_path": plan.class_path(fit), "code": plan.fit_code(fit)}
-    strict = plan.config.strict_versions
-    cells = [cell.key(data_hash=data_hash, **names) for cell in fit.cells()]
-    keys = [cache_name(key, strict_versions=strict) for key in cells]
+    keys = [cell.key(data_hash=data_hash, **names) for cell in fit.cells()]
     caches = [folder / "cache" for folder in (place, *map(Path, as_list(plan.config.reuse)))]
     return len(keys) - len(cached_keys(caches, keys))
 
