@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,9 +23,9 @@ from fairclust.pipeline.papers import Clusters, GridSpec, Names, Papers, Seeds, 
 from fairclust.pipeline.script import BESIDE_THE_FIT_MB
 
 # What papers cannot be called, because each is a target of its name.
-_RULES = set(
-    "all everything download_source download prepare_dataset prepare_unscaled neighbour_graph fit scores table figure "
-    "claims leaderboard overview scoreboard page check tables figures fronts".split()
+_RULE = re.compile(
+    "all|everything|download(_source)?|prepare_(dataset|unscaled)|neighbour_graph|fit|scores|tables?|figures?|claims|"
+    "leaderboard|overview|scoreboard|page|check|fronts"
 )
 SECTIONS = ("sources", "datasets", "methods", "papers")
 
@@ -215,7 +216,7 @@ class Config(Catalogue):
                 problems += unknown(f"papers.{name}.{key}", [used], known[kind])
         problems += [
             f"papers.{name}: this is the name of a rule of the workflow; rename the paper"
-            for name in sorted(_RULES & self.papers.keys())
+            for name in filter(_RULE.fullmatch, self.papers)
         ]
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
