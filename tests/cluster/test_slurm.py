@@ -190,7 +190,7 @@ def test_jobs_get_the_resources_that_their_methods_ask_for(cluster, tmp_path):
     project = toy_project(tmp_path, "asking", "plain")
     asked = {"threads": 2, "mem_mb": 1700, "runtime": 7, "partition": SHORT_PARTITION, "gres": "lab:1"}
     project.config["methods"]["asking"]["jobs"] = asked
-    run_on_the_cluster(cluster, project, *APART, "results/scores/scores.parquet")
+    run_on_the_cluster(cluster, project, *APART, "--", "results/scores/scores.parquet")
     jobs = submissions(cluster, project)
     columns = ["Partition", "ReqMem", "TimelimitRaw", "ReqCPUS"]
     found = {how: of_fit(project, jobs, how) for how in ("asking", "plain")}

@@ -175,6 +175,8 @@ class _Job:
 
     def _process(self) -> FitProcess:
         if self.process is None:
+            # Asked for now, because a process that is forked while git starts would hold git's pipe open for ever.
+            git_commit()
             self.process = self.stack.enter_context(FitProcess(self.request.cell_memory_mb))
         return self.process
 
