@@ -122,7 +122,7 @@ class Cluster:
     `env` is what a command needs to talk to this cluster.
     """
 
-    def __init__(self, folder, cpus=2, memory_mb=8000):
+    def __init__(self, folder, cpus=8, memory_mb=24000):
         self.folder = Path(folder)
         self.processes = {}
         self.configuration = self.folder / "slurm.conf"
