@@ -149,6 +149,7 @@ def folder(tmp_path_factory):
     (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
     people = write_people(folder / "people.csv")
     (folder / "big").mkdir()
+    (folder / "earlier/results").mkdir(parents=True)
     people[["age", "income", "sex"]].to_parquet(folder / "big/0.parquet")
     # The data set and the method of the gallery.
     dataset, method = map(yaml.safe_load, blocks("docs/gallery/adding.md", "yaml"))
