@@ -46,6 +46,10 @@ def of_table(**more):
         (of_table(reasons=[{"reason": "so", "knid": "x"}]), "tables.t.reasons.0.knid: no such key"),
         ({"tables": dict.fromkeys("tu", of_table()["tables"]["t"])}, "? tables: number '1' occurs"),
         (
+            {"tables": {"claims": of_table()["tables"]["t"]}},
+            "? tables: 'claims' is the file of the paper's claims",
+        ),
+        (
             {"figures": {"f": {"plot": "front", "title": "F", "datasets": ["b"]}}},
             "figures.f.datasets: there is no 'b'",
         ),

@@ -297,6 +297,8 @@ class PaperSpec(Spec):
         double = {number for number in numbers if numbers.count(number) > 1}
         if double:
             raise ValueError(f"tables: number {sorted(double)[0]!r} occurs more than once")
+        if "claims" in self.tables:
+            raise ValueError("tables: 'claims' is the file of the paper's claims; rename the table")
         return self
 
     @property
