@@ -34,7 +34,7 @@ class FitProcess:
 
     def __init__(self, memory_mb: float) -> None:
         self._memory_mb = memory_mb
-        # Forked, because a spawned process would run Snakemake's script again. Nothing heavy has been imported yet.
+        # Forked, because a spawned process would run Snakemake's script again.
         context = multiprocessing.get_context("fork")
         begin = (os.getpid(), memory_mb)
         self._pool = ProcessPool(max_workers=1, context=context, initializer=_begin, initargs=begin)

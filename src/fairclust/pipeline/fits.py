@@ -77,8 +77,8 @@ def fit_grids(
 ) -> None:
     """Fit, score and write all cells of a job.
 
-    Finished fits are taken from the `caches`, and new ones are kept in the first. If a reason is `given_up`, nothing
-    is fitted, and what is not in a cache becomes a row with the status 'error' and this reason.
+    Finished fits are taken from the `caches`, and new ones are kept in the first. If `given_up` states a reason,
+    nothing is fitted, and every fit that no cache has becomes a row with the status 'error' and this reason.
     """
     card = read_card(data)
     own: dict[str, Any] = {"dataset": request.dataset, "method": request.method, "fingerprint": request.code}

@@ -50,13 +50,15 @@ def require_complete(summary: Mapping[str, Any], *, strict: bool) -> None:
 def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = ()) -> int:
     """How many fits of a job the cache does not have.
 
-    All count if the data set, or its graph, is not prepared, or is among the data sets that are `outdated`.
+    All count if its data set, or the graph that it fits, is not prepared or will be made again: `outdated` has the
+    ends of the paths of such outputs, as ``prepared/adult``.
     """
     from fairclust.pipeline.fits import cached_keys, input_hash
 
-    if fit.dataset in outdated:
+    inputs = plan.fit_inputs(fit)
+    if any(path_end(path) in outdated for path in inputs.values()):
         return len(fit.cells())
-    graph = "graph" in plan.fit_inputs(fit)
+    graph = "graph" in inputs
     try:
         card = read_card(place / "data/prepared" / fit.dataset)
         data_hash = input_hash(card, place / "data/graphs" / fit.dataset if graph else None)
@@ -70,13 +72,14 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
     return len(keys) - len(cached_keys(caches, keys))
 
 
+def path_end(path: str) -> str:
+    """The last folder and the name of a path, which are the same in a module with a prefix."""
+    return "/".join(Path(path).parts[-2:])
+
+
 def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) -> str:
     """How many fits a run has to make, and about how long that takes. `jobs` are the jobs that Snakemake would run."""
-    outdated = {
-        dataset
-        for job in jobs
-        if not job.wildcards.get("method") and (dataset := job.wildcards.get("dataset"))
-    }
+    outdated = {path_end(job.output[0]) for job in jobs if job.output}
     fits = [job for job in jobs if job.output and Path(job.output[0]).is_relative_to(place / "fits")]
     n_fits, minutes = 0, 0.0
     for job in fits:
