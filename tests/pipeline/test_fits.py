@@ -15,6 +15,7 @@ from fairclust.datasets.store import load_prepared, read_card, write_skipped
 from fairclust.metrics import sse
 from fairclust.pipeline.fit_process import FitEnded, FitProcess
 from fairclust.pipeline.fits import Request, cached_keys, fit_grids
+from fairclust.pipeline.provenance import git_commit
 from fairclust.pipeline.scores import labels_of, read_fits
 from working_folder import is_alive, wait_until
 
@@ -220,22 +221,25 @@ def test_the_cache_knows_which_fits_it_has(run, data, tmp_path):
 # The process of the fits
 
 
-def _pid(*_):
-    return os.getpid()
-
-
-def _sleep():
-    time.sleep(60)
-
-
 def test_the_process_is_replaced_after_a_limit_and_ends_with_its_owner():
     with FitProcess(4000) as process:
-        first = process.call(_pid)
-        assert process.call(_pid) == first != os.getpid()
+        first = process.call(os.getpid)
+        assert process.call(os.getpid) == first != os.getpid()
         with pytest.raises(FitEnded, match=r"over the limit of 0\.5 s") as ended:
-            process.call(_sleep, seconds=0.5)
+            process.call(time.sleep, 60, seconds=0.5)
         assert ended.value.status == "timeout"
-        second = process.call(_pid)
+        second = process.call(os.getpid)
         assert second != first
         wait_until(lambda: not is_alive(first), 5)
     wait_until(lambda: not is_alive(second), 5)
+
+
+def test_git_has_ended_before_a_process_is_forked(run, monkeypatch):
+    class Noted(FitProcess):
+        def __init__(self, *given):
+            assert git_commit.cache_info().currsize == 1
+            super().__init__(*given)
+
+    git_commit.cache_clear()
+    monkeypatch.setattr("fairclust.pipeline.fits.FitProcess", Noted)
+    assert run(grid("ok")).status.tolist() == ["ok"]

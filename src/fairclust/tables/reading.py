@@ -20,7 +20,7 @@ _DELIMITERS = {"\\t": "\t", "tab": "\t"}
 _LONGEST_NAME = 1000
 # Each column takes time, even in a table of few rows.
 _MAX_COLUMNS = 20_000
-# The names of the columns are looked for in so many rows.
+# The row with the names of the columns is searched among this many rows at the top.
 _HEAD_ROWS = 30
 
 

@@ -68,8 +68,8 @@ class VariationalFairKMeans(PrototypeClusterer):
         from 0.01 to 10 then span the trade-off.
     match_reference : bool, default=False
         Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program.
-        As there, all points end in one cluster if ``exp(-distance)`` of a row to every centre is zero, that is, if its
-        (squared) distances are above 745.
+        That program divides by the sum of ``exp(-distance)`` over the centres. If this sum is zero for a row, because
+        all of its (squared) distances are above 745, all points end in one cluster.
         The default uses Newton's method to compute the group prices to which that iteration converges, in a tenth of
         the passes over the points. It measures the energy of the hard labels, which never rises. Between two
         assignments, the centres of clusters that still change move half a step beyond their means, which on most data
