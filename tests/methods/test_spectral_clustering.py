@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -82,7 +84,10 @@ def test_fair_cut_of_four_blobs(model, apart):
     corner = np.repeat([0, 1, 2, 3], 50)
     X = np.random.default_rng(1).normal(size=(200, 2))
     X += np.array([[0, 0], [apart, 0], [0, 60], [apart, 60]])[corner]
-    labels = model.set_params(random_state=0).fit_predict(X, sensitive_features=corner % 2)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        labels = model.set_params(random_state=0).fit_predict(X, sensitive_features=corner % 2)
+    assert any("can differ between machines" in str(warning.message) for warning in told) == (apart == 40)
     assert counts_of(labels, corner % 2, 2).tolist() == [[50, 50], [50, 50]]
 
 

@@ -82,10 +82,29 @@ def test_an_unconverged_embedding_is_an_error_that_has_what_was_found(no_dense):
 
 def test_the_largest_of_many_components_are_separated():
     blocks = [np.ones((n, n)) - np.eye(n) for n in (5, 9, 4, 8, 7)]
-    found = spectral_embedding(AffinityGraph.from_matrix(sp.block_diag(blocks)), 3)
+    W = sp.block_diag(blocks)
+    found = spectral_embedding(AffinityGraph.from_matrix(W), 3)
+    dense = spectral_embedding(AffinityGraph.from_matrix(W.toarray()), 3)
+    np.testing.assert_array_equal(dense.coordinates, found.coordinates)
     assert found.coordinates.shape == (33, 3)
     used = np.abs(found.coordinates).sum(axis=1) > 1e-12
     np.testing.assert_array_equal(np.repeat([False, True, False, True, True], [5, 9, 4, 8, 7]), used)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("fair", [False, True])
+def test_an_embedding_says_whether_it_is_the_only_one(dense, fair):
+    """A circle has every eigenvalue but the first twice, and three pieces have no best two."""
+    circle = np.roll(np.eye(60), 1, axis=1)
+    circle += circle.T
+    pieces = np.kron(np.eye(3), np.ones((200, 200)))
+    for W, n_components, unique in [(circle, 2, False), (circle, 3, True), (pieces, 2, False), (pieces, 3, True)]:
+        graph = AffinityGraph.from_matrix(W if dense else sp.csr_array(W))
+        # The constraint of alternating groups takes no direction among the smooth ones.
+        groups = np.arange(len(W)) % 2 if fair else None
+        assert spectral_embedding(graph, n_components, groups=groups).unique == unique
+        if fair:
+            assert nullspace_embedding(graph, n_components, groups=groups).unique == unique
 
 
 def test_graphs_in_pieces(no_dense):

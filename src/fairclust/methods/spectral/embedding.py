@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh, null_space, qr
+from scipy.linalg import eigh, eigvalsh, null_space, qr
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from threadpoolctl import threadpool_limits
 
@@ -28,8 +28,19 @@ from fairclust.kernels.graph import AffinityGraph
 _DENSE_MAX_NODES = 500
 # With groups, the number of connected components that are distinguished for each embedding component.
 _PIECES = 10
+# Eigenvalues whose distance is smaller, in units of the spectrum's width, coincide: which eigenvectors of them a solver
+# finds then depends on the last digits. The next eigenvalue is computed with the tolerance below, which bounds the
+# residual; its error is about the square. After the restarts below it is taken as different.
+_COINCIDE = 1e-6
+_NEXT_TOL, _NEXT_RESTARTS = 1e-4, 5
 # Number of n x n matrices in memory at the peak of `nullspace_embedding`, including LAPACK's copies.
 _DENSE_MATRICES = 4
+
+
+NOT_UNIQUE = (
+    "the eigenvalue after those of the embedding coincides with the last of them, for example because the graph has "
+    "more connected components than clusters; so the clustering is one of several, and can differ between machines"
+)
 
 
 class NotConverged(Diverged):
@@ -54,6 +65,7 @@ class Embedding:
     residual: float  # Largest ``||P L P u - eigenvalue u||``
     orthogonality: float  # Largest entry of ``|U'U - I|``
     constraint: float  # Largest entry of ``|C'U|``, where the columns of C are orthonormal; 0 without groups
+    unique: bool = True  # Whether the eigenvalue after those that were wanted differs from the last of them
 
 
 class _Problem:
@@ -98,6 +110,8 @@ class _Problem:
 
     def pieces(self) -> tuple[int, np.ndarray]:
         """Number of connected components, and the component of every node. They are numbered by their first nodes."""
+        if not sp.issparse(self._W):
+            return _dense_pieces(self._W)
         # In a symmetric graph these are the strongly connected components. SciPy finds those without copies of a
         # matrix of doubles, which it makes for undirected graphs.
         n_pieces, piece = sp.csgraph.connected_components(self._W, connection="strong")
@@ -109,8 +123,40 @@ class _Problem:
         """``P x``, the part of x that satisfies the constraints."""
         return x - self.basis @ (self.basis.T @ x) if self.basis.shape[1] else x
 
-    def embedding(self, U: np.ndarray) -> Embedding:
-        """Embedding by the span of the columns of U, which are approximate eigenvectors."""
+    def without(self, known: np.ndarray) -> tuple[LinearOperator, dict[str, Any]]:
+        """The operator whose largest eigenvalues are those that remain, and options with which ARPACK finds them.
+
+        The constraints and the columns of `known` get an eigenvalue below all others.
+        """
+        n_nodes = len(self.weight)
+        taken = np.hstack([self.basis, known])
+
+        def deflated(x: np.ndarray) -> np.ndarray:
+            inside = taken.T @ x
+            y = self.apply(x - taken @ inside)
+            return y - taken @ (taken.T @ y - 2.0 * self.lowest * inside)
+
+        # The start vector is always the same, and orthogonal to these directions.
+        start = np.random.default_rng(0).uniform(-1.0, 1.0, n_nodes)
+        start -= taken @ (taken.T @ start)
+        operator = LinearOperator((n_nodes, n_nodes), matvec=deflated, matmat=deflated, dtype=float)
+        return operator, {"which": "LA", "v0": start, "rng": 0}
+
+    def next_after(self, U: np.ndarray) -> float:
+        """A lower bound on the largest eigenvalue without the columns of U, which is nearly always the eigenvalue."""
+        operator, options = self.without(U)
+        if operator.shape[0] <= _DENSE_MAX_NODES:
+            return float(eigvalsh(operator.matmat(np.eye(operator.shape[0])))[-1])
+        try:
+            return float(eigsh(operator, 1, tol=_NEXT_TOL, maxiter=_NEXT_RESTARTS, return_eigenvectors=False, **options)[0])
+        except ArpackNoConvergence:
+            return -np.inf
+
+    def embedding(self, U: np.ndarray, wanted: int | None = None) -> Embedding:
+        """Embedding by the span of the columns of U, which are approximate eigenvectors.
+
+        With the number of eigenvectors that were `wanted` it says whether the next eigenvalue coincides with the last.
+        """
         # The solver meets constraints and orthogonality only up to its tolerance, so both are enforced again.
         U = self.project(np.linalg.qr(self.project(U))[0])
         image = self.project(self.apply(U))
@@ -120,14 +166,35 @@ class _Problem:
         # The signs of eigenvectors are arbitrary. The largest entry is made positive, so that all platforms agree.
         signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
         U, image = U * signs, image * signs
+        n_products, following = self.n_products, -np.inf
+        if wanted is not None:
+            wanted = min(wanted, len(theta))
+            following = theta[wanted] if len(theta) > wanted else self.next_after(U)
         return Embedding(
             coordinates=U / self.weight[:, None],
             eigenvalues=(1.0 if self.normalized else 0.0) - theta,
-            n_products=self.n_products,
+            n_products=n_products,
             residual=float(np.linalg.norm(image - U * theta, axis=0).max()),
             orthogonality=float(np.abs(U.T @ U - np.eye(U.shape[1])).max()),
             constraint=float(np.abs(self.basis.T @ U).max(initial=0.0)),
+            unique=wanted is None or bool(following < theta[wanted - 1] + _COINCIDE * self.lowest),
         )
+
+
+def _dense_pieces(W: np.ndarray) -> tuple[int, np.ndarray]:
+    """The connected components of a dense graph, row by row, because SciPy would copy all entries to a sparse one."""
+    piece = np.full(len(W), -1)
+    n_pieces = 0
+    for first in range(len(W)):
+        if piece[first] >= 0:
+            continue
+        piece[first], reached = n_pieces, [first]
+        while reached and (piece < 0).any():
+            new = np.flatnonzero((piece < 0) & (W[reached.pop()] != 0))
+            piece[new] = n_pieces
+            reached.extend(new)
+        n_pieces += 1
+    return n_pieces, piece
 
 
 def _balance(groups: np.ndarray) -> np.ndarray:
@@ -177,39 +244,27 @@ def spectral_embedding(
     known = _of_pieces(problem, n_components)
     n_left = n_components - known.shape[1]
     if n_left <= 0:
-        return problem.embedding(known)
+        return problem.embedding(known, n_components)
 
-    # A basis of all directions that Lanczos' method must not find: the constraints and the known eigenvectors.
-    taken = np.hstack([problem.basis, known])
-
-    def deflated(x: np.ndarray) -> np.ndarray:
-        inside = taken.T @ x
-        y = problem.apply(x - taken @ inside)
-        return y - taken @ (taken.T @ y - 2.0 * problem.lowest * inside)
-
+    operator, options = problem.without(known)
     if n_nodes <= max(_DENSE_MAX_NODES, 4 * n_components):
-        U = eigh(deflated(np.eye(n_nodes)), subset_by_index=[n_nodes - n_left, n_nodes - 1])[1]
-        problem.n_products = 0
-        return problem.embedding(np.hstack([known, U]))
+        U = eigh(operator.matmat(np.eye(n_nodes)), subset_by_index=[n_nodes - n_left, n_nodes - 1])[1]
+        return replace(problem.embedding(np.hstack([known, U]), n_components), n_products=0)
 
-    operator = LinearOperator((n_nodes, n_nodes), matvec=deflated, dtype=float)
-    # The start vector is always the same, and orthogonal to these directions.
-    start = np.random.default_rng(0).uniform(-1.0, 1.0, n_nodes)
-    start -= taken @ (taken.T @ start)
-    options: dict[str, Any] = {"v0": start, "ncv": min(n_nodes, max(4 * n_components, 20)), "rng": 0}
+    options |= {"tol": tol, "maxiter": max_iter, "ncv": min(n_nodes, max(4 * n_components, 20))}
     # Products with a sparse matrix are so short that several threads mostly wait for each other.
     with threadpool_limits(1 if sp.issparse(graph.W) else None, user_api="blas"):
         try:
-            U = eigsh(operator, n_left, which="LA", tol=tol, maxiter=max_iter, **options)[1]
+            U = eigsh(operator, n_left, **options)[1]
         except ArpackNoConvergence as error:
             n_found = error.eigenvectors.shape[1]
-            partial = np.hstack([known, error.eigenvectors, start[:, None]])
+            partial = np.hstack([known, error.eigenvectors, options["v0"][:, None]])
             raise NotConverged(
                 f"the eigen-solver found {known.shape[1] + n_found} of {n_components} eigenvectors in "
                 f"{max_iter} restarts (tol={tol:g}); allow more, or a larger tolerance",
                 problem.embedding(partial[:, : max(1, partial.shape[1] - 1)]),
             ) from None
-    return problem.embedding(np.hstack([known, U]))
+        return problem.embedding(np.hstack([known, U]), n_components)
 
 
 def nullspace_embedding(
@@ -240,7 +295,7 @@ def nullspace_embedding(
     # All eigenvectors of eigenvalue 0 are kept, because a selection of them would be arbitrary.
     wanted = max(min(n_components, n_nodes - n_constraints), _of_pieces(problem, n_components).shape[1])
     Y = eigh(A, B, subset_by_index=[0, wanted - 1], overwrite_a=True, overwrite_b=True, check_finite=False)[1]
-    found = problem.embedding(problem.weight[:, None] * (Z @ Y))
+    found = problem.embedding(problem.weight[:, None] * (Z @ Y), n_components)
     return replace(found, n_products=0)
 
 

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import POSITIVE, at_least, record
 from fairclust.kernels.graph import AffinityGraph
-from fairclust.methods.spectral.embedding import Embedding, spectral_embedding
+from fairclust.methods.spectral.embedding import NOT_UNIQUE, Embedding, spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.solvers.lloyd import Lloyd
 
@@ -93,6 +93,8 @@ class SpectralClustering(GraphClusterer):
         begin = perf_counter()
         found = self._embed(graph, codes)
         middle = perf_counter()
+        if not found.unique:
+            self._complain(NOT_UNIQUE)
         rows = normalize(found.coordinates) if self.normalize_rows else found.coordinates
         # As in the published programs, k-means goes on until no row moves.
         model = Lloyd(self.n_clusters, n_init=self.n_init, tol=0, random_state=rng).fit(rows)

@@ -20,7 +20,7 @@ from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
 from fairclust.messages import count
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
-from fairclust.methods.spectral.embedding import NotConverged, spectral_embedding
+from fairclust.methods.spectral.embedding import NOT_UNIQUE, NotConverged, spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.methods.variational.penalty import bound_step, minimize_penalty, padded_fairness
 from fairclust.metrics import contingency
@@ -280,6 +280,8 @@ class VariationalFairNCut(GraphClusterer):
                 found = spectral_embedding(graph, self.n_clusters, groups=codes if fair else None, tol=1e-4)
             except NotConverged as error:
                 found = error.found
+            if not found.unique:
+                self._complain(NOT_UNIQUE)
             return normalize(found.coordinates)
 
         if self.init == "k-means++":
