@@ -98,7 +98,12 @@ def test_an_embedding_says_whether_it_is_the_only_one(dense, fair):
     circle = np.roll(np.eye(60), 1, axis=1)
     circle += circle.T
     pieces = np.kron(np.eye(3), np.ones((200, 200)))
-    for W, n_components, unique in [(circle, 2, False), (circle, 3, True), (pieces, 2, False), (pieces, 3, True)]:
+    for W, n_components, unique in [
+        (circle, 2, False),
+        (circle, 3, True),
+        (pieces, 2, False),
+        (pieces, 3, True),
+    ]:
         graph = AffinityGraph.from_matrix(W if dense else sp.csr_array(W))
         # The constraint of alternating groups takes no direction among the smooth ones.
         groups = np.arange(len(W)) % 2 if fair else None

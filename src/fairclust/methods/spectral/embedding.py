@@ -148,7 +148,11 @@ class _Problem:
         if operator.shape[0] <= _DENSE_MAX_NODES:
             return float(eigvalsh(operator.matmat(np.eye(operator.shape[0])))[-1])
         try:
-            return float(eigsh(operator, 1, tol=_NEXT_TOL, maxiter=_NEXT_RESTARTS, return_eigenvectors=False, **options)[0])
+            return float(
+                eigsh(
+                    operator, 1, tol=_NEXT_TOL, maxiter=_NEXT_RESTARTS, return_eigenvectors=False, **options
+                )[0]
+            )
         except ArpackNoConvergence:
             return -np.inf
 
