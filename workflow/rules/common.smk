@@ -43,7 +43,9 @@ RESULTS = CONFIG.results
 # For its limit of 100 jobs a second, Snakemake 9.27 starts a timer at every job that ends, and each timer starts the
 # next one, so that after 500 jobs it plans 500 times a second. Without this limit it plans when a job ends. A limit
 # that the user states is kept.
-_limit = workflow.scheduling_settings and workflow.scheduling_settings.max_jobs_per_timespan
+_limit = (
+    workflow.scheduling_settings and workflow.scheduling_settings.max_jobs_per_timespan
+)
 if _limit and (_limit.max_jobs, _limit.timespan) == (100, 1):
     workflow.scheduling_settings.max_jobs_per_timespan = None
 # Scripts read this key. On the command line it may have been a text.
