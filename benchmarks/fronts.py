@@ -42,7 +42,7 @@ from fairclust.looks import in_matplotlib, numbered_look
 from fairclust.metrics import METRICS, contingency, data_balance, n_nonempty, sse
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.config import Config, shipped_config
-from fairclust.pipeline.plan import derive_random_state
+from fairclust.pipeline.grids import derive_random_state
 from measuring import ROOT, paper_data
 
 DATASETS = ("adult", "bank_3", "credit_2")

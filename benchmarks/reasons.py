@@ -21,7 +21,7 @@ import pandas as pd
 from fairclust.metrics import METRICS, Scored, score_labels
 from fairclust.pipeline.config import shipped_config
 from fairclust.pipeline.fit_cell import fit_cell
-from fairclust.pipeline.plan import Cell, derive_random_state
+from fairclust.pipeline.grids import Cell, derive_random_state
 from fairclust.pipeline.reported import load_reported
 from measuring import ROOT, prepared
 

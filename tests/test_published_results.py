@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import run_crate
-from fairclust.pipeline.papers import canonical_json
-from fairclust.pipeline.plan import derive_random_state
+from fairclust.pipeline.grids import canonical_json, derive_random_state
 from fairclust.report.redaction import redact_text
 
 PUBLISHED_MB = 8

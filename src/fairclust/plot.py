@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
 from fairclust.fronts import Front, front_of
 from fairclust.group_encoding import encode_groups
@@ -74,6 +73,8 @@ class FrontDisplay:
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
             The group of every row.
         """
+        from sklearn.base import clone  # imported here, because figures of the workflow do not need it
+
         fitted = [clone(estimator).fit(X, sensitive_features=sensitive_features) for estimator in estimators]
         clusterings = [(type(model).__name__, _setting(model), model.labels_) for model in fitted]
         return cls.from_predictions(X, clusterings, sensitive_features=sensitive_features)

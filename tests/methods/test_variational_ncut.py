@@ -12,7 +12,7 @@ from fairclust.methods import VariationalFairNCut
 from fairclust.metrics import fairness_error
 from fairclust.metrics.quality import ncut
 from fairclust.pipeline.fit_cell import fit_cell
-from fairclust.pipeline.plan import Cell
+from fairclust.pipeline.grids import Cell
 from toys import odd_affinities
 from twins import counts_of, ncut_potentials, padded_fairness, vfc
 

@@ -8,7 +8,8 @@ import pytest
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import plan as module
 from fairclust.pipeline.config import ConfigError, laid_over, load_config
-from fairclust.pipeline.plan import Plan, derive_random_state
+from fairclust.pipeline.grids import derive_random_state
+from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.reported import load_reported
 from small import GENERATED, small_config, small_paper
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.pipeline.plan import Cell
+from fairclust.pipeline.grids import Cell
 
 _WARM_UP_ROWS = 256
 

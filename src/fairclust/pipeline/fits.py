@@ -25,7 +25,7 @@ from fairclust.datasets.store import load_graph, load_prepared, read_card
 from fairclust.pipeline.columns import record_of
 from fairclust.pipeline.fit_cell import fit_cell, takes_columns, warm_up
 from fairclust.pipeline.fit_process import FitEnded, FitProcess
-from fairclust.pipeline.plan import Cell, Grid, cells_of_grids
+from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
 from fairclust.pipeline.provenance import git_commit, package_versions
 from fairclust.pipeline.scores import write_fits
 
@@ -53,7 +53,7 @@ class Request:
     method: str
     class_path: str
     code: str  # fingerprint of the class
-    grids: Sequence[Mapping[str, Any]]  # of `plan.Grid`
+    grids: Sequence[Mapping[str, Any]]  # of `grids.Grid`
     metrics: Mapping[int, Sequence[str]]  # for each K
     scorer: str  # fingerprint of the metrics: when it changes, fits are scored again
     cell_seconds: float

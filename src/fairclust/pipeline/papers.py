@@ -6,7 +6,6 @@ first, and the configuration shares them.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,23 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_validator
 
 from fairclust.datasets.spec import Spec
+from fairclust.pipeline.grids import canonical_json
 
 MAX_SEEDS = 10_000
-
-
-def canonical_json(value: Any) -> str:
-    """JSON with sorted keys, and with 10 and 10.0 written alike."""
-
-    def plain(item: Any) -> Any:
-        if isinstance(item, dict):
-            return {str(k): plain(v) for k, v in item.items()}
-        if isinstance(item, list | tuple):
-            return [plain(v) for v in item]
-        if isinstance(item, int) and not isinstance(item, bool):
-            return float(item)
-        return item
-
-    return json.dumps(plain(value), sort_keys=True)
 
 
 def _check_unique(values: list[Any]) -> list[Any]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -29,6 +28,7 @@ from fairclust.pipeline.fingerprint import (
     class_parameters,
     code_fingerprint,
 )
+from fairclust.pipeline.grids import At, Cell, Grid, cells_of_grids
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import (
     ClaimSpec,
@@ -36,78 +36,18 @@ from fairclust.pipeline.papers import (
     FigureSpec,
     PaperSpec,
     TableSpec,
-    canonical_json,
     match_of,
 )
 from fairclust.pipeline.provenance import installed_version
 
 DEFAULT_SEEDS = 5
 ALL = "*"
-At = tuple[str, str, int]
-"""A data set, a method and a K."""
-
 TABLE_FORMATS = ("md", "csv", "tex")
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
 _DEAR = tuple(name for name in _USUAL if name not in _CHEAP)
 # Cheap metrics that are computed for every fit of a graph, or of a data set whose true clusters are known.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One fit: K, resolved parameters and a seed."""
-
-    n_clusters: int
-    params: dict[str, Any]
-    seed: int
-    random_state: int
-
-    def key(self, *, data_hash: str, class_path: str, code: str) -> str:
-        """Name of the fit in the cache; everything that the result depends on goes into it."""
-        what = {"data": data_hash, "class": class_path, "source": code, "k": self.n_clusters}
-        what |= {"params": self.params, "seed": self.seed, "random_state": self.random_state}
-        return hashlib.sha256(canonical_json(what).encode()).hexdigest()[:24]
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Settings of a method at a K, with their seeds, as one experiment asks for them."""
-
-    n_clusters: int
-    params: Mapping[str, Any]
-    axes: Mapping[str, list[Any]]
-    seeds: tuple[int, ...]
-
-    def settings(self) -> Iterator[dict[str, Any]]:
-        """Every combination, in the order of the axes."""
-        for point in itertools.product(*self.axes.values()):
-            yield {**self.params, **dict(zip(self.axes, point, strict=True))}
-
-    def __len__(self) -> int:
-        return math.prod(map(len, self.axes.values())) * len(self.seeds)
-
-
-def cells_of_grids(dataset: str, grids: Iterable[Grid]) -> list[Cell]:
-    """The fits of some grids without duplicates: K by K, settings in the order of the grids, then the seeds."""
-    found: dict[int, dict[tuple[str, int], Cell]] = {}
-    for grid in grids:
-        of_k, k = found.setdefault(grid.n_clusters, {}), grid.n_clusters
-        states = {seed: derive_random_state(dataset, k, seed) for seed in grid.seeds}
-        for params in grid.settings():
-            text = canonical_json(params)
-            for seed in grid.seeds:
-                of_k.setdefault((text, seed), Cell(k, params, seed, states[seed]))
-    return [cell for of_k in found.values() for cell in of_k.values()]
-
-
-def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
-    """The random state of a fit, in [0, 2**31). It depends on data set, K and seed, and never on the order of fits.
-
-    All methods and lambdas share it: with the same seed, they start from the same k-means++ picks.
-    """
-    digest = hashlib.sha256(f"{dataset}|{n_clusters}|{seed}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") >> 1
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from fairclust.messages import UserError
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.columns import STATED
-from fairclust.pipeline.papers import canonical_json
-from fairclust.pipeline.plan import At, Grid
+from fairclust.pipeline.grids import At, Grid, canonical_json
 from fairclust.pipeline.provenance import version_text
 
 

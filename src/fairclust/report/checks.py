@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau
 
 from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
@@ -566,6 +565,8 @@ def _by_k(case: Case, cells: pd.DataFrame, metric: str) -> pd.Series:
 
 def _tau(points: list[tuple[float, float]], why_not: str) -> float:
     """Kendall's tau of points; CannotTest with the reason if it is undefined."""
+    from scipy.stats import kendalltau  # imported here, because it takes half a second
+
     tau = float(kendalltau(*zip(*points, strict=True)).statistic)
     if math.isnan(tau):
         raise CannotTest(why_not)

@@ -13,7 +13,8 @@ import pandas as pd
 
 from fairclust.messages import brief
 from fairclust.pipeline.columns import COLUMNS, column_of
-from fairclust.pipeline.papers import MatchSpec, canonical_json
+from fairclust.pipeline.grids import canonical_json
+from fairclust.pipeline.papers import MatchSpec
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import joined, metric_in_text, plain
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
 from fairclust.group_encoding import SensitiveColumn, combination_names, cross_codes, cut_column, is_measured
 from fairclust.messages import shortened
@@ -25,6 +21,9 @@ from fairclust.tables.cells import are_truths, is_unknown, truth
 from fairclust.tables.columns import FEW_ROWS, MAX_CATEGORIES, Asked, Column, numbers, understand
 from fairclust.tables.text import TableError
 from fairclust.tables.values import as_text, factor
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 MISSING = ("impute", "drop", "group")
 _MISSING_GROUP = "missing"
@@ -239,6 +238,12 @@ def make_preparation(
     category, and a column says which numbers are missing; with "drop", no cell is missing. `scale` "l2" also divides
     every row by its length.
     """
+    # Imported here, because scikit-learn takes a second and data sets of the configuration are read without it.
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline, make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
+
     numbers = {column.name: column.reading for column in columns if column.is_number}
     categories = {column.name: column.reading for column in columns if column.role == "category"}
     truths = [name for name, reading in categories.items() if reading.get("truth")]

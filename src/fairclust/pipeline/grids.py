@@ -1,0 +1,85 @@
+"""Fits as plain data: K, settings, seeds, random states. Fit jobs import this and not the specifications."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+At = tuple[str, str, int]
+"""A data set, a method and a K."""
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys, and with 10 and 10.0 written alike."""
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {str(k): plain(v) for k, v in item.items()}
+        if isinstance(item, list | tuple):
+            return [plain(v) for v in item]
+        if isinstance(item, int) and not isinstance(item, bool):
+            return float(item)
+        return item
+
+    return json.dumps(plain(value), sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit: K, resolved parameters and a seed."""
+
+    n_clusters: int
+    params: dict[str, Any]
+    seed: int
+    random_state: int
+
+    def key(self, *, data_hash: str, class_path: str, code: str) -> str:
+        """Name of the fit in the cache; everything that the result depends on goes into it."""
+        what = {"data": data_hash, "class": class_path, "source": code, "k": self.n_clusters}
+        what |= {"params": self.params, "seed": self.seed, "random_state": self.random_state}
+        return hashlib.sha256(canonical_json(what).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Settings of a method at a K, with their seeds, as one experiment asks for them."""
+
+    n_clusters: int
+    params: Mapping[str, Any]
+    axes: Mapping[str, list[Any]]
+    seeds: tuple[int, ...]
+
+    def settings(self) -> Iterator[dict[str, Any]]:
+        """Every combination, in the order of the axes."""
+        for point in itertools.product(*self.axes.values()):
+            yield {**self.params, **dict(zip(self.axes, point, strict=True))}
+
+    def __len__(self) -> int:
+        return math.prod(map(len, self.axes.values())) * len(self.seeds)
+
+
+def cells_of_grids(dataset: str, grids: Iterable[Grid]) -> list[Cell]:
+    """The fits of some grids without duplicates: K by K, settings in the order of the grids, then the seeds."""
+    found: dict[int, dict[tuple[str, int], Cell]] = {}
+    for grid in grids:
+        of_k, k = found.setdefault(grid.n_clusters, {}), grid.n_clusters
+        states = {seed: derive_random_state(dataset, k, seed) for seed in grid.seeds}
+        for params in grid.settings():
+            text = canonical_json(params)
+            for seed in grid.seeds:
+                of_k.setdefault((text, seed), Cell(k, params, seed, states[seed]))
+    return [cell for of_k in found.values() for cell in of_k.values()]
+
+
+def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
+    """The random state of a fit, in [0, 2**31). It depends on data set, K and seed, and never on the order of fits.
+
+    All methods and lambdas share it: with the same seed, they start from the same k-means++ picks.
+    """
+    digest = hashlib.sha256(f"{dataset}|{n_clusters}|{seed}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
