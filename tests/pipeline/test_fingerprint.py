@@ -77,6 +77,12 @@ def test_a_wrong_path_says_what_is_wrong(package, path, message):
         class_fingerprint(path)
 
 
+def test_a_class_has_one_fingerprint_by_all_its_names():
+    names = ("fairclust", "fairclust.methods", "fairclust.methods.kmeans")
+    assert len({class_fingerprint(f"{name}.KMeans") for name in names}) == 1
+    assert "n_init" in class_parameters("fairclust.KMeans")
+
+
 def test_a_syntax_error_names_file_and_line(package):
     with pytest.raises(ClassNotFound, match=r"one\.py, line 1: "):
         package("one", "class One\n")

@@ -102,7 +102,7 @@ def _progress(plan: Plan, cores: int, asked: Mapping[str, str]) -> list[str]:
     for name, fit in plan.fits.items():
         path = results / "fits" / f"{name}.parquet"
         if asked.get(path.as_posix()) == _AGAIN:
-            to_go = fits_to_make(plan, fit, results, outdated)
+            to_go = len(fits_to_make(plan, fit, results, outdated))
             own = Counter({"to go": to_go, "done": len(fit.cells()) - to_go})
             minutes += plan.minutes(fit, to_go)
         else:

@@ -14,6 +14,7 @@ import importlib.util
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 class ClassNotFound(ValueError):
@@ -76,11 +77,13 @@ def _lazy_homes(file: Path) -> dict[str, str]:
         if not isinstance(node, ast.Assign) or getattr(node.targets[0], "id", "") != "_HOMES":
             continue
         if isinstance(node.value, ast.Dict):
-            pairs = zip(node.value.keys, node.value.values, strict=True)
-            # Entries that are unpacked from another mapping have no key.
-            known = {
-                ast.literal_eval(key): ast.literal_eval(value) for key, value in pairs if key is not None
-            }
+            known: dict[str, Any] = {}
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                if key is not None:
+                    known[ast.literal_eval(key)] = ast.literal_eval(value)
+                elif isinstance(value, ast.Call):  # `dict.fromkeys(package.__all__, "package")`, unpacked
+                    package = ast.literal_eval(value.args[1])
+                    known |= dict.fromkeys(_lazy_homes(file.parent / package / "__init__.py"), package)
             # An entry of `fairclust.methods` states the look as well.
             return {key: home if isinstance(home, str) else home[0] for key, home in known.items()}
     return {}

@@ -47,29 +47,32 @@ def require_complete(summary: Mapping[str, Any], *, strict: bool) -> None:
     raise RuntimeError("\n".join([why, *describe(summary)]))
 
 
-def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = ()) -> int:
-    """How many fits of a job the cache does not have.
+def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = ()) -> set[str]:
+    """The keys of the fits of a job that the cache does not have.
 
     All count if its data set, or the graph that it fits, is not prepared or will be made again: `outdated` has the
     ends of the paths of such outputs, as ``prepared/adult``.
     """
     from fairclust.pipeline.fits import cached_keys, input_hash
 
+    def keys(data_hash: str) -> set[str]:
+        names = {"class_path": plan.class_path(fit), "code": plan.fit_code(fit)}
+        return {cell.key(data_hash=data_hash, **names) for cell in fit.cells()}
+
     inputs = plan.fit_inputs(fit)
     if any(path_end(path) in outdated for path in inputs.values()):
-        return len(fit.cells())
+        return keys(fit.dataset)
     graph = "graph" in inputs
     try:
         card = read_card(place / "data/prepared" / fit.dataset)
         data_hash = input_hash(card, place / "data/graphs" / fit.dataset if graph else None)
     except (DatasetSkipped, KeyError):  # a data set that was skipped has no hash
-        return 0
+        return set()
     except (OSError, DatasetError):
-        return len(fit.cells())
-    names = {"class_path": plan.class_path(fit), "code": plan.fit_code(fit)}
-    keys = [cell.key(data_hash=data_hash, **names) for cell in fit.cells()]
+        return keys(fit.dataset)
+    planned = keys(data_hash)
     caches = [folder / "cache" for folder in (place, *map(Path, as_list(plan.config.reuse)))]
-    return len(keys) - len(cached_keys(caches, keys))
+    return planned.difference(cached_keys(caches, planned))
 
 
 def path_end(path: str) -> str:
@@ -81,15 +84,16 @@ def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) ->
     """How many fits a run has to make, and about how long that takes. `jobs` are the jobs that Snakemake would run."""
     outdated = {path_end(job.output[0]) for job in jobs if job.output}
     fits = [job for job in jobs if job.output and Path(job.output[0]).is_relative_to(place / "fits")]
-    n_fits, minutes = 0, 0.0
+    known: set[str] = set()
+    minutes = 0.0
     for job in fits:
         fit = plan.fit(job.wildcards.dataset, job.wildcards.method)
-        number = fits_to_make(plan, fit, place, outdated)
-        n_fits, minutes = n_fits + number, minutes + plan.minutes(fit, number)
+        new = fits_to_make(plan, fit, place, outdated) - known  # several sweeps may ask for the same fit
+        known, minutes = known | new, minutes + plan.minutes(fit, len(new))
     if not fits:
         return ""
     return (
-        f"{count(n_fits, 'fit')} to make in {count(len(fits), 'job')}: roughly {duration(60 * minutes / cores)} on "
+        f"{count(len(known), 'fit')} to make in {count(len(fits), 'job')}: roughly {duration(60 * minutes / cores)} on "
         f"{count(cores, 'core')}, estimated from the numbers of rows in the catalogue."
     )
 
