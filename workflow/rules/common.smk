@@ -40,14 +40,6 @@ try:
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 RESULTS = CONFIG.results
-# For its limit of 100 jobs a second, Snakemake 9.27 starts a timer at every job that ends, and each timer starts the
-# next one, so that after 500 jobs it plans 500 times a second. Without this limit it plans when a job ends. A limit
-# that the user states is kept.
-_limit = (
-    workflow.scheduling_settings and workflow.scheduling_settings.max_jobs_per_timespan
-)
-if _limit and (_limit.max_jobs, _limit.timespan) == (100, 1):
-    workflow.scheduling_settings.max_jobs_per_timespan = None
 # Scripts read this key. On the command line it may have been a text.
 config["same_digits"] = CONFIG.same_digits
 
@@ -117,6 +109,15 @@ def of_cluster(**keys):
         for resource, key in keys.items()
         if any(getattr(own, key) for own in jobs)
     }
+
+
+# For its limit of 100 jobs a second, Snakemake 9.27 starts a timer at every job that ends, and each timer starts the
+# next one, so that after 500 jobs it plans 500 times a second. Without this limit it plans when a job ends. A limit
+# that the user states is kept.
+onstart:
+    limiter = workflow.scheduler.job_rate_limiter
+    if limiter and (limiter.max_jobs, limiter.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None
 
 
 # Snakemake calls no handler at the end of a dry run. In a module, the results lie below its prefix.
