@@ -10,11 +10,11 @@ import yaml
 from pydantic import BaseModel
 
 from documentation import PAGES, ROOT, blocks, write_examples
-from fairclust.cli import CommandError
-from fairclust.cli.publish import filled
+from fairclust.messages import UserError
 from fairclust.pipeline import papers
 from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config
 from fairclust.pipeline.plan import Plan
+from publish import filled
 from toys import write_people
 
 PUBLISHED = ROOT / "docs/results"
@@ -171,5 +171,5 @@ def test_the_numbers_on_the_pages_come_from_the_published_run(page, shipped, tmp
     if "overview: begin" in text:
         other = tmp_path / "page.md"
         other.write_text(re.sub(r"(overview: begin; .*) -->", r"\1 / best -->", text))
-        with pytest.raises(CommandError, match=r"page\.md: the overview has no method 'best'"):
+        with pytest.raises(UserError, match=r"page\.md: the overview has no method 'best'"):
             filled(other, *run)
