@@ -67,7 +67,7 @@ class Sheet:
     shared: dict[Any, Axes] = field(default_factory=dict)
     panels: list[Axes] = field(default_factory=list)
     is_empty: bool = (
-        False  # whether no panel has anything to show, which the PNG says for `fairclust publish`
+        False  # whether no panel has anything to show, which the PNG says for tools/publish.py
     )
     legend: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
