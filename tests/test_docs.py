@@ -140,6 +140,16 @@ def test_links_have_targets(page):
         assert not anchor or anchor in anchors(target), link
 
 
+def test_the_ideas_of_the_core_are_few_and_live_where_the_table_says():
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("## The ideas of the core")[2]
+    rows = re.findall(r"^\| .* \| `(\S+\.py)`, `(\w+)` \|$", text.partition("\n## ")[0], flags=re.M)
+    assert 15 < len(rows) <= 25
+    for file, name in rows:
+        assert re.search(
+            rf"^(def|class) {name}\b", (ROOT / "src/fairclust" / file).read_text(), flags=re.M
+        ), name
+
+
 def test_tests_named_in_the_table_of_faults_exist():
     text = (ROOT / "docs/reliability.md").read_text()
     named = set(re.findall(r"\btest_\w+(?!\w|\.py|/)", text))
