@@ -19,11 +19,13 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from matplotlib.figure import Figure
 from PIL import Image
 
 from crate import CRATE, WORKFLOW, run_crate
-from fairclust.messages import UserError, in_words
-from fairclust.outputs import check_outputs, replace_folder, write_text
+from fairclust.looks import COLOURS, MARKS
+from fairclust.messages import UserError, counted, in_words
+from fairclust.outputs import atomic_write, check_outputs, replace_folder, write_text
 from fairclust.pipeline.config import user_config
 from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_arrow, write_arrow
@@ -33,7 +35,8 @@ from fairclust.report.claims import load_claims
 from fairclust.report.drawing import EMPTY
 from fairclust.report.render import Table
 from fairclust.report.selection import shareable
-from fairclust.report.tables import count_causes, load_evidence, overview_texts, row_verdicts, summary
+from fairclust.report.tables import load_evidence, overview_texts, row_verdicts, summary
+from fairclust.report.verdicts import CAUSES, DIFFERS
 
 # What a page shows of a run stands between two marks. The first mark asks for all numbers, or it names data sets and
 # methods, separated by slashes, whose rows of the overview are shown.
@@ -122,7 +125,9 @@ def publish(args: argparse.Namespace) -> str:
             copy_small(path, new / path.relative_to(results))
         scoreboard = results / "tables" / "scoreboard.csv"
         if scoreboard.is_file():
-            _draw_picture(scoreboard, new / _PICTURE, plan)
+            board = load_evidence([scoreboard])
+            points = agreement.compared(board, _titles(board, plan), plan.names_of())
+            draw(points, new / _PICTURE)
         write_text(new / "provenance.json", shareable(json.dumps(origin, indent=2)) + "\n")
         copy_small(Path(__file__).parents[1] / WORKFLOW, new / WORKFLOW)
         write_text(new / CRATE, json.dumps(run_crate(new, origin, plan), indent=1) + "\n")
@@ -135,11 +140,27 @@ def publish(args: argparse.Namespace) -> str:
     return f"{len(files) + 3} files, {size / 1e6:.1f} MB in {out}{much}"
 
 
-def _draw_picture(scoreboard: Path, file: Path, plan: Plan) -> None:
-    """Draw every compared value of the papers' tables against ours."""
-    board = load_evidence([scoreboard])
-    file.parent.mkdir(parents=True, exist_ok=True)
-    agreement.draw(agreement.compared(board, _titles(board, plan), plan.names_of()), file)
+def draw(points: pd.DataFrame, file: Path) -> None:
+    """Draw every compared value of the papers' tables against ours, as a PNG."""
+    powers = agreement.decades(points)
+    limits = (0.6 * agreement.FLOOR, 1.6 * 10.0 ** powers[-1])
+    figure = Figure(figsize=(4.6, 4.4), layout="constrained")
+    axes = figure.add_subplot(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
+    axes.plot(limits, limits, color="0.7", lw=1, zorder=0)
+    for verdict, (colour, mark) in agreement.LOOKS.items():
+        of = points[points.verdict == verdict]
+        x, y = (of[name].clip(agreement.FLOOR, 10.0 ** powers[-1]) for name in ("reported", "ours"))
+        look: dict[str, Any] = {"color": COLOURS[colour], "marker": MARKS[mark]}
+        axes.scatter(x, y, s=16, alpha=0.75, lw=0, label=f"{verdict} ({len(of)})", **look)
+    axes.set_xlabel(
+        f"reported value, or that of the published program (blue)\nzeros stand at {agreement.FLOOR:g}"
+    )
+    axes.set_ylabel("our value, mean over the starts")
+    axes.set_title("Every compared value of the papers' tables", fontsize=10)
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    axes.spines[["top", "right"]].set_visible(False)
+    with atomic_write(file) as stream:
+        figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
 
 
 def copy_small(path: Path, to: Path) -> None:
@@ -209,7 +230,7 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], plan: Pla
     files = {paper: tables / paper / "claims.csv" for paper in titles}
     claims = {paper: load_claims(file) for paper, file in files.items() if file.is_file()}
     lines = Table("rows", summary(board, claims, titles)).markdown()
-    causes, commit = count_causes(rows), origin["git_commit"]
+    causes, commit = _count_causes(rows), origin["git_commit"]
     took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
     made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
     sentences = (
@@ -221,6 +242,12 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], plan: Pla
     wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)
     picture = f"![Reported values against ours, by verdict]({at}/{_PICTURE})"
     return "\n".join([*lines, "", picture, "", *wrapped]) + "\n"
+
+
+def _count_causes(rows: pd.DataFrame) -> dict[str, int]:
+    """The number of `row_verdicts` that differ from the paper, by how their cause is known (the texts of `CAUSES`)."""
+    found = counted(rows.cause[rows.verdict == DIFFERS], CAUSES)
+    return {CAUSES[cause]: n for cause, n in found.items()}
 
 
 def _titles(board: pd.DataFrame, plan: Plan) -> dict[str, str]:
