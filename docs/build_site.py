@@ -181,7 +181,7 @@ def reference_pages() -> dict[str, str]:
     modules = {name: importlib.import_module(f"fairclust.{name}") for name in fairclust._MODULES}
     of_modules = {name for module in modules.values() for name in getattr(module, "__all__", ())}
     tools = [name for name in fairclust.__all__ if name not in modules and name not in of_modules]
-    tools += [*modules["plot"].__all__, *modules["model_selection"].__all__]
+    tools += modules["plot"].__all__
     kinds = {
         "methods": ("Methods", fairclust, fairclust.methods.__all__),
         "metrics": ("Metrics", modules["metrics"], modules["metrics"].__all__),

@@ -21,7 +21,11 @@ from fairclust.pipeline.plan import Plan
 
 ROOT = Path(__file__).parents[1]
 # `python -m pytest` lets Python search the checkout, where a user's classes would hide those of the tests.
-sys.path[:] = [str(ROOT / "tests"), *(path for path in sys.path if Path(path).resolve() != ROOT)]
+sys.path[:] = [
+    str(ROOT / "tests"),
+    str(ROOT / "tools"),
+    *(path for path in sys.path if Path(path).resolve() != ROOT),
+]
 
 from toys import make_grouped_blobs
 

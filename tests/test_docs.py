@@ -10,11 +10,11 @@ import yaml
 from pydantic import BaseModel
 
 from documentation import PAGES, ROOT, blocks, write_examples
-from fairclust.cli import CommandError
-from fairclust.cli.publish import filled
+from fairclust.messages import UserError
 from fairclust.pipeline import papers
 from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config
 from fairclust.pipeline.plan import Plan
+from publish import filled
 from toys import write_people
 
 PUBLISHED = ROOT / "docs/results"
@@ -140,6 +140,16 @@ def test_links_have_targets(page):
         assert not anchor or anchor in anchors(target), link
 
 
+def test_the_ideas_of_the_core_are_few_and_live_where_the_table_says():
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("## The ideas of the core")[2]
+    rows = re.findall(r"^\| .* \| `(\S+\.py)`, `(\w+)` \|$", text.partition("\n## ")[0], flags=re.M)
+    assert 15 < len(rows) <= 25
+    for file, name in rows:
+        assert re.search(
+            rf"^(def|class) {name}\b", (ROOT / "src/fairclust" / file).read_text(), flags=re.M
+        ), name
+
+
 def test_tests_named_in_the_table_of_faults_exist():
     text = (ROOT / "docs/reliability.md").read_text()
     named = set(re.findall(r"\btest_\w+(?!\w|\.py|/)", text))
@@ -171,5 +181,5 @@ def test_the_numbers_on_the_pages_come_from_the_published_run(page, shipped, tmp
     if "overview: begin" in text:
         other = tmp_path / "page.md"
         other.write_text(re.sub(r"(overview: begin; .*) -->", r"\1 / best -->", text))
-        with pytest.raises(CommandError, match=r"page\.md: the overview has no method 'best'"):
+        with pytest.raises(UserError, match=r"page\.md: the overview has no method 'best'"):
             filled(other, *run)

@@ -28,7 +28,6 @@ PROGRAMS = ("make", "snakemake", "fairclust", "python", "conda", "pip", "docker"
 
 # These commands are not run, and only their options are parsed. All other commands are run.
 NOT_RUN = {
-    "fairclust publish": "needs a finished run",
     "fairclust verify": "needs a finished run",
     "fairclust score": "needs labels of a data set and a finished run; tests/cli/test_score.py runs it",
     "snakemake --report": "needs a finished run",

@@ -20,12 +20,9 @@ _HOMES = {
     "FairAssignment": "methods.price.fair_assignment",
     "FairClusterer": "base",
     "FairCoreset": "coreset",
-    "FairnessScorer": "model_selection",
     "FrontDisplay": "plot",
     "NotSupported": "base",
     "OptimalClustering": "solvers.optimum",
-    "RoutingIsOff": "model_selection",
-    "cheapest_fair": "model_selection",
     "fair_assignment": "methods.price.fair_assignment",
     "WeightPath": "methods._levels",
     "lam_path": "methods.variational.lam_path",
@@ -33,6 +30,6 @@ _HOMES = {
     "optimal_clustering": "solvers.optimum",
     "profiles": "explain",
 }
-_MODULES = ("datasets", "methods", "metrics", "model_selection", "plot", "tables")
+_MODULES = ("datasets", "methods", "metrics", "plot", "tables")
 
 __all__, __getattr__, __dir__ = members(__name__, _HOMES, _MODULES)

@@ -33,23 +33,23 @@ def test_a_generated_data_set_needs_no_file(tmp_path):
 def test_adult_from_a_mirror_and_then_from_the_data_home(mirror, tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRCLUST_MIRROR", str(mirror))
     monkeypatch.setenv("FAIRCLUST_DATA", str(tmp_path))
-    X, sex = datasets.fetch_adult()
+    X, sex = datasets.fetch_dataset("adult")
     assert list(X) == ["age", "fnlwgt", "education-num", "capital-gain", "hours-per-week"]
     assert X.age.between(17, 90).all()
     assert sex.name == "sex" and sex.value_counts().to_dict() == {"male": 21790, "female": 10771}
     assert X.attrs["licences"] == ["CC BY 4.0"]
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["adult.data"]
     monkeypatch.delenv("FAIRCLUST_MIRROR")
-    mixed, again = datasets.fetch_adult(categories=True)  # without a mirror or a network to fetch it from
+    mixed, again = datasets.fetch_dataset("adult_mixed")  # without a mirror or a network to fetch it from
     assert mixed.shape == (32561, 12) and again.equals(sex)
     assert mixed["workclass"].dtype == "category" and "Private" in mixed["workclass"].cat.categories
 
 
 @pytest.mark.mirror
 def test_other_data_sets(mirror, tmp_path):
-    X, marital = datasets.fetch_bank(mirror=mirror, data_home=tmp_path)
+    X, marital = datasets.fetch_dataset("bank_3", mirror=mirror, data_home=tmp_path)
     assert X.shape == (41108, 6) and set(marital) == {"married", "single", "divorced"}
-    X, sex = datasets.fetch_credit(mirror=mirror, data_home=tmp_path)
+    X, sex = datasets.fetch_dataset("creditcard_sex", mirror=mirror, data_home=tmp_path)
     assert X.shape == (30000, 14) and set(sex) == {"male", "female"}
     W, country = datasets.fetch_dataset("lastfm", mirror=mirror, data_home=tmp_path)
     assert W.shape == (5576, 5576) and len(country) == 5576 and country.name == "target"
@@ -66,7 +66,7 @@ def test_unavailable_data_sets_give_an_error(tmp_path, monkeypatch):
         mock.Mock(side_effect=datasets.download._PlaceFailed("there is no network")),
     )
     with pytest.raises(datasets.SourceUnavailable, match=r"adult/adult\.data"):
-        datasets.fetch_adult(data_home=tmp_path, mirror=tmp_path / "nowhere")
+        datasets.fetch_dataset("adult", data_home=tmp_path, mirror=tmp_path / "nowhere")
 
 
 def test_the_data_home(tmp_path, monkeypatch):
@@ -81,7 +81,7 @@ def test_the_data_home(tmp_path, monkeypatch):
 def test_a_missing_extra_is_named():
     code = (
         "import sys; sys.modules['requests'] = None\n"
-        "try:\n    from fairclust.datasets import fetch_adult\n"
+        "try:\n    from fairclust.datasets import fetch_dataset\n"
         "except ModuleNotFoundError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

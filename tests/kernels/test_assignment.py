@@ -6,7 +6,6 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
-from fairclust.kernels import assignment
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.points import NearestPoints, TiledPoints
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
@@ -81,7 +80,7 @@ def test_large_scales_and_far_data_keep_their_digits(dtype, scale, far):
     assert (found.hard(scale, offset)[0] == z.argmax(axis=1)).mean() > 0.998
 
 
-def test_results_do_not_depend_on_threads_and_blocks(monkeypatch):
+def test_results_do_not_depend_on_threads():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60_000, 4))
     codes = rng.integers(2, size=len(X)).astype(np.int32)
@@ -93,9 +92,6 @@ def test_results_do_not_depend_on_threads_and_blocks(monkeypatch):
         for n in sorted({1, threads}):
             numba.set_num_threads(n)
             answers.append((*found.soft_moments(3.0, offset), *found.hard(3.0, offset)))
-        monkeypatch.setattr(assignment, "_PRODUCT_BYTES", 1)
-        monkeypatch.setattr(assignment, "_LEAST_TILES", 5)
-        answers.append((*found.soft_moments(3.0, offset), *found.hard(3.0, offset)))
     finally:
         numba.set_num_threads(threads)
     for other in answers[1:]:
@@ -156,10 +152,8 @@ def test_distances_of_many_features_to_many_clusters_stay_accurate(apart, spread
         assert cost == pytest.approx(table.min(axis=1).sum(), rel=1e-4)
 
 
-@pytest.mark.parametrize("n_features, most_tiles", [(1, 128), (4, 2), (7, 128)])
-def test_plain_steps_in_one_pass_agree_with_those_that_store_distances(monkeypatch, n_features, most_tiles):
-    monkeypatch.setattr("fairclust.kernels.points._LEAST_TILES", most_tiles)
-    monkeypatch.setattr("fairclust.kernels.points._PRODUCT_BYTES", 1)
+@pytest.mark.parametrize("n_features", [1, 4, 7])
+def test_plain_steps_in_one_pass_agree_with_those_that_store_distances(n_features):
     rng = np.random.default_rng(n_features)
     X, codes = rng.normal(size=(2000, n_features)) + 100, rng.integers(0, 3, 2000).astype(np.int32)
     points = TiledPoints.pack(X, codes, 3, 5)

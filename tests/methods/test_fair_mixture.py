@@ -99,15 +99,12 @@ def test_a_large_lam_is_fairer(reference, solver, max_iter, n_groups):
     assert found[1] < 0.4 * found[0]
 
 
-def test_em_raises_q_and_never_raises_the_objective(monkeypatch):
-    # Many of these steps are too long.
-    monkeypatch.setattr(mixture_fit, "_RATE_OF_EM", 0.1)
+def test_em_raises_q_and_never_raises_the_objective():
     X, codes = make_grouped_blobs()
     history = fit(X, codes, lam=10, max_iter=40).history_
     rounds = history[1:]
     assert all(r["q_after"] >= r["q_before"] - 1e-6 * (1 + abs(r["q_before"])) for r in rounds)
     assert all(0 <= r["step_length"] <= 1 for r in rounds)
-    assert any(r["step_length"] < 1 for r in rounds)
     assert (np.diff([r["objective"] for r in history]) <= 1e-5).all()
 
 

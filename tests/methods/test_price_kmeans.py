@@ -1,5 +1,3 @@
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ from sklearn.exceptions import ConvergenceWarning
 from fairclust import fair_assignment
 from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
-from fairclust.solvers import criteria
 from fairclust.stored import Stored
 
 BOTH = pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])
@@ -153,18 +150,11 @@ def test_a_saved_model_of_far_numbers_predicts_in_double_precision(model):
     np.testing.assert_array_equal(loaded.predict(X, codes), labels)
 
 
-# With 70 clusters the systems of Newton's method are large: at the second value they use up the limit of work.
-@pytest.mark.parametrize("seconds", [None, 4e-8])
-def test_centres_do_not_follow_prices_that_are_far_off(grouped_blobs, monkeypatch, seconds):
+def test_centres_do_not_follow_prices_that_are_far_off(grouped_blobs):
     X, codes = grouped_blobs(3000, 3, 9, 2, seed=4)
-    if seconds is not None:
-        monkeypatch.setattr(criteria, "_OF_LAPACK", seconds)
-    with warnings.catch_warnings(record=True) as issued:
-        warnings.simplefilter("always")
-        model = PriceFairKMeans(70, n_init=1, random_state=0).fit(X, sensitive_features=codes)
+    model = PriceFairKMeans(70, n_init=1, random_state=0).fit(X, sensitive_features=codes)
     assert max(record["violation"] for record in model.history_) < 1
     assert model.cost_ < 1200
-    assert any("limit of work" in str(warning.message) for warning in issued) == (seconds is not None)
 
 
 def test_weights_reach_the_fit_of_fit_transform(grouped_blobs):

@@ -6,9 +6,7 @@ from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.base import Diverged
-from fairclust.kernels import bound
 from fairclust.kernels.medoid import medoids
-from fairclust.kernels.points import TiledPoints
 from fairclust.methods import VariationalFairKMeans, VariationalFairKMedians, VariationalFairNCut
 from fairclust.metrics import contingency
 from twins import counts_of, means_of, medoids_of, padded_fairness, vfc
@@ -36,21 +34,6 @@ def test_replays_the_papers_update(grouped_blobs, cls, n_groups, lam, lipschitz)
     np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
     assert model.n_inner_iter_ == inner
     assert model.n_energy_rises_ == (np.diff(energies) > 0).sum()
-
-
-@pytest.mark.parametrize("small", [0, 10**9])
-def test_the_papers_update_ends_after_the_third_one_at_the_earliest(grouped_blobs, monkeypatch, small):
-    monkeypatch.setattr(bound, "_SMALL_ENTRIES", small)
-    X, codes = grouped_blobs()
-    points = TiledPoints.pack(X, codes.astype(np.int32), 2, 4)
-    points.measure(X[:4])
-    monkeypatch.setattr(bound, "_MAX_ITER", 9)
-    n_updates = []
-    for tol in (np.inf, 0.0):
-        monkeypatch.setattr(bound, "_TOL", tol)
-        target = np.bincount(codes) / len(codes)
-        n_updates.append(bound.bound_iteration(points, lam=9.0, lipschitz=2.0, target=target).n_iter)
-    assert n_updates == [3, 9]
 
 
 def test_lam_zero_is_lloyd(grouped_blobs):
@@ -153,18 +136,6 @@ def test_extreme_weights_keep_all_clusters(grouped_blobs, cls, lam):
         table = contingency(model.labels_, codes, n_clusters=6)
         shares = table / table.sum(axis=0)
         assert np.abs(shares - model.target_[:, None]).max() < 0.05
-
-
-def test_bounded_search_states_its_error(grouped_blobs, monkeypatch):
-    X, codes = grouped_blobs(n_samples=3000, n_features=15, seed=4)
-    exact = VariationalFairKMedians(3, lam=300, init=X[:3]).fit(X, sensitive_features=codes)
-    monkeypatch.setattr("fairclust.solvers.alternation._EXACT_SIZE", 10)
-    monkeypatch.setattr("fairclust.solvers.alternation._MAX_EVALUATIONS", 1)
-    rough = VariationalFairKMedians(3, lam=300, init=X[:3]).fit(X, sensitive_features=codes)
-    assert exact.medoid_gap_ == 0
-    assert 0 < rough.medoid_gap_ < 0.05
-    cost = np.linalg.norm(X - rough.cluster_centers_[rough.labels_], axis=1).sum()
-    assert cost <= sum(own.cost for own in medoids(X, rough.labels_, 3)) * (1 + rough.medoid_gap_)
 
 
 def test_given_centers_that_never_move_need_not_be_rows(grouped_blobs):

@@ -1,4 +1,4 @@
-"""Estimators within scikit-learn's tools: scores, distances, pipelines, searches, frames."""
+"""Estimators within scikit-learn's tools: scores, distances, pipelines, frames."""
 
 import io
 
@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 import sklearn
 from matplotlib.figure import Figure
-from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairclust
-from fairclust import ClusterSharesDisplay, FairnessScorer, FrontDisplay, PriceFairKMeans, cheapest_fair
+from fairclust import ClusterSharesDisplay, FrontDisplay, PriceFairKMeans
 from fairclust.metrics import balance
 
 WITH_CENTERS = [
@@ -80,52 +79,6 @@ def test_the_groups_pass_through_a_pipeline(name, people, routing):
         assert pipe.score(X, sensitive_features=sex) == alone.score(scaled, sensitive_features=sex)
 
 
-def test_scores_of_a_pipeline_are_those_of_its_last_step(people):
-    X, sex = people
-    pipe = make_pipeline(StandardScaler(), fairclust.KMeans(3, random_state=0))
-    pipe.fit(X, kmeans__sensitive_features=sex)
-    score = FairnessScorer("sse")(pipe, X, sensitive_features=sex)
-    assert score == pytest.approx(-pipe[-1].inertia_)
-    labels = pipe.predict(X)
-    found = FairnessScorer("balance")(pipe, X, sensitive_features=sex)
-    assert found == balance(labels, sensitive_features=sex)
-    assert FairnessScorer("delta")(pipe, X, sensitive_features=sex) <= 0
-
-
-def test_a_search_finds_the_cheapest_fair_setting(people, routing):
-    X, sex = people
-    search = GridSearchCV(
-        fairclust.PriceFairKMeans(3, n_init=2, random_state=0),
-        {"tolerance": [0.0, 0.3, 0.9]},
-        scoring={"cost": FairnessScorer("sse"), "balance": FairnessScorer("balance")},
-        refit=cheapest_fair(balance=0.35),
-        cv=KFold(3, shuffle=True, random_state=0),
-        error_score="raise",
-    )
-    search.fit(X, sensitive_features=sex)
-    means = pd.DataFrame(search.cv_results_)[["mean_test_cost", "mean_test_balance"]]
-    fair = means[means.mean_test_balance >= 0.35]
-    assert 0 < len(fair) < 3, "the grid has settings on both sides"
-    assert search.best_index_ == fair.mean_test_cost.idxmax()
-    assert search.best_estimator_.labels_.shape == (150,)
-    alone = GridSearchCV(search.estimator, {"tolerance": [0.0, 0.9]}, scoring=FairnessScorer(), cv=3)
-    assert alone.fit(X, sensitive_features=sex).best_params_ == {"tolerance": 0.0}
-
-
-def test_no_setting_that_is_fair_enough():
-    results = {
-        "mean_test_cost": np.array([-3.0, -2.0]),
-        "mean_test_balance": np.array([0.1, 0.4]),
-        "mean_test_delta": np.array([-0.1, -0.4]),
-    }
-    with pytest.raises(ValueError, match=r"mean balance of 0\.5 or more; the largest is 0\.4"):
-        cheapest_fair(balance=0.5)(results)
-    with pytest.raises(ValueError, match="no setting meets balance, delta at once"):
-        cheapest_fair(balance=0.3, delta=-0.2)(results)
-    with pytest.raises(ValueError, match="metric must be one of"):
-        FairnessScorer("smallest_cluster_of_all")
-
-
 @pytest.mark.parametrize("name", WITH_CENTERS)
 def test_verbose_prints_the_steps(name, people, capsys):
     X, sex = people
@@ -135,7 +88,7 @@ def test_verbose_prints_the_steps(name, people, capsys):
     assert len(capsys.readouterr().out.splitlines()) >= 1
 
 
-def test_a_scorer_of_several_columns_is_that_of_the_least_fair():
+def test_the_balance_of_several_columns_is_that_of_the_least_fair():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     groups = pd.DataFrame(
@@ -145,14 +98,10 @@ def test_a_scorer_of_several_columns_is_that_of_the_least_fair():
         }
     )
     model = PriceFairKMeans(3, tolerance=0.2, n_init=2, random_state=0).fit(X, sensitive_features=groups)
-    labels = model.predict(X, groups)
-    each = [balance(labels, sensitive_features=groups[name]) for name in groups]
-    assert FairnessScorer("balance")(model, X, sensitive_features=groups) == min(each)
-    assert min(each) > balance(labels, sensitive_features=groups)
+    each = [balance(model.labels_, sensitive_features=groups[name]) for name in groups]
+    assert min(each) > balance(model.labels_, sensitive_features=groups)
     points = FrontDisplay.from_estimators([model], X, sensitive_features=groups).points
-    assert points.balance[0] == min(
-        balance(model.labels_, sensitive_features=groups[name]) for name in groups
-    )
+    assert points.balance[0] == min(each)
 
 
 def test_displays_draw_names_as_they_are():

@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.model_selection import GridSearchCV
 
-from fairclust import FairnessScorer, KMeans, PriceFairKMeans, VariationalFairKMeans, cheapest_fair
+from fairclust import KMeans, PriceFairKMeans, VariationalFairKMeans
 
 
 @pytest.fixture
@@ -72,23 +71,6 @@ def test_missing_cells_name_the_imputer(people):
     X.iloc[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"column 'income'.*SimpleImputer"):
         KMeans(2).fit(X, sensitive_features=sex)
-
-
-@pytest.mark.parametrize("many", [False, True])
-def test_a_search_without_metadata_routing_says_so(people, many):
-    X, sex = people
-    scorers = {"cost": FairnessScorer("sse"), "balance": FairnessScorer()} if many else FairnessScorer()
-    search = GridSearchCV(
-        PriceFairKMeans(2, n_init=1, random_state=0),
-        {"tolerance": [0, 0.2]},
-        scoring=scorers,
-        refit=cheapest_fair(balance=0.0) if many else True,
-        cv=2,
-    )
-    with pytest.raises(BaseException, match=r"set_config\(enable_metadata_routing=True\) before the search"):
-        search.fit(X, sensitive_features=sex)
-    with sklearn.config_context(enable_metadata_routing=True):
-        assert search.fit(X, sensitive_features=sex).best_params_
 
 
 def test_a_search_without_routing_says_so_when_it_scores(people):

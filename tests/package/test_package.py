@@ -21,7 +21,7 @@ EXTRAS = (
     [
         (fairclust, ""),
         (fairclust.methods, ""),
-        (fairclust.datasets, "fetch_adult"),
+        (fairclust.datasets, "fetch_dataset"),
         (fairclust.metrics, "METRICS"),
     ],
 )

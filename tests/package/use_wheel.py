@@ -39,11 +39,11 @@ def check_estimators(X: np.ndarray, sex: np.ndarray) -> None:
 def check_data_sets() -> None:
     assert files("fairclust.datasets").joinpath("catalogue", "adult.yaml").is_file()
     try:
-        _ = fairclust.datasets.fetch_adult
+        _ = fairclust.datasets.fetch_dataset
     except ModuleNotFoundError as error:
         assert "pip install 'fairclust[datasets]'" in str(error), error
     else:
-        raise AssertionError("fetch_adult works without its extra: the environment is not empty")
+        raise AssertionError("fetch_dataset works without its extra: the environment is not empty")
 
 
 def check_command(X: np.ndarray, sex: np.ndarray, folder: Path) -> None:

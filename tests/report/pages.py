@@ -1,6 +1,7 @@
 """A page for tests, with made-up cells of a few methods, a paper's scoreboard and claims."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ NAMES = Names(
     order=METHODS,
 )
 CONFIG = {
-    "datasets": {"adult": {"title": "Adult", "source": {"path": "/home/somebody/adult.csv"}}},
+    "datasets": {"adult": {"title": "Adult", "source": {"path": f"{Path.home()}/adult.csv"}}},
     "run": {"datasets": ["adult"], "seeds": 2},
 }
 PROVENANCE = {
@@ -53,7 +54,7 @@ def made_up_scores(n_lams=6, n_seeds=2, datasets=("adult", "bank_3"), methods=("
         row["counts"] = json.dumps({"<b>f</b>": [3, 2], "m": [6, 9]})
     empty = dict.fromkeys(("sse", "kmedians_cost", "balance", "delta", "fairness_error", "objective"), np.nan)
     rows[-1] |= {"status": "timeout", "reason": "longer than 5 s", **empty}
-    reason = "no such file: /home/somebody/data.csv\nand more"
+    reason = f"no such file: {Path.home()}/data.csv\nand more"
     rows.append(cell("synthetic", "bera", 2, 0, status="skipped", reason=reason, n_rows=None))
     return frame(rows)
 

@@ -6,6 +6,7 @@ import pytest
 from a_paper import NAMES, reported, table
 from frames import frame, starts
 
+import publish
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report import agreement
 from fairclust.report.claims import load_claims, make_claims
@@ -99,10 +100,10 @@ def test_the_picture_shows_every_compared_value(files, tmp_path):
     # A zero stands at the lower end of its axis, and a value below the reported one below the diagonal.
     assert zero["x"] == agreement.LEFT and zero["y"] < agreement.SIZE - agreement.BOTTOM
     assert ours["x"] - agreement.LEFT < agreement.SIZE - agreement.BOTTOM - ours["y"]
-    agreement.draw(points, tmp_path / "picture.png")
+    publish.draw(points, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes()[:4] == b"\x89PNG"
     first = (tmp_path / "picture.png").read_bytes()
-    agreement.draw(points, tmp_path / "picture.png")
+    publish.draw(points, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes() == first
 
 

@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods.price import fair_assignment as module
 from fairclust.methods.price import rounding
 from fairclust.methods.price.tables import tables_near
 from fairclust.metrics import contingency
@@ -119,13 +118,11 @@ def test_target_shares():
         fair_assignment(problem.a, names, target=target)
 
 
-def test_mapped_distances_in_single_precision(tmp_path, monkeypatch):
+def test_mapped_distances_in_single_precision(tmp_path):
     problem = from_blobs(3000, 2, 5)
     np.save(tmp_path / "a.npy", problem.a.astype(np.float32))
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
-    double = fair_assignment(mapped, problem.codes, tolerance=0.05)
-    monkeypatch.setattr(module, "_DOUBLE_ENTRIES", 0)
-    monkeypatch.setattr(module, "_BLOCK_ROWS", 700)
+    double = fair_assignment(problem.a, problem.codes, tolerance=0.05)
     single = fair_assignment(mapped, problem.codes, tolerance=0.05)
     assert single.lower_bound == pytest.approx(double.lower_bound, rel=1e-5)
     assert single.cost == pytest.approx(mapped.astype(float)[np.arange(3000), single.labels].sum(), rel=1e-12)

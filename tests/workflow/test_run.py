@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+import publish
 import run_crate
-from fairclust import cli
 from toys import forget_code, write_people
 from working_folder import METHOD, Project, newly_fitted, table_of
 
@@ -138,16 +138,16 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     (foreign / "mine.txt").write_text("mine")
     before = made_at(life.project)
     for place in (str(foreign), "results", "results/tables", "results/../results", "."):
-        assert cli.main(["publish", "--out", place])
+        assert publish.main(["--out", place])
         said = capsys.readouterr().err
         assert "overlaps results, which is read" in said or "holds other files" in said
     assert made_at(life.project) == before and (foreign / "mine.txt").read_text() == "mine"
     page = tmp_path / "page.md"
     page.write_text("no marks\n")
-    assert cli.main(["publish", "--out", str(out), "--readme", str(page)])
+    assert publish.main(["--out", str(out), "--readme", str(page)])
     assert "to put the numbers between" in capsys.readouterr().err and not out.exists()
     for _ in range(2):  # the second time into the same folder
-        assert not cli.main(["publish", "--out", str(out), "--wall-seconds", "5"])
+        assert not publish.main(["--out", str(out), "--wall-seconds", "5"])
     origin = json.loads((out / "provenance.json").read_text())
     assert origin["wall_seconds"] == 5
     assert run_crate.inputs_of(run_crate.checked(out)).keys() == {"people.csv", "digest of the configuration"}

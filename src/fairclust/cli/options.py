@@ -108,7 +108,6 @@ def command_line() -> argparse.ArgumentParser:
         _report,
         _methods,
         _status,
-        _publish,
         _verify,
         _score,
     ):
@@ -220,16 +219,6 @@ def _status(commands: Any) -> None:
     add = commands.add_parser("status", help=text).add_argument
     text = "for the estimate of the time left (default: those of this machine)"
     add("--cores", type=int, help=text)
-    add("--configfile", **_CONFIGFILE)
-
-
-def _publish(commands: Any) -> None:
-    text = "copy what a finished run has made"
-    add = commands.add_parser("publish", help=text).add_argument
-    add("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
-    add("--wall-seconds", type=float, help="duration of the whole run, kept with its provenance")
-    text = "also write the numbers of the run between the marks of this page; may be repeated"
-    add("--readme", **_REPEATED, type=Path, metavar="PAGE", help=text)
     add("--configfile", **_CONFIGFILE)
 
 

@@ -154,38 +154,3 @@ def _frame(data: PreparedDataset) -> pd.DataFrame:
 def list_datasets() -> list[str]:
     """The sorted names of all data sets that `fetch_dataset` can load."""
     return sorted(shipped_catalogue().datasets)
-
-
-def fetch_adult(*, categories: bool = False, **options: Any) -> tuple[pd.DataFrame, pd.Series]:
-    """UCI Adult: 32,561 people of the US census of 1994 with 5 features, groups 'male' and 'female'.
-
-    `categories` appends the seven categorical columns. The other options are those of `fetch_dataset`.
-    """
-    return fetch_dataset("adult_mixed" if categories else "adult", **options)
-
-
-def fetch_bank(**options: Any) -> tuple[pd.DataFrame, pd.Series]:
-    """UCI Bank Marketing: 41,108 clients of a Portuguese bank with 6 features, groups by marital status.
-
-    The groups are 'married', 'single' and 'divorced'; the 80 clients of unknown status are left out. The options are
-    those of `fetch_dataset`.
-    """
-    return fetch_dataset("bank_3", **options)
-
-
-def fetch_credit(**options: Any) -> tuple[pd.DataFrame, pd.Series]:
-    """UCI Default of Credit Card Clients: 30,000 clients in Taiwan with 14 features, groups 'male' and 'female'.
-
-    The features are the credit limit, the age, and the bills and payments of six months. The data set 'credit_3' of
-    `fetch_dataset`, whose options these are, has groups by education.
-    """
-    return fetch_dataset("creditcard_sex", **options)
-
-
-def fetch_census(**options: Any) -> tuple[pd.DataFrame, pd.Series]:
-    """US census of 1990: 2,458,285 people with 25 features, groups 'male' and 'female'.
-
-    This is a download of several hundred megabytes. The options are those of `fetch_dataset`, whose data set
-    'census_like' is generated and needs no download.
-    """
-    return fetch_dataset("census_ii", **options)

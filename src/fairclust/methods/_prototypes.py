@@ -287,7 +287,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         -------
         float
             Minus the sum of squared distances to the centres (k-medians: of distances). It does not measure
-            fairness; `fairclust.FairnessScorer` does.
+            fairness.
         """
         rows = self._new_rows(X)
         labels = self.predict(X, sensitive_features=sensitive_features)

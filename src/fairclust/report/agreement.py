@@ -1,19 +1,16 @@
 """One picture of all values that are compared with papers: the reported value against ours, on logarithmic axes.
 
-README shows it as a file, and the page opens with it.
+The page opens with it, and tools/publish.py draws it for README.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from fairclust.looks import COLOURS, MARKS
-from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
 from fairclust.report.charts import tick_text
 from fairclust.report.render import lam, metric_label, number, table_name
@@ -52,7 +49,7 @@ def compared(board: pd.DataFrame, titles: Mapping[str, str], names: Names) -> pd
     return points.iloc[order.argsort(kind="stable")].reset_index(drop=True)
 
 
-def _decades(points: pd.DataFrame) -> range:
+def decades(points: pd.DataFrame) -> range:
     """The powers of ten on both axes."""
     values = points[["reported", "ours"]].to_numpy(float).ravel()
     high = max([10.0, *values[pd.notna(values) & (values < math.inf)]])
@@ -61,8 +58,8 @@ def _decades(points: pd.DataFrame) -> range:
 
 def picture(points: pd.DataFrame) -> dict[str, Any]:
     """The picture for the template of the page: dots with their texts, and the ticks of both axes."""
-    decades = _decades(points)
-    low, high = decades[0], decades[-1]
+    powers = decades(points)
+    low, high = powers[0], powers[-1]
 
     def along(value: float) -> float:
         return (min(max(math.log10(max(value, FLOOR)), low), high) - low) / (high - low)
@@ -74,7 +71,7 @@ def picture(points: pd.DataFrame) -> dict[str, Any]:
 
     ticks = [
         (*at((d - low) / (high - low)), f"≤ {FLOOR:g}" if d == low else tick_text(10.0**d))
-        for d in decades[::2]
+        for d in powers[::2]
     ]
     dots = [
         {"x": at(along(of.reported))[0], "y": at(along(of.ours))[1], "text": of.text, "verdict": of.verdict}
@@ -87,26 +84,3 @@ def picture(points: pd.DataFrame) -> dict[str, Any]:
         {"verdict": v, "colour": c, "shape": s, "n": int(counts.get(v, 0))} for v, (c, s) in LOOKS.items()
     ]
     return {"size": SIZE, "ticks": ticks, "dots": dots, "legend": legend, "ends": (*at(0), *at(1))}
-
-
-def draw(points: pd.DataFrame, file: Path) -> None:
-    """Write the picture as PNG."""
-    from matplotlib.figure import Figure
-
-    decades = _decades(points)
-    limits = (0.6 * FLOOR, 1.6 * 10.0 ** decades[-1])
-    figure = Figure(figsize=(4.6, 4.4), layout="constrained")
-    axes = figure.add_subplot(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
-    axes.plot(limits, limits, color="0.7", lw=1, zorder=0)
-    for verdict, (colour, mark) in LOOKS.items():
-        of = points[points.verdict == verdict]
-        x, y = (of[name].clip(FLOOR, 10.0 ** decades[-1]) for name in ("reported", "ours"))
-        look: dict[str, Any] = {"color": COLOURS[colour], "marker": MARKS[mark]}
-        axes.scatter(x, y, s=16, alpha=0.75, lw=0, label=f"{verdict} ({len(of)})", **look)
-    axes.set_xlabel(f"reported value, or that of the published program (blue)\nzeros stand at {FLOOR:g}")
-    axes.set_ylabel("our value, mean over the starts")
-    axes.set_title("Every compared value of the papers' tables", fontsize=10)
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
-    axes.spines[["top", "right"]].set_visible(False)
-    with atomic_write(file) as stream:
-        figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})

@@ -66,9 +66,7 @@ class Sheet:
     # The first panel of each group of panels that share their axes. Their limit is set after the last has its points.
     shared: dict[Any, Axes] = field(default_factory=dict)
     panels: list[Axes] = field(default_factory=list)
-    is_empty: bool = (
-        False  # whether no panel has anything to show, which the PNG says for `fairclust publish`
-    )
+    is_empty: bool = False  # whether no panel has anything to show, which the PNG says for tools/publish.py
     legend: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     starts: dict[str, set[int]] = field(

@@ -26,7 +26,6 @@ from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure
 from fairclust.report.drawing import SOFT, FigureData, NothingToShow, Panel, Plot, Sheet
 from fairclust.report.material import Material
-from fairclust.report.redaction import redact_text
 from fairclust.report.render import metric_label
 from fairclust.report.selection import (
     SETTING,
@@ -371,7 +370,7 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
     try:
         data = load_prepared(Path(folder))
     except DatasetSkipped as skipped:
-        raise NothingToShow(redact_text(str(skipped))) from None
+        raise NothingToShow(first_line(skipped)) from None
     if data.X.shape[1] != 2:
         raise NothingToShow(f"the points have {data.X.shape[1]} features, not two")
     if choice.cell is None:

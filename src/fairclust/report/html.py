@@ -33,9 +33,8 @@ from fairclust.report.leaderboard import (
     make_leaderboard,
     make_settings,
 )
-from fairclust.report.redaction import redact_config, redact_csv, redact_text, redacted
 from fairclust.report.render import Verdict
-from fairclust.report.selection import INSTANCE
+from fairclust.report.selection import INSTANCE, shareable
 from fairclust.report.tables import HEADS, load_evidence, summary
 from fairclust.report.verdicts import SIGNS, VERDICTS
 
@@ -65,8 +64,6 @@ def make_page(
 ) -> str:
     """The HTML of the page; see `write_page` for the parameters."""
     board = load_evidence([files[name] for name in ["tables/scoreboard.csv"] if name in files])
-    texts = ("setting", "why", "note")
-    board = board.assign(**{name: board[name].map(redact_text) for name in texts})
     with_data = set(board.paper[board.seeds.fillna(0) > 0])
     shown = [name for name in papers if name in with_data]
     titles = {name: papers[name].short_name for name in shown}
@@ -156,7 +153,7 @@ def _tables(results: Results, *, with_details: bool) -> dict[str, Any]:
 
 
 def _origin(scores: pd.DataFrame, provenance: Mapping[str, Any]) -> dict[str, Any]:
-    config = redact_config(provenance.get("config", {}))
+    config = provenance.get("config", {})
     return {
         "origin": {key: provenance.get(key, "unknown") for key in _ORIGIN},
         "versions": provenance.get("versions", {}),
@@ -174,18 +171,18 @@ def write_page(
     page: Path,
     archive: Path,
 ) -> None:
-    """Write the page, and an archive of it with tables, figures and scores, without paths of this machine.
+    """Write the page, and an archive of it with tables, figures and scores; texts are `shareable`.
 
     Papers without data of this run get no section. `files` are the tables, the scoreboard, the claims and the figures,
     by their places in the folder of results. `runs` are the times and memory of the cells.
     """
-    text = make_page(results, provenance, papers, files)
+    text = shareable(make_page(results, provenance, papers, files))
     write_text(page, text)
     members: dict[str, bytes] = {"index.html": text.encode()}
     for name, path in sorted(files.items()):
-        members[name] = path.read_bytes() if path.suffix == ".png" else redacted(path).encode()
+        members[name] = path.read_bytes() if path.suffix == ".png" else shareable(path.read_text()).encode()
     for name, frame in (("scores", results.scores), ("runs", runs)):
-        members[f"scores/{name}.csv"] = redact_csv(frame.to_csv(index=False)).encode()
+        members[f"scores/{name}.csv"] = shareable(frame.to_csv(index=False)).encode()
     with atomic_write(archive) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, content in members.items():
             # ZipInfo's default date is fixed, so that equal pages give equal archives.

@@ -18,7 +18,6 @@ import pandas as pd
 
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
-from fairclust.report.redaction import redact_config
 from fairclust.report.render import plain
 from fairclust.report.selection import INSTANCE, SETTING, best_starts, settings_table, varied_params
 
@@ -248,9 +247,7 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
         for at, text in own.params.items():
             params, shown = json.loads(text), varied[text]
             lam = [f"λ = {plain(params['lam'])}"] if "lam" in params else []
-            others = [
-                f"{name} = {plain(redact_config(shown[name]))}" for name in sorted(set(shown) - {"lam"})
-            ]
+            others = [f"{name} = {plain(shown[name])}" for name in sorted(set(shown) - {"lam"})]
             setting[at] = ", ".join([*lam, *others])
     return points.assign(setting=setting, starts=table.starts.to_numpy(), all_seconds=seconds, **more)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,6 @@ from fairclust.messages import brief
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.grids import canonical_json
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.redaction import redact_text
 from fairclust.report.render import joined, metric_in_text, plain
 
 NOT_RUN = "not in this run"
@@ -340,5 +341,13 @@ def _first(values: pd.Series, direction: str) -> Any:
 
 
 def first_line(reason: object) -> str:
-    """The first line of a cell's reason, without paths of the machine."""
-    return redact_text(brief("" if pd.isna(reason) else str(reason)))
+    """The first line of a cell's reason, to show to others."""
+    return shareable(brief("" if pd.isna(reason) else str(reason)))
+
+
+def shareable(text: str) -> str:
+    """A text with the working folder as ".", the home of the user as "~", and addresses without passwords."""
+    for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):
+        if len(folder.parts) > 1:
+            text = text.replace(f"{folder}", short)
+    return re.sub(r"(?<=://)[^/?#\s'\"<>]+@", "", text)

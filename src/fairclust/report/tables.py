@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.messages import counted
 from fairclust.outputs import write_text
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.names import Names
@@ -262,12 +261,6 @@ def summary(
             }
         )
     return found
-
-
-def count_causes(rows: pd.DataFrame) -> dict[str, int]:
-    """The number of `row_verdicts` that differ from the paper, by how their cause is known (the texts of `CAUSES`)."""
-    found = counted(rows.cause[rows.verdict == DIFFERS], CAUSES)
-    return {CAUSES[cause]: n for cause, n in found.items()}
 
 
 def best_of(metric: str, low: float, high: float) -> float:

@@ -15,8 +15,7 @@ from fairclust.solvers.points import MeasuredPoints, Points
 
 # By how much of its step from the old centre a centre moves beyond the mean. Less than one, so that the cost falls.
 _OVERSHOOT = 0.5
-# A run is hopeless if it would be above its target even after another fall so many times as large as the last one. Ten
-# starts with K = 300 then took 8.3 instead of 11.8 seconds, with the same result.
+# A run is hopeless if it would be above its target even after another fall so many times as large as the last one.
 HOPELESS, _HOPE = "hopeless", 3.0
 # A mean of rows of unit length that is at most this long is zero but for rounding errors in single precision.
 _NO_DIRECTION = 1e-6

@@ -22,10 +22,7 @@ from fairclust.solvers.programs import SECONDS
 
 # About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each
 # operation on the blocks of groups, each distance in a pass over the points, and each entry of a mixed-integer program
-# take. Measured were 222 systems of `step_of_rows` with 2 to 338 groups in 2 to 50 clusters. One took 0.19 ms with up
-# to 10 unknowns, 0.4 ms with 50 to 100, 3 ms with 300 to 700, 23 ms with 700 to 1,000 (medians), and 0.3 s with 2,500.
-# The first three numbers give 0.37 to 3.7 times these times, mostly 0.75 to 2.4 times. A dense step of
-# `step_of_rows_that_bind` took 1 to 2.3 times the third number for each cube of 150 to 510 multipliers.
+# take.
 _SYSTEM, _UNKNOWNS, _ELIMINATION, _OF_LAPACK = 2e-4, 3e-8, 1.3e-10, 1e-9
 _DISTANCE, _ENTRY = 3e-9, 1e-4
 

@@ -25,8 +25,7 @@ from scipy.sparse import csr_array
 
 from fairclust.kernels.prices import lower_triangle, multiply, solve_free
 
-# Few rows change from one step to the next, and 99 % of the searches end within this many pivots. The interior point
-# method is faster than longer ones.
+# Few rows change from one step to the next. For longer searches, the interior point method is faster.
 _PIVOTS, _FULL_PIVOTS = 16, 5
 _ZERO = 1e-11
 # Conjugate gradients use at most this many products with the Hessian for one system. They end when the residual is

@@ -50,16 +50,14 @@ _CAREFUL = 2
 _STILL = 1e-3
 # If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
-# With at least this many clusters, `step_of_rows_that_bind` uses conjugate gradients. For bounds on 10 groups in 20
-# clusters they took 7 times as long as Cholesky decompositions.
+# With at least this many clusters, `step_of_rows_that_bind` uses conjugate gradients, which take longer with fewer.
 _MANY_CLUSTERS = 64
 # Temperatures of `price_step`, for the first step and for later ones. They are not low, because the last assignment of
 # a run is solved again with lower ones.
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
-# Temperatures of rough prices, in the search for good centres. With .05 all fits of twelve data sets took .79 times as
-# long as with .008, and were as good. The first one is taken whose gap is small enough: on data of few different
-# numbers rough prices can be a per cent off, and then no longer tell good centres from bad ones.
+# Temperatures of rough prices, in the search for good centres. The first one is taken whose gap is small enough: on
+# data of few different numbers, rough prices cannot tell good centres from bad ones.
 _ROUGH_LEVELS = (0.05, 0.016, 0.005)
 _STEPS, _TOL = 15, 3e-5
 # Prices are far off if the bounds are violated by more than this share of the points.
@@ -259,7 +257,8 @@ def _newton_step(
     # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.
     scale = unit / n_points
     if len(criterion.high):
-        # With the other number, which is half of this or less, fits of 3 to 10 groups took 13 % longer.
+        # Twice the mean curvature, because fits of 3 to 10 groups take longer with the number below, which is at most
+        # half of it.
         curved = 2 * float(blocks[:, diagonal, diagonal].mean()) or 1.0
     else:
         curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0

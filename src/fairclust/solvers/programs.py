@@ -11,8 +11,7 @@ from scipy import sparse
 from scipy.optimize import LinearConstraint, linprog, milp
 
 # Searches for labels are limited by nodes, so that every machine finds the same ones. Single nodes of large programs
-# can take minutes, and only then do seconds decide. A limit of 3 seconds also ended programs that reach their limit of
-# nodes in 1 to 3 seconds, if other processes were running.
+# can take minutes, and only then do seconds decide.
 SECONDS = 10.0
 
 

@@ -21,24 +21,20 @@ from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternat
 # Steps of plain k-means, at most.
 _PLAIN_STEPS = 300
 # A run is split into so many more clusters as long as that makes it cheaper, by `_CHEAPER`: five, or a fifth of the
-# clusters if that is more. On 18 settings, splitting into two more after that took an eighth more time, and the mean
-# excess over the best cost known was .069 instead of .067 %. With three more or two more it was no smaller.
+# clusters if that is more.
 _ADDED = 5, 5
 _CHEAPER = 1e-4
-# With at most so many clusters, a run is then also split into one more. Without it, 3 of 48 fits with K = 6 and 10 were
-# 1.6 to 2.3 % dearer than the best ones, and with it none by more than .8 %. It takes a fifth more time. With K = 20 it
-# takes a sixth more, for a mean excess of .11 instead of .13 % in 52 fits of nine data sets.
+# With at most so many clusters, a run is then also split into one more. With more clusters, that gains little for its
+# time.
 _ONE_BY_ONE = 10
-# No further run is split once so many of them cost the same but for this fraction. On 19 settings of nine data sets,
-# this and a single `_ADDED` made fits take 2.0 instead of 2.5 times as long as ten starts without the search (3.5
-# instead of 4.4 times with 1,000 rows). The mean excess rose from .055 to .071 %. Without the search it is .323 %.
+# No further run is split once so many of them cost the same but for this fraction.
 _SAME = 5e-4
 # There are no more crossed runs once so many for each cluster, one after the other, have been in vain: they replaced no
 # run that was dearer by `_CHEAPER`.
 _MOST_VAIN = 3
-# Steps with more clusters, and after the clusters are merged again. With 4 and 12 the excess was a third larger.
+# Steps with more clusters, and after the clusters are merged again.
 _STEPS_SPLIT, _STEPS_MERGED = 6, 20
-# Rounds of splitting and merging of each run, at most. With K = 20, no run took so many.
+# Rounds of splitting and merging of each run, at most.
 _MOST_ROUNDS = 20
 # A split moves the halves apart by this part of the root mean cost of a point, and two clusters are neighbours if they
 # are closer than so many times the mean distance of a centre to the nearest one; both as in breathing k-means.
@@ -61,7 +57,7 @@ class Effort(NamedTuple):
     children: int = 30
     vain: int = 8
     # Whether a crossed run replaces the run that is most similar, instead of the dearer of its parents. Then the runs
-    # stay different. Fits of most data took an eighth longer with it and were no cheaper.
+    # stay different, which takes longer.
     keeps_apart: bool = False
     # The part of the crossed runs in which a centre is moved before the first step, as in HG-means.
     moved: float = 0.0
@@ -69,20 +65,13 @@ class Effort(NamedTuple):
     rough_gap: float = 2e-3
 
 
-# Eight parents took 1.4 times as long, and were as good; without crossed runs the excess was twice as large. With K = 5
-# and 10 all runs end at one or two optima, and ending after eight runs in vain halves the time.
+# With few clusters all runs end at one or two optima, so the search ends after a few runs in vain.
 USUAL = Effort()
-# For rows that are few, or of which many are equal, so that steps are cheap. With K = 20, fits of ten seeds on 649 rows
-# were at most .8 % above the best cost known instead of 1.1 %, and took 1.3 times as long. On Dutch, where 9,549 of
-# 60,420 rows differ, they were at most .8 % above it instead of 1.0 %, in 1.1 times the time of `USUAL`.
+# For rows that are few, or of which many are equal, so that steps are cheap.
 PATIENT = Effort(enough=6, children=60, vain=16)
-# For data in which most rows occur many times and which have many optima. On OULAD, where 1,102 of 21,562 rows differ,
-# fits of ten seeds with K = 20 were at most .8 % above the best cost known. With half as many crossed runs it was 1.3,
-# without moved centres 1.3 and with the usual rough prices, which on these rows are up to .6 % too low, 1.1 %. A fit
-# takes 2 to 13 times as long as without the search.
+# For data in which most rows occur many times and which have many optima. The usual rough prices are too low there.
 THOROUGH = Effort(parents=11, enough=12, children=600, vain=60, keeps_apart=True, moved=0.5, rough_gap=5e-4)
-# For plain k-means, of which the best run is a start of the others. With it, no fit of ten seeds on OULAD with K = 20
-# was more than .9 % above the best cost known, instead of 1.1 %; a search for k-means takes 4 % longer.
+# For plain k-means, of which the best run is a start of the others.
 _PLAIN = Effort(keeps_apart=True)
 
 

@@ -64,26 +64,22 @@ from fairclust.solvers.search import (
 )
 
 # Rounds of the selection among the starts: the number of outer steps, and the number of runs that continue after them.
-# On all data tried, the best run in the end was among the best five after one step and the best three after six. With a
-# search, the runs after the first round are as many as take part in it.
+# With a search, the runs after the first round are as many as take part in it.
 _FIRST_ROUND, _SECOND_ROUND = 1, (6, 3)
-# The search is `PATIENT` with at most _FEW_ROWS rows or if equal rows are joined, and `THOROUGH` if each
-# row of a group occurs at least _MANY_EQUAL times in the mean: 20 times in OULAD, at most 6 times in all other data.
+# The search is `PATIENT` with at most _FEW_ROWS rows or if equal rows are joined, and `THOROUGH` if each row of a group
+# occurs at least _MANY_EQUAL times in the mean.
 _FEW_ROWS, _MANY_EQUAL = 1500, 10
-# Factor for `tol` in the search, whose runs are many and continue if they are good. With 50 the excess on one
-# of five data sets was .1 %, with 30 it was .01 %.
+# Factor for `tol` in the search, whose runs are many and continue if they are good.
 _SEARCH_TOL = 30
 # The seconds of `Work` that the search may take in addition to the passes over the points.
 _SEARCH_WORK = 1.0
-# After the search, only runs continue whose costs are within this fraction of the cheapest. With a tenth of it, two of
-# 36 fits of 150 rows were 2 to 4 % dearer, because the rough prices of few rows are far off.
+# After the search, only runs continue whose costs are within this fraction of the cheapest. The rough prices of few
+# rows are far off, so that a smaller fraction loses the best run.
 _CLOSE = 1e-2
 # With fewer points for each cell of the table, labels within the bounds can cost much more than the soft assignment,
-# and runs are compared by their labels. In 100 problems of 60 to 400 rows and 2 to 40 clusters this made the labels
-# 6.5 % cheaper in the geometric mean, and one and a half times as slow.
+# and runs are compared by their labels.
 _FEW_FOR_PRICES = 200
-# They are compared if that can save more than this fraction. With 300 clusters of 18,000 points, where it cannot,
-# rounding all runs took a fifth of the time of the fit.
+# They are compared if that can save more than this fraction, because rounding takes time.
 _WORTH = 2e-3
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1

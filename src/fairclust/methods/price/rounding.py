@@ -37,20 +37,15 @@ from fairclust.solvers.prices import COLD, Prices, dual_prices, solve, temperatu
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
 # With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
-# multipliers it is not tried, because it would take long. With more than _FEW_CLUSTERS clusters it is not tried either,
-# because there are points at every boundary. Without it, 9 of 67 mixed problems of 20 to 260 points violated their
-# bounds by up to 0.5 points more.
+# multipliers it takes too long, and with more than _FEW_CLUSTERS clusters there are points at every boundary.
 _FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
-# With this many clusters, at most so many points of a cluster are tried before all that may have to move, and so many
-# of the cheapest clusters of each before all. In 300 clusters of 18,000 points, the flows of all took a third of a fit.
+# With this many clusters, the flows of all points take long. So many points of a cluster, and so many of the cheapest
+# clusters of each, are tried first.
 _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
-# With more helpers in all clusters than this, mixed-integer programs take minutes. With fewer helpers, single moves
-# instead of programs ended .19 to .4 points nearer to the bounds for six tables of more than 300 cells, but the labels
-# cost 16 to 48 % more.
+# With more helpers in all clusters than this, mixed-integer programs take minutes.
 _MOST_HELPERS = 100
-# `move_nearby`: _POINTS points can move, and in addition the nearest _OF_BOUNDARY of each pair of clusters, in a search
-# of at most _NODES nodes. With 25 points, or one at each boundary, up to 3 of 20 mixed problems cost up to 0.1 % more.
-# With 50 nodes instead of 10 none of them is better, and rounding takes more than twice as long.
+# `move_nearby`: _POINTS points can move, and the nearest _OF_BOUNDARY of each pair of clusters, in at most _NODES
+# nodes.
 _POINTS, _OF_BOUNDARY, _NODES = 40, 2, 10
 # `move_singly`: the number of points of each group that can move at each boundary, and the most moves for each cell of
 # the table.
@@ -61,8 +56,7 @@ _FREE, _ROUNDING = 1e-6, 1e-9
 # `move_dearest` makes at most _MOST_STEPS steps. In each it also tries pairs of moves: one of the _PAIRED cheapest
 # moves, and a move of another group.
 _MOST_STEPS, _PAIRED = 2000, 50
-# `round_prices` uses it with fewer than _FEW_TO_MOVE points per cell and at most _FEW_CELLS cells. Of 480 problems of 8
-# to 100 points, 38 then cost less, by up to 7 %.
+# `round_prices` uses it with fewer than _FEW_TO_MOVE points per cell and at most _FEW_CELLS cells.
 _FEW_TO_MOVE, _FEW_CELLS = 200, 300
 _MET = 1e-9
 # Labels are used if their cost is lower by more than _CHEAPER. If they come from moving points one by one, and their
@@ -125,8 +119,7 @@ def _near_table(
         free = labels.copy(), counts.copy()
         added, counts = moved(labels, counts, [flow_table(soft, prices, criterion)])
         added += move_singly(points, criterion, solved.prices, labels, counts)
-        # Single moves are chosen one after the other, so other moves to the same table can cost less. Without
-        # these, 2 of 20 mixed problems cost 0.2 % and 27 % more.
+        # Single moves are chosen one after the other, so other moves to the same table can cost less.
         again, _ = moved(*free, [np.rint(counts)])
         if again < added:
             labels, added = free[0], again

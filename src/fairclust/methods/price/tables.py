@@ -16,8 +16,7 @@ Regrets = Callable[[np.ndarray], np.ndarray]
 # The search covers cells within _WINDOW of the soft table, and within _PER_EXCESS more for each point by which the
 # soft table itself exceeds the bounds.
 _WINDOW, _PER_EXCESS = 3, 2
-# The search is limited by nodes, so that every machine finds the same table. With 5 nodes, 8 of 96 tables of Adult,
-# Bank and Credit were worse: they cost up to 6e-5 more or were up to 0.12 points farther off their bounds.
+# The search is limited by nodes, so that every machine finds the same table.
 _NODES = 20
 # A search ends at this relative gap between the best solution and the bound.
 GAP = 0.05
@@ -25,32 +24,25 @@ GAP = 0.05
 # all excesses; at fixed sizes of the clusters, the first for the sum.
 WORST, _ALL = 100.0, 10.0
 # For two and three groups, a table is found for each of these weights of the regrets of the points that would move, and
-# for each of these costs of the distance to the soft table, of which the first is that of `_search`. Of 220 problems
-# with two and three groups, 117 then cost less than with the table of `_search`, and 4 more, by .14 % at most. With the
-# regrets alone 22 cost more, by up to .47 %, and with the distances alone half as many cost less.
+# for each of these costs of the distance to the soft table, of which the first is that of `_search`.
 _REGRETS, _FAR = (1.0, 0.5, 2.0), (2.0, 0.5, 8.0, 32.0)
-# Wider windows are left to `_search`. They are needed only if the prices are rough. The time is proportional to the
-# fourth power of the window with two groups (.1 s for 20 clusters with this one), and to the sixth power with three.
+# Wider windows, which only rough prices need, are left to `_search`. The time is proportional to the fourth power of
+# the window with two groups, and to the sixth power with three.
 _WIDEST = {2: 15, 3: 3}
-# The sums of the first clusters stay so close to those of the soft table. With two groups, twice this room, beyond the
-# window, gave the same 77 tables, and half of it worse ones. With three groups, 6 instead of 4 takes twice as long, and
-# 3 gives tables that are up to .18 % dearer.
+# The sums of the first clusters stay so close to those of the soft table.
 _ROOM = {2: 8, 3: 4}
-# The regrets take a pass over the points. They saved up to 2e-6 of the cost of 20,000 points, and 2e-8 of 130,000.
+# The regrets take a pass over the points, and with more points they save next to nothing.
 MOST_POINTS = 1 << 17
 # If no table meets the rows, two costs with the regrets and one of the distances are taken, with these costs for the
-# sum of all excesses. Of 105 problems, 84 then had the best labels. With all three costs from the regrets and 10 for
-# the sum, 75 had, and one table was 5 % dearer than that of `_search`, at a larger excess.
+# sum of all excesses.
 _ALL_NEAR = 10.0, 1.0, 1.0
-# Tables that are off by more than this many points are returned only if there are no others, although points far from
-# all others can make them cheaper. The largest excess falls by the factor _CLOSER from one table to the next. Without
-# it, there were up to 220 tables, for each of which the points that would move are searched for.
+# Tables that are off by more than this many points are returned only if there are no others. The largest excess falls
+# by the factor _CLOSER from one table to the next, so that there are few tables.
 _FAR_OFF, _CLOSER = 1.0, 0.7
 # If the rows cannot all be met, tables with more cells than this are rounded by a flow only, which is fast and changes
 # every cell by less than a point.
 _SEARCHED_CELLS = 30
 # Above this many cells, only the cluster sizes are rounded first, because a search over all tables takes seconds.
-# Single moves instead cost up to 4e-4 more on Adult with the columns sex and race.
 _LARGE = 300
 # Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried, and then cells within _NEAR_CELLS of the
 # soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because in larger clusters the
@@ -304,8 +296,7 @@ def _search(
     program.rows(-np.inf, soft, table=cells, far=-cells)
     program.rows(-np.inf, -soft, table=-cells, far=-cells)
     if is_flow:
-        # The distance is a chord between the whole numbers around it, so that it bends at whole numbers only. In 1,000
-        # clusters of four groups, this takes 1.8 s instead of 10 s.
+        # The distance is a chord between the whole numbers around it. It bends at whole numbers only, which is faster.
         part = soft - np.floor(soft)
         chord = sparse.diags_array((1 - 2 * part).ravel())
         program.rows(-np.inf, (1 - 2 * part) * np.floor(soft) - part, table=chord, far=-cells)

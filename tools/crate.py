@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from fairclust.cli import CommandError
 from fairclust.datasets.store import read_card
+from fairclust.messages import UserError
 from fairclust.outputs import content_digest
 from fairclust.pipeline.config import as_list
 from fairclust.pipeline.plan import Plan
@@ -58,11 +58,11 @@ def run_crate(folder: Path, origin: Mapping[str, Any], plan: Plan) -> dict[str, 
     """Describe published results, the files of `folder` with `WORKFLOW` among them, as JSON-LD.
 
     `origin` is the content of `provenance.json`. Authors and licence are those of `CITATION.cff` in the working
-    folder, if there is one. CommandError if no cell of the run was fitted, or `CITATION.cff` cannot be read.
+    folder, if there is one. UserError if no cell of the run was fitted, or `CITATION.cff` cannot be read.
     """
     costs = read_table(folder / "scores" / "runs.parquet")
     if costs.finished.isna().all():
-        raise CommandError("no cell of the run was fitted, so there is nothing to publish")
+        raise UserError("no cell of the run was fitted, so there is nothing to publish")
     began, ended = (costs.finished - costs.wall_seconds).min(), costs.finished.max()
     graph = _Graph()
     authors, licences = _add_citation(graph, Path("CITATION.cff"))
@@ -122,7 +122,7 @@ def _add_citation(graph: _Graph, path: Path) -> tuple[list[dict[str, str]], list
     try:
         about = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} cannot be read: {error}. Fix: correct it, or move it away") from None
+        raise UserError(f"{path} cannot be read: {error}. Fix: correct it, or move it away") from None
     about = about if isinstance(about, dict) else {}
     authors = []
     for i, author in enumerate(about.get("authors") or ()):

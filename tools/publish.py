@@ -1,29 +1,42 @@
-"""`fairclust publish`: copies the results of a finished run to a small folder that can be shared or committed."""
+"""Publish a finished run: its tables, figures, scores and page to docs/results, and its numbers to README and pages.
+
+    python tools/publish.py --wall-seconds 2555 --readme README.md --readme docs/group_prices.md
+
+Run this in the folder of the run. The folder that is written is a Workflow Run RO-Crate, see `crate.py`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
+import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from matplotlib.figure import Figure
+from PIL import Image
 
-from fairclust.cli import CommandError
-from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
-from fairclust.messages import in_words
-from fairclust.outputs import check_outputs, replace_folder, write_text
+from crate import CRATE, WORKFLOW, run_crate
+from fairclust.looks import COLOURS, MARKS
+from fairclust.messages import UserError, counted, in_words
+from fairclust.outputs import atomic_write, check_outputs, replace_folder, write_text
 from fairclust.pipeline.config import user_config
 from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_arrow, write_arrow
 from fairclust.pipeline.summary import describe, load_summary
-from fairclust.report.redaction import redact_config, redact_text, redacted
+from fairclust.report import agreement
+from fairclust.report.claims import load_claims
+from fairclust.report.drawing import EMPTY
+from fairclust.report.render import Table
+from fairclust.report.selection import shareable
+from fairclust.report.tables import load_evidence, overview_texts, row_verdicts, summary
+from fairclust.report.verdicts import CAUSES, DIFFERS
 
 # What a page shows of a run stands between two marks. The first mark asks for all numbers, or it names data sets and
 # methods, separated by slashes, whose rows of the overview are shown.
@@ -54,19 +67,34 @@ def _chosen(results: Path) -> Iterator[Path]:
 
 def _shows_something(path: Path) -> bool:
     """Whether a figure has a panel with data. Those of data that could not be obtained have none."""
-    from PIL import Image
-
-    from fairclust.report.drawing import EMPTY
-
     with Image.open(path) as picture:
         return picture.info.get("Comment") != EMPTY
 
 
-def run(args: argparse.Namespace) -> list[str]:
-    """Copy the results of a finished run.
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Publish as the options ask; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
+    add("--wall-seconds", type=float, help="duration of the whole run, kept with its provenance")
+    text = "also write the numbers of the run between the marks of this page; may be repeated"
+    add("--readme", type=Path, action="append", default=[], metavar="PAGE", help=text)
+    text = "laid over config/config.yaml, as in the run; may be repeated"
+    add("--configfile", type=Path, action="append", default=[], metavar="FILE", help=text)
+    try:
+        print(publish(parser.parse_args(arguments)))
+    except (UserError, OSError) as error:
+        print(f"publish.py: {error}", file=sys.stderr)
+        return 2
+    return 0
 
-    CommandError if the run has not ended, its results are of another configuration, or the folder holds something
-    else.
+
+def publish(args: argparse.Namespace) -> str:
+    """Copy the results of a finished run, and say how many files there are.
+
+    UserError if the run has not ended, its results are of another configuration, or the folder holds something else.
     """
     plan = Plan(user_config(args.configfile))
     results, out = Path(plan.results), args.out
@@ -75,31 +103,18 @@ def run(args: argparse.Namespace) -> list[str]:
         origin = json.loads((results / "provenance.json").read_text())
         digest = origin["config"]["digest"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise CommandError(
-            f"{results} has no readable provenance.json: wait until the run has ended"
-        ) from None
+        raise UserError(f"{results} has no readable provenance.json: wait until the run has ended") from None
     if digest != plan.settings()["digest"]:
-        raise CommandError(
+        raise UserError(
             f"the results in {results} are of another configuration: run snakemake again, then publish"
         )
-    # Other files than published results, and files or folders that are used, are not replaced.
+    real, read = out.resolve(), results.resolve()
+    if real.is_relative_to(read) or read.is_relative_to(real):
+        raise UserError(f"--out: {out} overlaps {results}, which is read. Fix: name another folder")
     if out.exists() and any(out.iterdir()) and not (out / "provenance.json").is_file():
-        raise CommandError(f"--out: {out} holds other files than published results; name another folder")
-    folder = Path(os.path.realpath(out))
-    for path in (results, *args.readme, *args.configfile):
-        real = Path(os.path.realpath(path))
-        if folder in (real, *real.parents) or (path is results and real in folder.parents):
-            raise CommandError(
-                f"--out: {out} would be replaced, and it overlaps {path}, which is read. Fix: name another folder"
-            )
+        raise UserError(f"--out: {out} holds other files than published results. Fix: name another folder")
     check_outputs({f"--readme {page}": page for page in args.readme}, args.configfile)
-    ours = Path(__file__).parents[3]
-    snakefile = next((at / WORKFLOW for at in (Path(), ours) if (at / WORKFLOW).is_file()), None)
-    if snakefile is None:
-        raise CommandError(
-            f"there is no {WORKFLOW}: run this in the folder that holds `config` and `workflow`"
-        )
-    origin["config"] = {"digest": digest, "run": redact_config(origin["config"]["run"])}
+    origin["config"] = {"digest": digest, "run": origin["config"]["run"]}
     origin["summary"] = describe(load_summary(results))
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
@@ -107,43 +122,53 @@ def run(args: argparse.Namespace) -> list[str]:
 
     def write(new: Path) -> None:
         for path in files:
-            copy_redacted(path, new / path.relative_to(results))
+            copy_small(path, new / path.relative_to(results))
         scoreboard = results / "tables" / "scoreboard.csv"
         if scoreboard.is_file():
-            _draw_picture(scoreboard, new / _PICTURE, plan)
-        (new / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
-        copy_redacted(snakefile, new / WORKFLOW)
-        crate = redact_config(run_crate(new, origin, plan))
-        (new / CRATE).write_text(json.dumps(crate, indent=1) + "\n")
+            board = load_evidence([scoreboard])
+            points = agreement.compared(board, _titles(board, plan), plan.names_of())
+            draw(points, new / _PICTURE)
+        write_text(new / "provenance.json", shareable(json.dumps(origin, indent=2)) + "\n")
+        copy_small(Path(__file__).parents[1] / WORKFLOW, new / WORKFLOW)
+        write_text(new / CRATE, json.dumps(run_crate(new, origin, plan), indent=1) + "\n")
 
-    replace_folder(folder, write)
+    replace_folder(real, write)
     for page, text in pages.items():
         write_text(page, text)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    lines = [f"{len(files) + 3} files, {size / 1e6:.1f} MB in {out}"]
-    if size > _MOST_BYTES:
-        lines.append(f"that is more than {_MOST_BYTES / 1e6:.0f} MB: too much for a repository")
-    return lines
+    much = f", more than the {_MOST_BYTES / 1e6:.0f} MB that suit a repository" if size > _MOST_BYTES else ""
+    return f"{len(files) + 3} files, {size / 1e6:.1f} MB in {out}{much}"
 
 
-def _draw_picture(scoreboard: Path, file: Path, plan: Plan) -> None:
-    """Draw every compared value of the papers' tables against ours."""
-    from fairclust.report import agreement
-    from fairclust.report.tables import load_evidence
+def draw(points: pd.DataFrame, file: Path) -> None:
+    """Draw every compared value of the papers' tables against ours, as a PNG."""
+    powers = agreement.decades(points)
+    limits = (0.6 * agreement.FLOOR, 1.6 * 10.0 ** powers[-1])
+    figure = Figure(figsize=(4.6, 4.4), layout="constrained")
+    axes = figure.add_subplot(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
+    axes.plot(limits, limits, color="0.7", lw=1, zorder=0)
+    for verdict, (colour, mark) in agreement.LOOKS.items():
+        of = points[points.verdict == verdict]
+        x, y = (of[name].clip(agreement.FLOOR, 10.0 ** powers[-1]) for name in ("reported", "ours"))
+        look: dict[str, Any] = {"color": COLOURS[colour], "marker": MARKS[mark]}
+        axes.scatter(x, y, s=16, alpha=0.75, lw=0, label=f"{verdict} ({len(of)})", **look)
+    axes.set_xlabel(
+        f"reported value, or that of the published program (blue)\nzeros stand at {agreement.FLOOR:g}"
+    )
+    axes.set_ylabel("our value, mean over the starts")
+    axes.set_title("Every compared value of the papers' tables", fontsize=10)
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    axes.spines[["top", "right"]].set_visible(False)
+    with atomic_write(file) as stream:
+        figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
 
-    board = load_evidence([scoreboard])
-    file.parent.mkdir(parents=True, exist_ok=True)
-    agreement.draw(agreement.compared(board, _titles(board, plan), plan.names_of()), file)
 
-
-def copy_redacted(path: Path, to: Path) -> None:
-    """Copy a file: texts and scores without paths of this machine, and a PNG with few colours, a third of the size."""
+def copy_small(path: Path, to: Path) -> None:
+    """Copy a file: texts and scores without names of users, and a PNG with few colours, a third of the size."""
     to.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in (".md", ".csv", ""):
-        to.write_text(redacted(path), encoding="utf-8")
+        to.write_text(shareable(path.read_text()))
     elif path.suffix == ".png":
-        from PIL import Image
-
         with Image.open(path) as picture:
             # This way to choose the colours keeps those of thin lines.
             few = picture.convert("RGB").quantize(_COLOURS, method=Image.Quantize.FASTOCTREE)
@@ -152,7 +177,7 @@ def copy_redacted(path: Path, to: Path) -> None:
         table = read_arrow(path)
         for i, column in enumerate(table.schema):
             if column.type == pa.string():
-                texts = [text and redact_text(text) for text in table[i].to_pylist()]
+                texts = [text and shareable(text) for text in table[i].to_pylist()]
                 table = table.set_column(i, column, pa.array(texts, pa.string()))
         write_arrow(to, table)
     else:
@@ -162,18 +187,15 @@ def copy_redacted(path: Path, to: Path) -> None:
 def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], plan: Plan) -> str:
     """The text of a page with the numbers of a run in `results` between its marks, and links to the folder `out`.
 
-    `origin` is the content of `provenance.json`. CommandError if the page has no marks, or asks for verdicts or rows
+    `origin` is the content of `provenance.json`. UserError if the page has no marks, or asks for verdicts or rows
     of the overview that the run does not have.
     """
-    # Imported here, because the import takes a second and only `--readme` needs it.
-    from fairclust.report.render import Table
-    from fairclust.report.tables import overview_texts
 
     def shown(mark: re.Match[str]) -> str:
         tables = results / "tables"
         needed = tables / ("scoreboard.csv" if mark["what"] == "results" else "overview.csv")
         if not needed.is_file():
-            raise CommandError(f"--readme: {page} shows numbers of {needed}, which this run has not made")
+            raise UserError(f"--readme: {page} shows numbers of {needed}, which this run has not made")
         if mark["what"] == "results":
             block = _results_block(tables, out, origin, plan)
         else:
@@ -181,7 +203,7 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], plan
             asked = {"data set": mark["datasets"].split(" / "), "method": mark["methods"].split(" / ")}
             for column, names in asked.items():
                 if missing := set(names) - set(overview[column]):
-                    raise CommandError(
+                    raise UserError(
                         f"{page}: the overview has no {column} {sorted(missing)[0]!r}. Fix: correct the mark "
                         "'overview: begin'"
                     )
@@ -194,7 +216,7 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], plan
 
     text, number = _MARKS.subn(shown, page.read_text(encoding="utf-8"))
     if not number:
-        raise CommandError(
+        raise UserError(
             f"--readme: {page} has no lines '<!-- results: begin -->' and '<!-- results: end -->' to put the numbers "
             "between"
         )
@@ -203,16 +225,12 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], plan
 
 def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], plan: Plan) -> str:
     """The rows of the papers' tables by verdict, the claims that hold, the picture, and a sentence on the run."""
-    from fairclust.report.claims import load_claims
-    from fairclust.report.render import Table
-    from fairclust.report.tables import count_causes, load_evidence, row_verdicts, summary
-
     at, board = out.as_posix(), load_evidence([tables / "scoreboard.csv"])
     rows, titles = row_verdicts(board), _titles(board, plan)
     files = {paper: tables / paper / "claims.csv" for paper in titles}
     claims = {paper: load_claims(file) for paper, file in files.items() if file.is_file()}
     lines = Table("rows", summary(board, claims, titles)).markdown()
-    causes, commit = count_causes(rows), origin["git_commit"]
+    causes, commit = _count_causes(rows), origin["git_commit"]
     took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
     made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
     sentences = (
@@ -226,6 +244,16 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], plan: Pla
     return "\n".join([*lines, "", picture, "", *wrapped]) + "\n"
 
 
+def _count_causes(rows: pd.DataFrame) -> dict[str, int]:
+    """The number of `row_verdicts` that differ from the paper, by how their cause is known (the texts of `CAUSES`)."""
+    found = counted(rows.cause[rows.verdict == DIFFERS], CAUSES)
+    return {CAUSES[cause]: n for cause, n in found.items()}
+
+
 def _titles(board: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """The papers of the scoreboard and their short names."""
     return {paper: plan.config.papers[paper].short_name for paper in dict.fromkeys(board.paper)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
