@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from fairclust.cli import CommandError
 from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
+from fairclust.cli.options import Publish
 from fairclust.messages import in_words
 from fairclust.outputs import check_outputs, replace_folder, write_text
 from fairclust.pipeline.config import user_config
@@ -62,7 +62,7 @@ def _shows_something(path: Path) -> bool:
         return picture.info.get("Comment") != EMPTY
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Publish) -> list[str]:
     """Copy the results of a finished run.
 
     CommandError if the run has not ended, its results are of another configuration, or the folder holds something

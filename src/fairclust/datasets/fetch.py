@@ -177,7 +177,7 @@ def fetch_credit(**options: Any) -> tuple[pd.DataFrame, pd.Series]:
     """UCI Default of Credit Card Clients: 30,000 clients in Taiwan with 14 features, groups 'male' and 'female'.
 
     The features are the credit limit, the age, and the bills and payments of six months. The data set 'credit_3' of
-    `fetch_dataset`, whose options these are, has groups by education.
+    `fetch_dataset` takes the same options and has groups by education.
     """
     return fetch_dataset("creditcard_sex", **options)
 
