@@ -324,7 +324,7 @@ def command_line(*, everything: bool = False) -> App:
         group_parameters=_FIRST,
     )
     app.register_install_completion_command(
-        group=_TABLES, help="Install the completion of words in your shell."
+        group=_SHELL, help="Install the completion of words in your shell."
     )
     for group, commands in COMMANDS.items():
         for number, options in enumerate(commands):
