@@ -1,6 +1,5 @@
 """Every command of the documentation is run or, if it cannot be, its program, files and options are looked up."""
 
-import argparse
 import importlib.util
 import json
 import os
@@ -17,7 +16,7 @@ import yaml
 import documentation
 from documentation import BLOCK, ROOT, blocks, write_examples
 from fairclust import cli
-from fairclust.cli.options import command_line
+from fairclust.cli.options import COMMANDS, command_line
 from fairclust.pipeline.config import laid_over
 from toys import write_people
 from working_folder import jobs_of
@@ -166,7 +165,7 @@ def test_fairclust_runs(folder, monkeypatch, capsys):
         arguments = words[1:]
         monkeypatch.chdir(folder)
         if not_run(words):
-            command_line().parse_args(arguments)
+            command_line().parse_args(arguments, exit_on_error=False)
         else:
             try:
                 code = cli.main(arguments)
@@ -227,9 +226,13 @@ def shared_options():
 
 def options_of_ours():
     """Yield the options of the command `fairclust` and of the benchmarks, with their command or script."""
-    subparsers = next(a for a in command_line()._actions if isinstance(a, argparse._SubParsersAction))
-    for name, parser in subparsers.choices.items():
-        yield from ((option, name) for option in parser._option_string_actions)
+    program = command_line()
+    yield from (
+        (option, "fairclust") for option in ("--help", "--help-all", "--version", "--install-completion")
+    )
+    for name in (options.__name__.lower() for group in COMMANDS.values() for options in group):
+        found = program[name].assemble_argument_collection()
+        yield from ((option, name) for argument in found for option in argument.names)
     for script in (ROOT / "benchmarks").glob("*.py"):
         yield from ((option, script.name) for option in re.findall(r'"(--[\w-]+)"', script.read_text()))
 

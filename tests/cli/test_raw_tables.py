@@ -6,11 +6,12 @@ import io
 import json
 import lzma
 import os
+import pty
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +21,7 @@ from commands import COMMAND, refused, run, told
 from sklearn.cluster import KMeans
 
 from fairclust import methods
+from fairclust.chunks.engines import Threads
 from fairclust.cli import progress
 from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import mean_deviation, sse
@@ -364,31 +366,53 @@ def test_needs_name_methods_and_options_that_exist(capsys):
     for need in NEEDS:
         line = next(line for line in text.splitlines() if need in line)
         words = f"fit TABLE --n-clusters 3 --sensitive x {line.partition(need)[2]}".split()
-        args = command_line().parse_args(words)
-        known = find_method(args.method)().get_params()
-        assert {given.partition("=")[0] for given in args.set} <= set(known)
+        fit, given, _ = command_line().parse_args(words, exit_on_error=False)
+        options = fit(*given.args, **given.kwargs)
+        known = find_method(options.method)().get_params()
+        assert {setting.partition("=")[0] for setting in options.settings} <= set(known)
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    """The module of progress, which says something at once."""
-    monkeypatch.setattr(progress, "_FIRST", 0.01)
-    monkeypatch.setattr(progress, "_EVERY", 0.05)
-    return progress
+def on_a_terminal(*arguments):
+    """Return the exit status of a command on a terminal of 80 x 24, and what it shows there."""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+    command = subprocess.Popen([*COMMAND, *arguments], stdout=follower, stderr=follower, env=environment)
+    os.close(follower)
+    shown = b""
+    with suppress(OSError):  # The terminal has ended.
+        while more := os.read(leader, 4096):
+            shown += more
+    os.close(leader)
+    return command.wait(), shown.decode()
 
 
-def test_progress_is_printed_on_standard_error(capsys, impatient):
-    with impatient.progress("fitting", total=4) as done:
-        done()
-        sleep(0.2)
-    assert "fitting: 0 s, 1 of 4 done, about" in capsys.readouterr().err
-    with impatient.progress("fitting", notes=["few rows"]):
-        sleep(0.2)
-    said = capsys.readouterr().err
-    assert said.startswith("note: few rows\nfitting: ") and said.count("few rows") == 1
-    with impatient.progress("fitting", notes=["few rows"]):
-        pass
-    assert capsys.readouterr().err == ""
+def test_a_terminal_has_colour_and_a_bar_and_a_pipe_has_neither(people, capsys):
+    words = ["fit", str(people), "--sensitive", "gender", "--n-clusters", "3"]
+    status, shown = on_a_terminal(*words)
+    assert status == 0 and "\x1b[1;36mgot\x1b[0m" in shown and "fitting PriceFairKMeans" in shown
+    _, out, err = run(capsys, *words)
+    assert "\x1b" not in out + err and "fitting" not in err
+    assert [line for line in out.splitlines() if line != line.rstrip()] == []
+    assert any(len(line) > 120 for line in out.splitlines())
+
+
+def test_progress_of_a_fit_in_chunks_is_that_of_its_rows():
+    rows, engine = [], Threads()
+    passes = progress.Passes(engine, 3000)
+    passes.read = rows.append
+    chunks = [SimpleNamespace(n_rows=500)] * 2
+    assert [*passes.run(lambda chunk: chunk.n_rows, chunks)] == rows == [500, 500]
+    passes.close()
+
+
+def test_an_error_of_the_program_shows_nothing_of_the_table(people, capsys, monkeypatch):
+    def broken(table):
+        raise RuntimeError(pd.read_csv(table).person[0])
+
+    monkeypatch.setattr("fairclust.cli.fit.table_files", broken)
+    status, out, err = run(capsys, "fit", people, "--sensitive", "gender", "--n-clusters", 3)
+    assert status == 1 and out == "" and not re.search(r"P\d", err)
+    assert "in broken" in err and "an error in fairclust, a RuntimeError. Fix: report these lines" in err
 
 
 # What a stranger's table hides
@@ -664,25 +688,6 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
     ):
         changed.to_parquet(parts / "1.parquet")
         assert message in refused(fit(capsys, parts, "gender"))
-
-
-def test_progress_of_a_fit_in_chunks_says_passes_rows_per_second_and_time_left(capsys, impatient):
-    class Slow:
-        def run(self, function, chunks, *args, each=None):
-            for chunk in chunks:
-                sleep(0.1)
-                yield function(chunk)
-
-    passes = impatient.Passes(Slow(), usual=3)
-    with impatient.progress("fitting", passes=passes):
-        for _ in range(2):
-            assert [*passes.run(lambda chunk: chunk.n_rows, [SimpleNamespace(n_rows=500)] * 2)] == [500, 500]
-        sleep(0.1)
-    first, *others, last = capsys.readouterr().err.splitlines()
-    assert first.endswith(", in the first pass")
-    wanted = r", pass 2 of usually 3 \(50% of its rows\), [1-5],\d{3} rows/s, about 0 s of passes left$"
-    assert any(re.search(wanted, line) for line in others)
-    assert "2 of usually 3 passes over all rows, now on a sample of them" in last
 
 
 def test_the_time_of_a_fit_is_estimated_from_a_sample():

@@ -5,10 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-from fairclust.cli.options import command_line
+from cyclopts import CycloptsError
+
+from fairclust.cli.options import Options, command_line
+from fairclust.cli.screen import show
 from fairclust.datasets.errors import DatasetError
 from fairclust.messages import UserError
 
@@ -30,33 +34,47 @@ class CommandError(UserError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
-    The function `run` in the module of a command takes the options and returns the lines that are printed. It raises a
-    UserError if an option or a file is not as it should be.
+    The function `run` in the module of a command takes the options and returns what is printed: lines, and tables of
+    `rich`. It raises a UserError if an option or a file is not as it should be.
     """
     if arguments is None:
         _keep_standard_output()
-    args = command_line().parse_args(arguments)
-    # For reports, which say how they were made.
-    args.words = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    program = command_line(everything="--help-all" in words)
+    command = " ".join(["fairclust", *(word for word in words[:1] if word in program)])
+    try:
+        function, bound, _ = program.parse_args(words, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        return _fail(command, f"{error}\n`{command} --help` shows the options.")
+    options = function(*bound.args, **bound.kwargs)
+    if not isinstance(options, Options):
+        # It has shown the help.
+        return 0
+    # Reports say how they were made.
+    options.words = words
     try:
         # A module is imported only when its command runs, so that `--help` does not wait for compiled code.
-        lines = import_module(f"fairclust.cli.{args.command}").run(args)
+        lines = import_module(f"fairclust.cli.{type(options).__name__.lower()}").run(options)
     except (UserError, DatasetError, OSError) as error:
-        return _fail(args.command, error)
+        return _fail(command, error)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get(str(error.name), "pipeline")
-        message = f"this needs the package {error.name}: pip install 'fairclust[{extra}]'"
-        print(f"fairclust {args.command}: {message}", file=sys.stderr)
-        return 2
+        return _fail(command, f"this needs the package {error.name}: pip install 'fairclust[{extra}]'")
+    except Exception as error:
+        # The message of the error is left out, because it may quote cells of the user's table.
+        where = "".join(traceback.format_tb(error.__traceback__))
+        what = f"{where}an error in fairclust, a {type(error).__name__}. Fix: report these lines, which hold no data"
+        _fail(command, what)
+        return 1
     try:
-        print("\n".join(lines), flush=True)
+        show(lines)
     except OSError as error:
         # Python would report the error again when it closes the file.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # A reader such as `head` has what it wants.
         if not isinstance(error, BrokenPipeError):
             error.filename = "standard output"
-            return _fail(args.command, error)
+            return _fail(command, error)
     return 0
 
 
@@ -76,12 +94,12 @@ def _keep_standard_output() -> None:
     sys.stdout = os.fdopen(own, "w", buffering, encoding=old.encoding, errors=old.errors)
 
 
-def _fail(command: str, error: Exception) -> int:
+def _fail(command: str, error: object) -> int:
     """Print the message of an error, and return the exit status."""
     message = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         message = f"{error.filename} cannot be read or written: {error.strerror or error.args[0]}"
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             message += ". Fix: free some space, or name a file on another disk"
-    print(f"fairclust {command}: {message}", file=sys.stderr)
+    print(f"{command}: {message}", file=sys.stderr)
     return 2

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from types import SimpleNamespace
 
+from rich.table import Table
+
 from fairclust.cli.fit import rows_of
-from fairclust.cli.fitting import read_raw
+from fairclust.cli.fitting import PLAIN, read_raw
+from fairclust.cli.options import Audit
 from fairclust.cli.results import GIVEN, as_text, describe, write_fit
 from fairclust.cli.score import read_labels
 from fairclust.outputs import check_outputs
 from fairclust.tables import table_files
 
-_STARTS = {"n_init": 10, "search": True}
 
-
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Audit) -> list[str | Table]:
     """Report the shares of groups, costs and profiles of given labels of a table, beside those of k-means."""
     check_outputs({"--report": args.report}, [args.labels, *table_files(args.table)])
     raw = read_raw(args)
@@ -26,9 +26,8 @@ def run(args: argparse.Namespace) -> list[str]:
         title=GIVEN,
         labels_=labels,
         n_clusters=n_clusters,
-        # k-means, which they are compared with, gets so many starts.
-        **_STARTS,
-        get_params=lambda: _STARTS,
+        **PLAIN,
+        get_params=lambda: PLAIN,
     )
     rows = rows_of(raw, {"random_state": args.seed}, raw.sensitive_for(type(model), crossed=True))
     result = describe(model, rows, scale=args.scale, notes=raw.notes, seconds=0.0)

@@ -5,7 +5,6 @@ A table that does not fit in memory, in Parquet files, is read chunk by chunk in
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import json
 import logging
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.table import Table
 from sklearn.cluster import KMeans
 
 from fairclust.chunks import ChunkError, ChunkTable
@@ -37,6 +37,7 @@ from fairclust.cli.fitting import (
     read_raw,
 )
 from fairclust.cli.methods import find_method
+from fairclust.cli.options import Fit
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
 from fairclust.cli.results import Measured, Rows, as_text, describe, measure, write_fit
 from fairclust.explain import profiles_of
@@ -54,16 +55,14 @@ _FEW_ROWS = 20
 _PER_CELL, _PER_CLUSTER = 64, 12
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Fit) -> list[str | Table]:
     """Fit a method to a table, in memory or in chunks."""
     cls = find_method(args.method)
     if args.equal_sizes and "size_min" not in inspect.signature(cls).parameters:
         raise CommandError(
             f"--equal-sizes: {cls.__name__} has no bounds on sizes. Fix: leave it out, or fit by --method price"
         )
-    # Floats are multiples of the mean size.
-    equal = ["size_min=1.0", "size_max=1.0"] if args.equal_sizes else []
-    params = parameters(cls, args.n_clusters, args.seed, [*args.set, *equal])
+    params = parameters(cls, args.n_clusters, args.seed, args.settings)
     chunked = _is_chunked(args)
     with ExitStack() as stack:
         with progress(f"reading {args.table}"):
@@ -72,10 +71,10 @@ def run(args: argparse.Namespace) -> list[str]:
         X, passes = rows.X, None
         expected = expected_seconds(cls, params, X, rows.groups)
         if isinstance(X, ChunkTable):
-            passes = Passes(X.engine, USUAL_PASSES[cls.__name__])
+            passes = Passes(X.engine, USUAL_PASSES[cls.__name__] * sum(rows.sizes.values()))
             X = replace(X, engine=passes)
         sizes = _size_notes(rows, args.n_clusters)
-        with progress(f"fitting {cls.__name__}", expected=expected, notes=sizes, passes=passes):
+        with progress(f"fitting {cls.__name__}", expected=expected, passes=passes):
             model, seconds, warned = fit(cls, params, X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
         result = describe(model, rows, scale=args.scale, notes=notes, seconds=seconds)
@@ -83,7 +82,7 @@ def run(args: argparse.Namespace) -> list[str]:
     return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
 
-def _rows_in_memory(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Rows:
+def _rows_in_memory(args: Fit, cls: type, params: dict[str, Any]) -> Rows:
     outputs = {"--out": args.out, "--save": args.save, "--report": args.report}
     check_outputs(outputs, table_files(args.table))
     if args.save and not hasattr(cls, "predict"):
@@ -181,7 +180,7 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
     return notes
 
 
-def _is_chunked(args: argparse.Namespace) -> bool:
+def _is_chunked(args: Fit) -> bool:
     """Whether the table is read in chunks: an option of chunks is given, or Parquet files do not fit in memory."""
     if args.workers is not None or args.scheduler or args.checkpoint:
         return True
@@ -206,7 +205,7 @@ def memory() -> int:
     return min(found) // 2
 
 
-def _check_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> None:
+def _check_chunks(args: Fit, cls: type, params: dict[str, Any]) -> None:
     """CommandError if the table, the method or an option does not work with tables in chunks."""
     if not getattr(cls, "takes_chunks", False):
         raise CommandError(
@@ -231,7 +230,7 @@ def _check_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any]) -
             f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
             "Parquet, or leave out --workers, --scheduler and --checkpoint"
         )
-    read = [*files, *([args.scheduler] if args.scheduler else [])]
+    read: list[str | Path] = [*files, *([args.scheduler] if args.scheduler else [])]
     outputs = {"--out": args.out, "--save": args.save, "--report": args.report}
     check_outputs(outputs | {"--checkpoint": args.checkpoint}, read)
 
@@ -245,16 +244,16 @@ def _print_steps(stack: ExitStack) -> None:
     log.setLevel(logging.INFO)
 
 
-def _rows_in_chunks(args: argparse.Namespace, cls: type, params: dict[str, Any], stack: ExitStack) -> Rows:
+def _rows_in_chunks(args: Fit, cls: type, params: dict[str, Any], stack: ExitStack) -> Rows:
     """The rows of Parquet files, whose engine runs until the stack is closed."""
     _check_chunks(args, cls, params)
     _print_steps(stack)
     engine: Engine = Threads()
-    if args.scheduler or args.workers:
+    if where := args.scheduler or args.workers:
         # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster
 
-        engine = Cluster(args.scheduler or args.workers)
+        engine = Cluster(where)
     stack.enter_context(closing(engine))
     found = prepare_chunks(
         args.table,

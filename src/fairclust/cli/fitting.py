@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -19,6 +18,7 @@ from fairclust import methods
 from fairclust.base import Diverged
 from fairclust.cli import CommandError
 from fairclust.cli.methods import find_method
+from fairclust.cli.options import Compared, Raw
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import nearest, shortened
 from fairclust.metrics import Scored
@@ -65,7 +65,7 @@ class RawTable:
         return self.preparation.for_method(self.frame, self.groups, by_column=bool(means) or several)
 
 
-def read_raw(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
+def read_raw(args: Raw, means: Collection[str] = ()) -> RawTable:
     """Read a table, find the role of each column, and prepare the rows.
 
     `means` are columns of numbers whose mean is bounded; the report shows them in four ranges unless `--bins` says
@@ -117,13 +117,13 @@ def read_raw(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
     return RawTable(kept, X, groups, crossed, preparation, notes, ids, reasons, weights, found.columns)
 
 
-def possible(*options: list[str]) -> set[str]:
+def possible(*options: Sequence[str]) -> set[str]:
     """All names that options may mean: as they are given, and cut at commas. Only the table tells which is meant."""
     given = [name for option in options for name in option]
     return {one_spelling(part) for name in given for part in (name, *name.split(","))}
 
 
-def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str] = ()) -> Decision:
+def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Decision:
     """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
     lists = ("sensitive", "features", "exclude", "id", "categories", "numbers", "log", "clip")
     listed = {name: _names(getattr(args, name), name, frame, args) for name in lists}
@@ -152,7 +152,7 @@ def decided(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str
     )
 
 
-def _scales(given: list[str], frame: pd.DataFrame, args: argparse.Namespace) -> dict[str, list[str]]:
+def _scales(given: Sequence[str], frame: pd.DataFrame, args: Raw) -> dict[str, list[str]]:
     """The steps of scales from the ``COLUMN=low,medium,high`` of ``--ordered``."""
     found = {}
     for text in given:
@@ -166,13 +166,12 @@ def _scales(given: list[str], frame: pd.DataFrame, args: argparse.Namespace) -> 
     return found
 
 
-def _weight(frame: pd.DataFrame, args: argparse.Namespace) -> list[str]:
+def _weight(frame: pd.DataFrame, args: Raw) -> list[str]:
     """The column of weights, if the command has one."""
-    given = getattr(args, "weight", None)
-    return _names([given], "weight", frame, args)[:1] if given else []
+    return _names([args.weight], "weight", frame, args)[:1] if args.weight else []
 
 
-def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Namespace) -> list[str]:
+def _names(given: Sequence[str], option: str, frame: pd.DataFrame, args: Raw) -> list[str]:
     """The columns that an option names, as separate arguments or separated by commas."""
     names = [
         one_spelling(part)
@@ -192,6 +191,8 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
     return list(dict.fromkeys(names))
 
 
+# k-means, with which fits are compared. With fewer starts or without the search, fairness would look too cheap.
+PLAIN = {"n_init": 10, "search": True}
 # Values to try for the parameter that sets the fairness of a method. The weights, for methods that have no bound, are
 # multiples of the sum of the squared lengths of all rows.
 _GRIDS = {
@@ -280,7 +281,7 @@ def fit_starts(
     """
     takes = inspect.signature(cls).parameters
     if "n_init" in takes:
-        return fit(cls, params | {"n_init": starts}, X, groups)
+        return fit(cls, {"n_init": starts} | params, X, groups)
     if "random_state" not in takes:
         return fit(cls, params, X, groups)
     seeds = range(params["random_state"], params["random_state"] + starts)
@@ -292,7 +293,7 @@ def fit_starts(
 class Grid:
     """What `front` and `report` fit to a table: the options name the numbers of clusters and the methods."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: Compared) -> None:
         if args.starts < 1:
             raise CommandError(
                 f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
@@ -333,8 +334,7 @@ class Grid:
         """
         scale = float(np.square(self.raw.X).sum())
         for n_clusters in self.numbers:
-            # Without the search, a fair setting could look cheaper than k-means.
-            yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, []) | {"search": True}
+            yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, []) | PLAIN
             for cls in self.classes:
                 params = parameters(cls, n_clusters, seed, [])
                 known = () if one else cls._parameter_constraints  # type: ignore[attr-defined]

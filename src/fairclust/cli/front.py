@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import textwrap
 from pathlib import Path
@@ -10,13 +9,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.table import Table
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError
-from fairclust.cli.fitting import Grid, fit, fit_starts
+from fairclust.cli.fitting import PLAIN, Grid, fit, fit_starts
+from fairclust.cli.options import Front
 from fairclust.cli.progress import progress
-from fairclust.cli.results import aligned
+from fairclust.cli.screen import in_columns
 from fairclust.messages import UserError, count
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
@@ -35,7 +36,7 @@ _STABLE, _CLEARLY = 0.8, 0.02
 _ALIKE = 1e-4
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Front) -> list[str | Table]:
     """Fit every setting, write the results as CSV and picture, and show them as a table."""
     # A stem such as `.` or `folder/..` would make hidden files with odd names.
     if args.out.name in ("", ".."):
@@ -68,14 +69,18 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
     points = pd.DataFrame(rows)
     said = recommended(points) if over_k else []
-    said += [f"k-means and every setting: the cheapest of {count(args.starts, 'start')}", *cheaper(points)]
+    said += [
+        f"k-means: the cheapest of {PLAIN['n_init']} starts, as in `fairclust fit`; every setting: the cheapest of "
+        f"{count(args.starts, 'start')}",
+        *cheaper(points),
+    ]
     write_text(paths["csv"], points.to_csv(index=False))
     if "png" in paths:
         with atomic_write(paths["png"]) as file:
             _draw(points, over_k, said).savefig(file, format="png", dpi=150)
     hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
     said.append(f"written: {', '.join(map(str, paths.values()))}{hint}")
-    return [*(f"note: {note}" for note in notes), *_table(points, over_k), "", *said]
+    return [*(f"note: {note}" for note in notes), _table(points, over_k), "", *said]
 
 
 def _measure(grid: Grid, model: Any) -> dict[str, float]:
@@ -154,14 +159,14 @@ def cheaper(points: pd.DataFrame) -> list[str]:
     ]
 
 
-def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
+def _table(points: pd.DataFrame, over_k: bool) -> Table:
     more = ["silhouette", *(["stability"] if over_k else []), "seconds"]
     rows = [["method", "K" if over_k else "setting", *(METRICS[m].label for m in _SHOWN), *more]]
     for of in points.to_dict("records"):
         shown = [of["method"], str(of["n_clusters"] if over_k else of["setting"])]
         shown += [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
         rows.append([*shown, *(f"{of[name]:.3f}" for name in more[:-1]), f"{of['seconds']:.1f}"])
-    return aligned(rows, left=(0, 1))
+    return in_columns(rows, left=(0, 1))
 
 
 def _draw(points: pd.DataFrame, over_k: bool, said: list[str]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import re
@@ -11,6 +10,7 @@ from importlib.resources import files
 
 from fairclust import methods
 from fairclust.cli import CommandError
+from fairclust.cli.options import Methods
 from fairclust.messages import nearest
 from fairclust.metrics.registry import doc_entries, doc_sections
 
@@ -52,7 +52,7 @@ NEEDS = {
 }
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Methods) -> list[str]:
     """List the methods with the first sentence of their documentation, or the parameters of the one that is named.
 
     CommandError if it does not exist.

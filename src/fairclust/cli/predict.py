@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from fairclust import methods
 from fairclust.cli import CommandError
+from fairclust.cli.options import Predict
 from fairclust.cli.results import labels_table, write_labels
 from fairclust.messages import shortened
 from fairclust.outputs import check_outputs
 from fairclust.tables import TableError, left_out_rows, load_model, table_files
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Predict) -> list[str]:
     """Predict the clusters of the rows of a table: the labels as CSV or, with `--out`, the name of the file."""
     check_outputs({"--out": args.out}, [args.model, *table_files(args.table)])
     try:

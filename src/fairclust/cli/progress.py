@@ -1,21 +1,23 @@
-"""Progress of a fit on standard error, if it takes more than two seconds."""
+"""Progress of a fit on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.progress import Progress, TimeElapsedColumn
 
 if TYPE_CHECKING:
     from fairclust.chunks.engines import Engine
     from fairclust.chunks.sources import Chunk
 
-_FIRST, _EVERY = 2.0, 10.0
 # The passes over all rows that fits in chunks usually make, by method. docs/scale.md has those of large tables; on five
 # generated tables of 1.5 million rows they were 4, 9 to 13, and 4 to 9.
 USUAL_PASSES = {"KMeans": 5, "PriceFairKMeans": 12, "VariationalFairKMeans": 6}
@@ -34,70 +36,51 @@ def progress(
     *,
     expected: float | None = None,
     total: int | None = None,
-    notes: Sequence[str] = (),
     passes: Passes | None = None,
 ) -> Iterator[Callable[[], None]]:
-    """Print the progress of a task after two seconds, and every ten seconds from then on.
+    """Show the progress of a task on standard error, if that is a terminal: a bar with the time that is left.
 
-    `expected` is the time in seconds that the task will take, and `total` the number of its parts. `notes` are printed
-    before the first line. `passes` are those of a fit in chunks. Yields a function to be called after each part.
+    `expected` is the time in seconds that the task will take, and `total` the number of its parts. `passes` are those
+    of a fit in chunks. Yields a function to be called after each part.
     """
-    begin, stopped = perf_counter(), threading.Event()
-    parts: list[None] = []
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    with _Bar(
+        *_Bar.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        # Without an estimate the bar only moves.
+        task = bar.add_task(
+            escape(what), total=passes.expected_rows if passes else total or expected, timed=expected
+        )
+        if passes:
+            passes.read = partial(bar.advance, task)
+        yield partial(bar.advance, task)
 
-    def watch() -> None:
-        wait, lines = _FIRST, [f"note: {note}" for note in notes]
-        while not stopped.wait(wait):
-            seconds = perf_counter() - begin
-            text = f"{what}: {seconds:,.0f} s"
-            if total:
-                text += f", {len(parts)} of {total} done"
-            whole = seconds * total / len(parts) if total and parts else expected
-            text += f", about {whole:,.0f} s in all" if whole else ""
-            text += passes.describe() if passes else ""
-            print(*lines, text, sep="\n", file=sys.stderr, flush=True)
-            lines = []
-            wait = _EVERY
 
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield lambda: parts.append(None)
-    finally:
-        stopped.set()
-        thread.join()
+class _Bar(Progress):
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bars; those of tasks whose time was estimated say how much of it has passed."""
+        for task in self.tasks:
+            if task.fields["timed"]:
+                task.completed = min(task.elapsed or 0.0, task.fields["timed"])
+        return super().get_renderables()
 
 
 class Passes:
-    """An engine of chunks that counts what the passes of another engine have read. `usual` passes make a fit."""
+    """An engine of chunks that reports the rows which another engine has read. Usually it reads `expected_rows`."""
 
-    def __init__(self, engine: Engine, usual: int) -> None:
-        self._engine, self._usual = engine, usual
-        self._passes, self._share, self._rows, self._seconds = 0, 1.0, 0, 0.0
+    def __init__(self, engine: Engine, expected_rows: int) -> None:
+        self._engine, self.expected_rows = engine, expected_rows
+        self.read: Callable[[int], None] = lambda n_rows: None
 
     def run(self, function: Any, chunks: Sequence[Chunk], *args: Any, each: Any = None) -> Iterator[Any]:
-        total, read, begin = sum(chunk.n_rows for chunk in chunks), 0, perf_counter()
-        self._passes, self._share = self._passes + 1, 0.0
         for chunk, result in zip(chunks, self._engine.run(function, chunks, *args, each=each), strict=True):
-            read, self._rows = read + chunk.n_rows, self._rows + chunk.n_rows
-            self._seconds, begin = self._seconds + perf_counter() - begin, perf_counter()
-            self._share = read / total
+            self.read(chunk.n_rows)
             yield result
 
     def close(self) -> None:
         self._engine.close()
-
-    def describe(self) -> str:
-        """How many passes there were, how fast they are, and how long the usual number of them would still take."""
-        if not self._rows:
-            return ", in the first pass"
-        done = self._passes - 1 + self._share
-        text = f", pass {self._passes} of usually {self._usual} ({self._share:.0%} of its rows)"
-        if self._share == 1:
-            text = f", {self._passes} of usually {self._usual} passes over all rows, now on a sample of them"
-        text += f", {self._rows / self._seconds:,.0f} rows/s"
-        left = self._seconds * (self._usual / done - 1)
-        return text + (f", about {left:,.0f} s of passes left" if left > 0 else "")
 
 
 def expected_seconds(cls: type, params: dict[str, Any], X: Any, groups: Any) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
 from pathlib import Path
 from time import process_time
@@ -13,6 +12,7 @@ import numpy as np
 from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import Grid, fit
+from fairclust.cli.options import Report
 from fairclust.cli.progress import progress
 from fairclust.cli.score import read_labels
 from fairclust.messages import UserError
@@ -28,7 +28,7 @@ from fairclust.tables import table_files
 _MEASURED = ("sse", *FAIRNESS)
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Report) -> list[str]:
     """Fit every setting of every method from several starts, and write the page."""
     check_outputs({"--out": args.out}, [*table_files(args.table), *args.labels])
     grid = Grid(args)

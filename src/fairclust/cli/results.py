@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.table import Table
 
 from fairclust.cli.fitting import is_cosine
+from fairclust.cli.options import Audit, Fit
+from fairclust.cli.screen import in_columns
 from fairclust.explain import chance_range, profile_lines
 from fairclust.messages import count, shortened
 from fairclust.metrics import balance, data_balance, delta
@@ -98,10 +100,10 @@ class Rows:
     over: str = ""  # how far the count of the rows reaches
 
 
-def write_fit(args: argparse.Namespace, rows: Rows, model: Any, result: dict[str, Any]) -> dict[str, str]:
+def write_fit(args: Fit | Audit, rows: Rows, model: Any, result: dict[str, Any]) -> dict[str, str]:
     """Write labels, model and report as the options ask; returns the name of each file with a hint."""
     written, ids = {}, rows.preparation.ids
-    if getattr(args, "out", None):
+    if isinstance(args, Fit) and args.out:
         safe = args.spreadsheet_safe
         tables = (labels_table(*part, ids, spreadsheet_safe=safe) for part in rows.parts(model.labels_))
         write_labels(args.out, tables, reasons=rows.left_out)
@@ -111,7 +113,7 @@ def write_fit(args: argparse.Namespace, rows: Rows, model: Any, result: dict[str
 
         write_text(args.report, fit_page(result, rows, model.labels_, args.words, args.table))
         written["report"] = f"{args.report} (open it in a browser; it needs no network)"
-    if getattr(args, "save", None):
+    if isinstance(args, Fit) and args.save:
         TableModel(rows.preparation, model, isinstance(rows.groups, dict)).save(args.save)
         written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
     return written
@@ -321,12 +323,12 @@ def _number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
+def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Table]:
     """The lines that the command prints. Unless `verbose`, only the first notes, which change the result most."""
     features, notes = result["features"], result["notes"]
     rest = 0 if verbose else max(0, len(notes) - _PRINTED_NOTES)
     more = ", ..." if len(features) > _PRINTED_FEATURES else ""
-    lines = [
+    lines: list[str | Table] = [
         f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'feature')}, "
         f"{count(len(result['groups']), 'group')}, {count(result['n_clusters'], 'cluster')}"
         + (f", {result['seconds']:,.1f} s" if result["seconds"] else "")
@@ -337,7 +339,7 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str]:
         *([f"{count(rest, 'more note')}: --verbose"] if rest else []),
         "",
         *_metric_lines(result),
-        *_payer_lines(result),
+        _payers(result),
         "",
         *_cluster_lines(result),
         *([""] if result["profiles"] else []),
@@ -438,7 +440,7 @@ def _chance_lines(result: dict[str, Any]) -> list[str]:
     ]
 
 
-def _metric_lines(result: dict[str, Any]) -> list[str]:
+def _metric_lines(result: dict[str, Any]) -> list[str | Table]:
     """The metrics; of several sensitive columns, a table of its own has the fairness by each."""
     metrics, best, fairness = result["metrics"], result["best_possible"], result["fairness"]
     rows = [["", *metrics, "at best", ""]]
@@ -446,7 +448,7 @@ def _metric_lines(result: dict[str, Any]) -> list[str]:
         decimals = METRICS[name].decimals
         shown = [number(of[name], decimals) for of in metrics.values()]
         rows.append([METRICS[name].label, *shown, number(best.get(name), decimals), meaning])
-    lines = [*aligned(rows, left=(0, len(rows[0]) - 1), width=120), ""]
+    lines: list[str | Table] = [in_columns(rows, left=(0, len(rows[0]) - 1), width=120), ""]
     if len(fairness) < 2:
         return lines
     rows = [["fairness by", "groups", "balance", "at best", "Delta"]]
@@ -454,20 +456,20 @@ def _metric_lines(result: dict[str, Any]) -> list[str]:
         values = [number(of[key], 4) for key in ("balance", "best_balance", "delta")]
         rows.append([name, str(of["groups"]), *values])
     meanings = [f"{name}: {_METRICS[name.lower()]}" for name in ("balance", "Delta")]
-    return [*lines, *aligned(rows, left=(0,)), *meanings, ""]
+    return [*lines, in_columns(rows), *meanings, ""]
 
 
-def _payer_lines(result: dict[str, Any]) -> list[str]:
+def _payers(result: dict[str, Any]) -> Table:
     costs = result["cost_per_row"]
     methods = list(costs["all rows"])
     rows = [["who pays: cost of a row", *methods, *(["more"] if len(methods) > 1 else [])]]
     for name, of in costs.items():
         more = [f"{of[methods[0]] / of[methods[1]] - 1:+.1%}"] if len(methods) > 1 and of[methods[1]] else []
         rows.append([name, *(f"{of[method]:.3f}" for method in methods), *more])
-    return aligned([row + [""] * (len(rows[0]) - len(row)) for row in rows], left=(0,))
+    return in_columns([row + [""] * (len(rows[0]) - len(row)) for row in rows])
 
 
-def _cluster_lines(result: dict[str, Any]) -> list[str]:
+def _cluster_lines(result: dict[str, Any]) -> list[str | Table]:
     """Size and group shares of each cluster and of all rows. Of many groups only the largest are shown."""
     groups, n_rows = result["groups"], result["rows"]
     largest = sorted(sorted(groups, key=lambda name: -groups[name])[:_PRINTED_GROUPS])
@@ -484,7 +486,7 @@ def _cluster_lines(result: dict[str, Any]) -> list[str]:
                 low, high = cluster["chance"][name]
                 shown[i] += f" ({100 * low:.0f}-{100 * high:.0f})"
         rows.append([str(cluster["cluster"]), f"{cluster['size']:,}", *shown])
-    lines = aligned(rows)
+    lines: list[str | Table] = [in_columns(rows, left=())]
     told = "in brackets: between what shares 95% of random labels of the same sizes lie"
     return [*lines, told] if result["clusters"][0]["chance"] else lines
 
@@ -492,19 +494,6 @@ def _cluster_lines(result: dict[str, Any]) -> list[str]:
 def _more(change: float) -> str:
     # Rounded first, so that nothing is 0.0% less.
     return f"{abs(change):.1%} {'more' if round(change, 3) >= 0 else 'less'}"
-
-
-def aligned(rows: list[list[str]], left: tuple[int, ...] = (), width: int = 80) -> list[str]:
-    """Lines of a table. Columns are aligned to the right, except those in `left`. Cells are cut at `width`."""
-    rows = [[shortened(cell, width) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            f"{cell:<{w}}" if i in left else f"{cell:>{w}}"
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def labels_table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import math
 import re
@@ -12,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.table import Table
 
 from fairclust.cli import CommandError
-from fairclust.cli.results import aligned
+from fairclust.cli.options import Score
+from fairclust.cli.screen import in_columns
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
@@ -34,7 +35,7 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 _DIGITS = 9
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Score) -> list[str | Table]:
     """The scores of labels of a data set, and for each notion of fairness what the run has at the same cost."""
     config, dataset = user_config(args.configfile), args.dataset
     if dataset not in config.datasets:
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> list[str]:
 
 def _beside(
     run: Path, card: dict[str, Any], dataset: str, n_clusters: int, scores: dict[str, float], names: Names
-) -> list[str]:
+) -> list[str | Table]:
     """What the run has at the same cost and at the same fairness: a row for each notion that it measures."""
     file = run / "scores" / "scores.parquet"
     if not file.is_file():
@@ -98,7 +99,7 @@ def _beside(
         if metric in scores and metric in points and points[metric].notna().any()
     ]
     title = f"Beside the {len(points)} settings of {run} with K = {n_clusters} (of each, the best start):"
-    return ["", title, *aligned([head, *rows], left=(0, 2, 3, 4))]
+    return ["", title, in_columns([head, *rows], left=(0, 2, 3, 4))]
 
 
 def _row(points: pd.DataFrame, scores: dict[str, float], cost: str, metric: str) -> list[str]:

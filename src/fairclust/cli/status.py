@@ -5,7 +5,6 @@ It reads tables, but does not run generators or classes that the configuration n
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fairclust.cli import CommandError
+from fairclust.cli.options import Status
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.messages import count, duration
@@ -27,7 +27,7 @@ _AGAIN = "update pending"
 _WORDS = {"ok": "done", "skipped": "skipped"}
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Status) -> list[str]:
     """Describe the user's tables that are not prepared yet, and count the fits of a run.
 
     There is a line for each data set and method that is not finished, and one for all. What is to be done is what

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
@@ -13,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from fairclust.cli import CommandError
+from fairclust.cli.options import Verify
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import load_graph, load_prepared
 from fairclust.messages import count
@@ -25,7 +25,7 @@ from fairclust.pipeline.scores import SCORE_COLUMNS, DamagedFile, read_fits, rea
 _TOLERANCE = 1e-9
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: Verify) -> list[str]:
     """Check data and fits for damage, compare the scores with the fits, and score a sample of the fits again.
 
     CommandError if a file is damaged, or a score differs. It has a line for each file or fit.
