@@ -16,7 +16,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +175,7 @@ def _run_shell(code: str) -> str:
 
 
 def reference_pages() -> dict[str, str]:
-    """A page of the reference for each kind of public names, and one that lists all of them."""
+    """A page of the reference for each public class, for the functions of each kind, and one that lists everything."""
     fairclust = importlib.import_module("fairclust")
     modules = {name: importlib.import_module(f"fairclust.{name}") for name in fairclust._MODULES}
     of_modules = {name for module in modules.values() for name in getattr(module, "__all__", ())}
@@ -189,18 +188,25 @@ def reference_pages() -> dict[str, str]:
         "datasets": ("Data sets", modules["datasets"], modules["datasets"].__all__),
         "tables": ("Raw tables", modules["tables"], modules["tables"].__all__),
     }
-    lists = []
-    for name, (title, module, names) in kinds.items():
-        lists.append(f"## [{title}]({name}.md)\n\n" + "\n".join(_listed(name, module, names)) + "\n")
-    index = (
-        "# Everything public\n\nNames of methods and tools are imported from `fairclust`. Metrics, data sets and raw "
-        "tables have modules of their own, such as `fairclust.metrics`.\n\n"
-    )
-    pages = {"api/index.md": index + "\n".join(lists)}
-    for name, (title, module, names) in kinds.items():
+    pages = {
+        "api/index.md": "# Everything public\n\nNames of methods and tools are imported from `fairclust`. Metrics, "
+        "data sets and raw tables have modules of their own, such as `fairclust.metrics`.\n"
+    }
+    for kind, (title, module, names) in kinds.items():
+        own = [name for name in names if _has_a_page(getattr(module, name))]
         about = "" if module is fairclust else f"{inspect.getdoc(module)}\n\n"
-        pages[f"api/{name}.md"] = f"# {title}\n\n{about}" + "\n".join(_described(module, names))
+        shared = "\n".join(_described(module, name) for name in names if name not in own)
+        if shared:
+            pages[f"api/{kind}.md"] = f"# {title}\n\n{about}{shared}"
+        pages |= {f"api/{name}.md": _described(module, name, level=1) for name in own}
+        lines = [_listed(name if name in own else kind, module, name) for name in names]
+        pages["api/index.md"] += f"\n## {title}\n\n" + "\n".join(lines) + "\n"
     return pages
+
+
+def _has_a_page(member: Any) -> bool:
+    """Whether it is a class; exceptions stand beside the functions that raise them."""
+    return inspect.isclass(member) and not issubclass(member, BaseException)
 
 
 def _home(module: Any, name: str) -> str:
@@ -212,17 +218,15 @@ def _home(module: Any, name: str) -> str:
     return f"{module.__name__}.{homes[name]}.{name}" if name in homes else f"{module.__name__}.{name}"
 
 
-def _listed(page: str, module: Any, names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        member = getattr(module, name)
-        documented = inspect.isclass(member) or inspect.isfunction(member)
-        summary = (inspect.getdoc(member) or "").partition("\n")[0] if documented else "A table."
-        yield f"- [`{name}`]({page}.md#{_home(module, name)}): {summary}"
+def _listed(page: str, module: Any, name: str) -> str:
+    member = getattr(module, name)
+    documented = inspect.isclass(member) or inspect.isfunction(member)
+    summary = (inspect.getdoc(member) or "").partition("\n")[0] if documented else "A table."
+    return f"- [`{name}`]({page}.md#{_home(module, name)}): {summary}"
 
 
-def _described(module: Any, names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        yield f"::: {_home(module, name)}\n    options:\n      heading: {name}\n"
+def _described(module: Any, name: str, level: int = 2) -> str:
+    return f"::: {_home(module, name)}\n    options:\n      heading: {name}\n      heading_level: {level}\n"
 
 
 # How to cite

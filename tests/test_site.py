@@ -1,6 +1,8 @@
 """The navigation, links, executed examples and reference of the site. `make docs` builds the complete site."""
 
+import doctest
 import importlib.util
+import inspect
 
 import pytest
 import yaml
@@ -48,15 +50,42 @@ def test_examples_are_executed(hooks, tmp_path, monkeypatch):
         hooks.executed("```sh\nfalse\n```\n", "stem")
 
 
-def test_the_reference_has_everything_public(hooks):
+def test_the_reference_has_everything_public_and_a_page_for_each_class(hooks):
     pages = hooks.reference_pages()
-    described = "".join(pages.values())
-    modules = {*fairclust._MODULES}
-    for name in set(fairclust.__all__) - modules:
-        assert f"heading: {name}\n" in described, name
-    for module in ("metrics", "datasets", "tables"):
-        for name in getattr(fairclust, module).__all__:
-            assert f"heading: {name}\n" in pages[f"api/{module}.md"], name
+    for module in (fairclust, fairclust.metrics, fairclust.datasets, fairclust.tables):
+        for name in set(module.__all__) - {*fairclust._MODULES}:
+            (of,) = [page for page, text in pages.items() if f"heading: {name}\n" in text]
+            member = getattr(module, name)
+            if inspect.isclass(member) and not issubclass(member, BaseException):
+                assert of == f"api/{name}.md" and pages[of].count(":::") == 1
+
+
+@pytest.mark.parametrize("name", fairclust.methods.__all__)
+def test_signatures_are_full_and_examples_run(root, name):
+    griffe = pytest.importorskip("griffe")
+    assert "            force_inspection: true\n" in (root / "mkdocs.yml").read_text()
+    member = getattr(fairclust, name)
+    owner = next(of for of in member.__mro__ if "__init__" in vars(of))
+    shown = griffe.inspect(owner.__module__)[owner.__name__]
+    parameters = {parameter.name: parameter for parameter in shown.parameters}
+    assert list(parameters) == ["self", *inspect.signature(member).parameters]
+    assert list(parameters)[1] == "n_clusters" and parameters["n_clusters"].default == "8"
+    assert {parameters[key].kind.value for key in list(parameters)[2:]} <= {"keyword-only"}
+    assert "dataclass" not in shown.labels
+    (example,) = [of for of in doctest.DocTestFinder(recurse=False).find(member, name) if of.examples]
+    assert f"{name}(" in example.docstring.partition("Examples")[2]
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["FairCoreset", "FairnessScorer", "FrontDisplay", "ClusterSharesDisplay", "profiles"]
+)
+def test_examples_of_tools_run(name):
+    pytest.importorskip("matplotlib")
+    (example,) = [
+        of for of in doctest.DocTestFinder(recurse=False).find(getattr(fairclust, name), name) if of.examples
+    ]
+    assert doctest.DocTestRunner().run(example).failed == 0
 
 
 def test_the_citation_is_bibtex(hooks):

@@ -248,12 +248,38 @@ def test_the_form_finds_the_cheapest_at_a_level_of_fairness(page):
     assert f"Fairness costs {row[6].strip('+')} over" in page.js(ANSWER)
     choose(page, "ask", "level", "0")
     assert "Cheapest:  K-means" in page.js(ANSWER) and "No clustering is cheaper." in page.js(ANSWER)
-    choose(page, "ask", "level", "2")
+    choose(page, "ask", "level", "1")
     assert page.js(ANSWER).startswith("No method of this run is as fair. The fairest: ")
+    for refused in "-1", "2", "":
+        choose(page, "ask", "level", refused)
+        assert page.js(ANSWER) == "Balance is at least 0 and at most 1: enter another level."
     # Lower errors are better.
     choose(page, "ask", "fairness", "Fairness error")
     assert page.js("document.querySelector('#ask .bound').textContent") == "at most"
     assert "Cheapest: " in page.js(ANSWER)
+
+
+def test_the_address_holds_the_question(page, file):
+    choose(page, "ask", "fairness", "Fairness error")
+    choose(page, "ask", "level", "0.5")
+    asked, answer = page.js("location.href"), page.js(ANSWER)
+    page.open(file)
+    assert page.js(ANSWER) != answer
+    page.js(f"location.href = {asked!r}; location.reload()")
+    while page._next().get("method") != "Page.loadEventFired":
+        pass
+    page.js("new Promise(done => setTimeout(done, 500))")
+    assert page.js(LEVEL) == 0.5 and page.js(ANSWER) == answer
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_claims_can_be_read(page, width):
+    page.resize(width)
+    page.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    row = "document.querySelector('.claims tbody tr')"
+    assert page.js(f"{row}.cells[0].textContent") == "holds in part"
+    assert page.js(f"{row}.cells[1].getBoundingClientRect().width") < width / 2 + 60
+    assert page.js("document.querySelector('header').getBoundingClientRect().height") < 140
 
 
 def test_the_page_of_one_data_set(page):

@@ -88,6 +88,15 @@ class BalancedFairKMeans(FairClusterer):
     ----------
     Pan, Zhong, Qian: Balanced fair k-means clustering, IEEE Transactions on Industrial Informatics, 2023,
     Algorithms 1 and 2.
+
+    Examples
+    --------
+    >>> from fairclust import BalancedFairKMeans
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = BalancedFairKMeans(2, min_balance=0.9, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 1, 1, 0, 0, 0, 0]
     """
 
     takes_columns = True

@@ -101,6 +101,15 @@ class FairAlignmentKMeans(FairClusterer):
     References
     ----------
     Kim, Lee, Park, Kim: Fair Clustering via Alignment, ICML 2025.
+
+    Examples
+    --------
+    >>> from fairclust import FairAlignmentKMeans
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = FairAlignmentKMeans(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 1, 1, 0, 0, 0, 0]
     """
 
     _power = 2

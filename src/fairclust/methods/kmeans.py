@@ -45,6 +45,17 @@ class KMeans(PrototypeClusterer):
     Attributes
     ----------
     inertia_ : float
+
+    Examples
+    --------
+    >>> from fairclust import KMeans
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = KMeans(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 1, 1, 0, 0, 0, 0]
+    >>> round(model.inertia_, 2)
+    10.0
     """
 
     takes_chunks = _takes_lists = True

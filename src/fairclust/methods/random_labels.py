@@ -14,7 +14,17 @@ from fairclust.base import FairClusterer, record
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RandomLabels(FairClusterer):
-    """Every row gets one of `n_clusters` labels at random. The sizes of the clusters differ by at most one."""
+    """Every row gets one of `n_clusters` labels at random. The sizes of the clusters differ by at most one.
+
+    Examples
+    --------
+    >>> from fairclust import RandomLabels
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = RandomLabels(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 1, 1, 1, 0, 1, 0]
+    """
 
     random_state: Any = None
 

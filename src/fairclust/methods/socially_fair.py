@@ -74,6 +74,17 @@ class SociallyFairKMeans(PrototypeClusterer):
     References
     ----------
     Ghadiri, Samadi, Vempala, "Socially fair k-means clustering", FAccT 2021.
+
+    Examples
+    --------
+    >>> from fairclust import SociallyFairKMeans
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = SociallyFairKMeans(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> model.group_costs_.round(2).tolist()
+    [1.25, 1.25]
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool | None]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
@@ -111,7 +112,12 @@ def _fronts(results: Results) -> dict[str, Any]:
     # In the order of the page, which is that of its data.
     charts = [chart for of in fronts.values() for chart in of]
     metrics = [
-        {"label": metric.label, "higher": metric.direction == "higher", "decimals": metric.decimals}
+        {
+            "label": metric.label,
+            "higher": metric.direction == "higher",
+            "decimals": metric.decimals,
+            "range": [bound if math.isfinite(bound) else None for bound in metric.range],
+        }
         for metric in map(METRICS.__getitem__, SHOWN)
     ]
     data = {"methods": marks, "metrics": metrics, "charts": [chart.pop("data") for chart in charts]}

@@ -357,16 +357,16 @@ def paper_section(
         )
     shown = [
         {
+            "Verdict": Verdict(row.verdict),
             "Claim": row.text,
             "Where": row.where,
             "Data set": (names.dataset(row.dataset) if row.dataset else "all together")
             + ("" if pd.isna(row.n_clusters) else f", K = {row.n_clusters}"),
-            "Verdict": Verdict(row.verdict),
             "Numbers": row.numbers,
         }
         for row in (claims[name].itertuples() if name in claims else ())
     ]
-    words, filters = ("Claim", "Where", "Data set", "Verdict", "Numbers"), ("Data set", "Verdict")
+    words, filters = ("Verdict", "Claim", "Where", "Data set", "Numbers"), ("Data set", "Verdict")
     about_claims = Table(f"Claims of {paper.short_name}", shown, words=words, filters=filters)
     return {
         "key": name,

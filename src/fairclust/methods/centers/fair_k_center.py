@@ -54,6 +54,17 @@ class FairKCenter(FairClusterer):
     ----------
     Harb and Lam, "KFC: a scalable approximation algorithm for k-center fair clustering", NeurIPS 2020; Bera et
     al., "Fair algorithms for clustering", NeurIPS 2019, for the factor.
+
+    Examples
+    --------
+    >>> from fairclust import FairKCenter
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = FairKCenter(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 1, 1, 0, 0, 0, 0]
+    >>> round(model.radius_, 2)
+    3.0
     """
 
     tolerance: float = 0.2

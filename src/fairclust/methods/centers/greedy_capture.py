@@ -54,6 +54,17 @@ class GreedyCapture(RowCenterClusterer):
     References
     ----------
     Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", ICML 2019, Algorithm 1.
+
+    Examples
+    --------
+    >>> from fairclust import GreedyCapture
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = GreedyCapture(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> model.center_indices_.tolist()
+    [1, 5]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"max_rows": COUNT}

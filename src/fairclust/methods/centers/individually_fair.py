@@ -68,6 +68,17 @@ class IndividuallyFairClustering(RowCenterClusterer):
     ----------
     Mahabadi and Vakilian, "Individual fairness for k-clustering", ICML 2020; Jung, Kannan, Lutz, "Service in your
     neighborhood", 2020, for the radii.
+
+    Examples
+    --------
+    >>> from fairclust import IndividuallyFairClustering
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = IndividuallyFairClustering(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> bool(model.ratio_ <= 1)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -31,6 +31,17 @@ class KCenter(RowCenterClusterer):
     References
     ----------
     Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.
+
+    Examples
+    --------
+    >>> from fairclust import KCenter
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = KCenter(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 1, 1, 0, 0, 0, 0]
+    >>> model.center_indices_.tolist()
+    [4, 3]
     """
 
     n_init: int = 10

@@ -31,6 +31,17 @@ class FairletClustering(FairletClusterer):
     References
     ----------
     Chierichetti, Kumar, Lattanzi, Vassilvitskii: Fair Clustering Through Fairlets, NeurIPS 2017, Section 4.2.
+
+    Examples
+    --------
+    >>> from fairclust import FairletClustering
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = FairletClustering(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 1, 1, 0, 0, 1, 1]
+    >>> len(set(model.fairlet_labels_))
+    4
     """
 
     _one = True

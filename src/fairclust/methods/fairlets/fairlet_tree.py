@@ -30,6 +30,17 @@ class FairletTreeClustering(FairletClusterer):
     References
     ----------
     Backurs, Indyk, Onak, Schieber, Vakilian, Wagner: Scalable Fair Clustering, ICML 2019.
+
+    Examples
+    --------
+    >>> from fairclust import FairletTreeClustering
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = FairletTreeClustering(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 0, 0, 1, 1, 0, 0]
+    >>> len(set(model.fairlet_labels_))
+    4
     """
 
     def _decompose(

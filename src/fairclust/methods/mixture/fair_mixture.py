@@ -148,6 +148,15 @@ class FairMixture(FairClusterer):
     References
     ----------
     Park, Kim, Lee, Kim, "Fair model-based clustering".
+
+    Examples
+    --------
+    >>> from fairclust import FairMixture
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = FairMixture(2, lam=10.0, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
     """
 
     # scikit-learn's metadata routing then passes the groups on without a call of `set_predict_request`.

@@ -202,6 +202,17 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
     with weights. They are kept, with a warning, if they are more than 5 % cheaper. If moving single points and then
     the centres makes them cheaper by more than a third, or by more than 5 % at the same violation, from any start, that
     result is kept. `cost_` may then be below `lower_bound_`, which holds for labels within the bounds.
+
+    Examples
+    --------
+    >>> from fairclust import PriceFairKMeans
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = PriceFairKMeans(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 1, 1, 1, 0, 1, 0, 0]
+    >>> model.gap_ < 0.01
+    True
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool | None]] = {

@@ -20,6 +20,15 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
     ----------
     n_init, search : int, default=3, bool, default=False
         As in `PriceFairKMeans`, with other defaults, because medoids take longer than means.
+
+    Examples
+    --------
+    >>> from fairclust import PriceFairKMedians
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = PriceFairKMedians(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 0, 0, 0, 1, 1, 1, 0]
     """
 
     n_init: int = 3

@@ -70,6 +70,17 @@ class BatchProgramKMeans(FairClusterer):
     ----------
     Mantuano, Kammermann, Baumann, "Fast and effective algorithms for fair clustering at scale", 2026,
     arXiv:2605.13759.
+
+    Examples
+    --------
+    >>> from fairclust import BatchProgramKMeans
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = BatchProgramKMeans(2, n_batches=None, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 0, 0, 1, 1, 1, 1]
+    >>> round(model.target_balance_, 2)
+    0.9
     """
 
     _power = 2

@@ -69,6 +69,17 @@ class BeraFairKMeans(FairClusterer):
     References
     ----------
     Bera, Chakrabarty, Flores, Negahbani, "Fair algorithms for clustering", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> from fairclust import BeraFairKMeans
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = BeraFairKMeans(2, tolerance=0.1, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 1, 1, 0, 0, 0, 0]
+    >>> round(float(model.violation_), 2)
+    0.8
     """
 
     _power = 2

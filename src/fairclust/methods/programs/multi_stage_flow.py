@@ -64,6 +64,15 @@ class MultiStageFlowKMeans(FairClusterer):
     ----------
     Mantuano, Kammermann, Baumann, "Fast and effective algorithms for fair clustering at scale", 2026,
     arXiv:2605.13759.
+
+    Examples
+    --------
+    >>> from fairclust import MultiStageFlowKMeans
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = MultiStageFlowKMeans(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 0, 0, 1, 1, 0, 0]
     """
 
     _power = 2

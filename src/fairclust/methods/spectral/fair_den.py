@@ -63,6 +63,17 @@ class FairDen(FairClusterer):
     Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025. Their program
     computes the same coordinates in the null space of the constraints, in time that grows with the cube of the number
     of rows.
+
+    Examples
+    --------
+    >>> from fairclust import FairDen
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = FairDen(2, min_points=2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 1, 1, 0, 0, 0, 0]
+    >>> model.embedding_.shape
+    (8, 2)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"min_points": COUNT}

@@ -40,6 +40,15 @@ class FairSpectralClustering(SpectralClustering):
     Kleindessner, Samadi, Awasthi, Morgenstern, Guarantees for spectral clustering with fairness constraints,
     ICML 2019; Wang, Lu, Davidson, Bai, Scalable spectral clustering with group fairness constraints,
     AISTATS 2023.
+
+    Examples
+    --------
+    >>> from fairclust import FairSpectralClustering
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = FairSpectralClustering(2, n_neighbors=5, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 1, 1, 0, 0, 0, 0]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -66,6 +66,15 @@ class SpectralClustering(GraphClusterer):
     ----------
     Ng, Jordan, Weiss, On spectral clustering, 2001; Wang, Lu, Davidson, Bai, Scalable spectral clustering
     with group fairness constraints, AISTATS 2023, Algorithm 1.
+
+    Examples
+    --------
+    >>> from fairclust import SpectralClustering
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = SpectralClustering(2, n_neighbors=5, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 1, 1, 0, 0, 0, 0]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

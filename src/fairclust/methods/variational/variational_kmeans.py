@@ -120,6 +120,15 @@ class VariationalFairKMeans(PrototypeClusterer):
     References
     ----------
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1.
+
+    Examples
+    --------
+    >>> from fairclust import VariationalFairKMeans
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = VariationalFairKMeans(2, lam=10.0, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
     """
 
     takes_columns = takes_chunks = True

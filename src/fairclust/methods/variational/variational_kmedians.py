@@ -26,4 +26,13 @@ class VariationalFairKMedians(MedoidClusterer, VariationalFairKMeans):
     References
     ----------
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1 and Table 1.
+
+    Examples
+    --------
+    >>> from fairclust import VariationalFairKMedians
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = VariationalFairKMedians(2, lam=10.0, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
     """

@@ -122,6 +122,15 @@ class VariationalFairNCut(GraphClusterer):
     References
     ----------
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Table 1 and Algorithm 1.
+
+    Examples
+    --------
+    >>> from fairclust import VariationalFairNCut
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = VariationalFairNCut(2, lam=10.0, n_neighbors=5, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 0, 0, 0, 1, 1, 1, 0]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

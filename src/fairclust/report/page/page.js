@@ -297,7 +297,15 @@
   const ask = document.getElementById("ask").elements;
   const answer = () => {
     const chart = charts[ask.chart.value], cost = chart.costFor(Number(ask.cost.value)), fairness = Number(ask.fairness.value);
-    const { higher, label } = data.metrics[fairness], level = Number(ask.level.value);
+    const { higher, label, range: [low, high] } = data.metrics[fairness], level = Number(ask.level.value);
+    const isRefused = ask.level.value === "" || (low !== null && level < low) || (high !== null && level > high);
+    ask.level.setAttribute("aria-invalid", String(isRefused));
+    if (isRefused) {
+      const bounds = [low === null ? "" : `at least ${low}`, high === null ? "" : `at most ${high}`];
+      const text = `${label} is ${bounds.filter(Boolean).join(" and ") || "a number"}: enter another level.`;
+      document.getElementById("answer").replaceChildren(el("p", {}, text));
+      return;
+    }
     const usable = chart.points.filter((p) => !("c" in p.mark.dataset) && Number.isFinite(p.values[cost]));
     const isFair = ({ values }) => (higher ? values[fairness] >= level : values[fairness] <= level);
     const cheapest = (points) => points.reduce((a, b) => (b.values[cost] < a.values[cost] ? b : a), points[0]);
@@ -328,15 +336,26 @@
     ask.level.value = chart.model.levels[`${cost},${ask.fairness.value}`] ?? 0;
     answer();
   };
+  // The address holds the question, so that a link leads to its answer.
+  const FIELDS = ["chart", "cost", "fairness", "level"];
+  const keep = () => history.replaceState(null, "", `#ask?${FIELDS.map((name) => `${name}=${ask[name].value}`).join("&")}`);
+  const recall = () => {
+    const asked = new URLSearchParams(location.hash.match(/^#ask\?(.*)/)?.[1] ?? "");
+    for (const name of FIELDS.slice(0, 3)) {
+      if ([...ask[name].options].some((option) => option.value === asked.get(name))) ask[name].value = asked.get(name);
+    }
+    restart();
+    if (asked.has("level")) { ask.level.value = asked.get("level"); answer(); }
+  };
   document.getElementById("ask").addEventListener("submit", (event) => event.preventDefault());
 
   if (charts.length && choose.cost.value !== "" && choose.fairness.value !== "") {
     redraw();
     for (const name of ["cost", "fairness", "whole"]) choose[name].addEventListener("change", redraw);
     choose.family.addEventListener("change", dim);
-    restart();
-    for (const name of ["chart", "cost", "fairness"]) ask[name].addEventListener("change", restart);
-    ask.level.addEventListener("input", answer);
+    recall();
+    for (const name of FIELDS.slice(0, 3)) ask[name].addEventListener("change", () => { restart(); keep(); });
+    ask.level.addEventListener("input", () => { answer(); keep(); });
     document.getElementById("answers").open = false;
   }
   addEventListener("scroll", () => charts.forEach((chart) => chart.select(null)), { passive: true });
@@ -353,7 +372,7 @@
     if (of >= 0) { ask.chart.value = of; restart(); }
   });
   const reveal = () => {
-    const target = document.getElementById(location.hash.slice(1));
+    const target = document.getElementById(location.hash.slice(1).split("?")[0]);
     for (let fold = target?.closest("details"); fold; fold = fold.parentNode.closest("details")) fold.open = true;
     target?.scrollIntoView();
   };
