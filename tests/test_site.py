@@ -77,9 +77,7 @@ def test_signatures_are_full_and_examples_run(root, name):
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
-@pytest.mark.parametrize(
-    "name", ["FairCoreset", "FairnessScorer", "FrontDisplay", "ClusterSharesDisplay", "profiles"]
-)
+@pytest.mark.parametrize("name", ["FairCoreset", "FrontDisplay", "ClusterSharesDisplay", "profiles"])
 def test_examples_of_tools_run(name):
     pytest.importorskip("matplotlib")
     (example,) = [
