@@ -277,6 +277,27 @@ def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
     return pd.DataFrame(found, columns=columns).sort_values("share", ascending=False, ignore_index=True)
 
 
+def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) -> pd.DataFrame:
+    """Where labels with this cost and deviation lie among the methods of one instance: a row for each level.
+
+    ``reached`` by the labels, the lowest ``best`` cost of any start and its ``method``, the number of ``methods`` that
+    reach the level, and how many of them are ``cheaper`` than the labels.
+    """
+    starts, rows = start_costs(cells, cost), []
+    for level in LEVELS:
+        of = starts.groupby("method")[level].quantile(0.5, interpolation="higher")
+        best = starts.loc[starts[level].idxmin()] if np.isfinite(starts[level]).any() else None
+        rows.append({
+            "level": level,
+            "reached": unfair <= level + _SLACK,
+            "best": math.nan if best is None else best[level],
+            "method": "" if best is None else best.method,
+            "methods": int(np.isfinite(of).sum()),
+            "cheaper": int((of < value * (1 - _EQUAL)).sum()),
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, pd.DataFrame]]:
     """Kinds of data by rows and groups, a level, and the methods on all data of this kind, the cheapest first.
 
