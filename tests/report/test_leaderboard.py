@@ -110,7 +110,7 @@ def test_the_first_sentence_says_where_ours_lose():
     assert shown["losses"].startswith("Our methods lose on 5 of 8 settings of data, K and level.")
     assert "Data D, K = 3, shares within 0%, where Other is 20.0% cheaper" in shown["losses"]
     assert compared(instances_of(board, "sse", 0.0), "mine", "other") == (1, 1, 2)
-    assert {row[""] for row in shown["kinds"].records} == {"cheapest", "cheapest of others"}
+    assert {row["Place"] for row in shown["kinds"].records} == {"cheapest", "cheapest of others"}
 
 
 def test_kinds_of_data_need_all_of_their_instances():

@@ -172,12 +172,12 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             ("cheapest", methods),
             ("cheapest of others" if names.ours else "runner-up", others),
         ):
-            record = records.setdefault((kind, head), {"Data": kind, "": head})
+            record = records.setdefault((kind, head), {"Data": kind, "Place": head})
             record[f"Within {level:.0%}"] = MISSING
             for one in of.head(1).itertuples():
                 shown = f"{_marked(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
                 record[f"Within {level:.0%}"] = shown
-    words = ("Data", "", *(f"Within {level:.0%}" for level in LEVELS))
+    words = ("Data", "Place", *(f"Within {level:.0%}" for level in LEVELS))
     return Table(
         "Which method for what: distance to the best known, and seconds", list(records.values()), words=words
     )
