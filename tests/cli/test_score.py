@@ -50,7 +50,11 @@ def write_run(points, folder=Path("docs/results/scores"), data_hash=None):
     records = [
         {
             **{"dataset": "toy_blobs", "method": "kmeans", "n_clusters": K, "seed": seed, "status": "ok"},
-            **{"params": params, "metrics": {"sse": cost, "balance": balance}, "key": f"{number}"},
+            **{
+                "params": params,
+                "metrics": {"sse": cost, "balance": balance, "fairness_ratio": balance},
+                "key": f"{number}",
+            },
             **{"data_hash": data_hash or data.card["data_hash"], "reason": ""},
         }
         for number, (cost, balance, seed, params) in enumerate(points)
@@ -215,3 +219,15 @@ def test_scores_of_other_data_are_not_compared(clone, labels, capsys):
     write_run([(500.0, 0.9, 0, {})], data_hash="1" * 64)
     write(labels)
     assert "are of other data than 'toy_blobs' of the catalogue" in refused(score(capsys))
+
+
+def test_labels_lie_somewhere_at_every_level_of_the_leaderboard(capsys, published, labels):
+    write(labels)
+    out = score(capsys)[1]
+    value = next(float(line.split()[1]) for line in out if line.startswith("  SSE: "))
+    lines = {line.split()[0]: line for line in out if re.match(r"\s*\d+%", line)}
+    assert "not reached" in lines["0%"] and "900.0 (K-means)" in lines["0%"]
+    # One start of K-means has settings at 10 and 50 %, between which its front is read at 21 %: 200 + 500 * 29 / 40.
+    assert "562.5 (K-means)" in lines["20%"] and f"{100 * (value / 562.5 - 1):+.1f} %" in lines["20%"]
+    # The median over its two starts is the larger one.
+    assert lines["20%"].endswith("1 of 1" if value > 900 else "0 of 1")

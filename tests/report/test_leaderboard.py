@@ -1,144 +1,167 @@
+import json
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 from frames import cell, frame
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairclust.pipeline.names import Names
-from fairclust.report.leaderboard import dominated_areas, load_leaderboard, make_leaderboard, on_equal_terms
+from fairclust.report.leaderboard import (
+    LEVELS,
+    compared,
+    cost_at,
+    deviation,
+    instances_of,
+    interval,
+    kinds_of_data,
+    load_leaderboard,
+    losses,
+    make_leaderboard,
+    mean_ranks,
+)
+from fairclust.report.page_tables import leaderboards
 
 NAMES = Names(
-    datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},
-    order=["plain", "a", "b"],
-)  # fmt: skip
+    datasets={"d": "Data D"},
+    methods={"mine": "Mine", "other": "Other", "random": "Random", "famous": "Famous et al."},
+    families={"random": "control"},
+    ours={"mine"},
+)
 
 
-def points(*rows, dataset="d", k=3):
-    """Make cells from method, cost, balance and seed (default 0). Each cost is its own setting."""
+def points(*rows, dataset="d", k=3, **more):
+    """Make cells from method, cost, fairness ratio and seed (default 0). Each cost is its own setting of a start."""
     return frame(
         cell(
-            dataset, method, k, seed=seed[0] if seed else 0, params={"n": cost if not seed else 1}, sse=cost,
-            balance=balance, fairness_error=1 - balance, objective=cost,
+            dataset, method, k, seed=seed[0] if seed else 0, params={"n": cost if not seed else ratio}, sse=cost,
+            fairness_ratio=ratio, objective=cost, n_nonempty=k, **more,
         )
-        for method, cost, balance, *seed in rows
+        for method, cost, ratio, *seed in rows
     )  # fmt: skip
 
 
-def board_of(cells, fairness="balance", leaderboard=None):
-    """Return the methods by rank, indexed by name, and the scores of each method on each instance."""
-    board = make_leaderboard(cells, NAMES) if leaderboard is None else leaderboard
-    board = board[(board.cost == "sse") & (board.fairness == fairness)]
-    return board[board.dataset.isna()].set_index("method"), board[board.dataset.notna()].set_index("method")
+def summary(board, level=None):
+    rows = board[(board.cost == "sse") & board.dataset.isna()]
+    return rows[rows.level.isna() if level is None else rows.level == level].set_index("method")
 
 
-def area(x, y):
-    # The arrays also have points of other sets, before and after, which must not change the area.
-    x, y = np.array([0.0, *x, 0.1]), np.array([1.0, *y, 0.5])
-    found = dominated_areas(x, y, np.array([0] + [1] * (len(x) - 2) + [2]), 4)
-    assert found[[0, 2, 3]].tolist() == pytest.approx([1, 0.45, 0])
-    return float(found[1])
+def test_deviation_of_shares_by_hand():
+    # Groups of 60 and 40 rows: the second cluster should have 30 and 20.
+    assert deviation([[30, 30], [20, 20]]) == 0
+    assert deviation([[31, 29], [20, 20]]) == 0  # one row more or less does not count
+    assert deviation([[40, 20], [10, 30]]) == pytest.approx(1 - 11 / 20)
+    assert deviation([[60, 0], [40, 0]]) == math.inf
 
 
-@given(st.lists(st.tuples(st.floats(-0.5, 1.5), st.floats(-0.5, 1.5)), min_size=1, max_size=8))
-def test_area_against_counting(found):
-    x, y = np.array(found).T
-    xs, ys = np.meshgrid(*[(np.arange(100) + 0.5) / 100] * 2)
-    covered = ((xs[..., None] >= x) & (ys[..., None] <= y)).any(axis=-1).mean()
-    assert area(list(x), list(y)) == pytest.approx(covered, abs=0.03)
+def test_the_front_of_a_start_is_read_between_two_settings():
+    costs, unfair = np.array([100.0, 110.0, 140.0]), np.array([0.6, 0.31, 0.0])
+    # Half way between .31 and .6 lies .455, and one percentage point is allowed.
+    assert cost_at(0.445, costs, unfair) == pytest.approx(105)
+    assert cost_at(0.6, costs, unfair) == 100
+    assert cost_at(0.0, costs, unfair) == pytest.approx(140 - 30 * 0.01 / 0.31)
+    assert cost_at(0.0, costs[:2], unfair[:2]) == math.inf
 
 
-def test_scores_of_an_instance_by_hand():
-    at = points(
-        ("plain", 100, 0.0), ("fair", 100, 0.0), ("fair", 120, 1.0), ("half", 110, 0.5), ("far", 900, 1.0)
+def test_distances_are_medians_over_starts_and_what_is_not_reached_is_infinite():
+    rows = [("mine", 100 + seed, 1.0, seed) for seed in range(3)] + [
+        ("other", 110, 1.0, 0),
+        ("other", 90, 0.7, 1),
+    ]
+    board = make_leaderboard(points(*rows), NAMES)
+    values = instances_of(board, "sse", 0.0)
+    # One of the two starts of the other method does not reach the level, and the larger of two middle values counts.
+    assert values.mine.tolist() == [101] and values.other.tolist() == [math.inf]
+    assert summary(board, 0.0).excess.to_dict() == {"mine": pytest.approx(0.01), "other": math.inf}
+    assert summary(board, 0.5).excess["mine"] == pytest.approx(101 / 90 - 1)
+    assert summary(board).reached.to_dict() == {"mine": 4, "other": 1}
+
+
+def test_a_timeout_reaches_no_level_and_a_skipped_method_is_not_compared():
+    cells = points(("mine", 100, 1.0), ("other", 110, 1.0), ("famous", 90, 1.0))
+    for status, expected in (("timeout", [math.inf]), ("skipped", [])):
+        cells.loc[2, ["status", "sse", "fairness_ratio"]] = [status, np.nan, np.nan]
+        board = summary(make_leaderboard(cells, NAMES), 0.0)
+        assert board.excess[board.index == "famous"].tolist() == expected
+
+
+def test_a_method_that_is_worse_than_random_labels_is_shown_as_such():
+    rows = [("mine", 100, 1.0), ("random", 200, 0.97), ("famous", 230, 1.0), ("other", 150, 0.5)]
+    cells = pd.concat([points(*rows, dataset=name) for name in "abc"], ignore_index=True)
+    board = make_leaderboard(cells, NAMES)
+    # It is perfectly fair, and fairer than the other one, but labels drawn at random would be cheaper.
+    assert summary(board).worse.to_dict() == {"mine": 0, "other": 0, "random": 1, "famous": 1}
+    assert list(summary(board).index) == ["mine", "other", "random", "famous"]
+    (shown,) = leaderboards(board, NAMES)
+    remarks = {row["Method"]: row["Remark"] for row in shown["table"].records}
+    assert remarks["Famous et al."] == "no cheaper than random labels" and remarks["Mine (ours)"] == ""
+
+
+def test_the_first_sentence_says_where_ours_lose():
+    one = points(("mine", 100, 1.0), ("other", 80, 1.0))
+    two = points(("mine", 100, 1.0), ("other", 120, 1.0), ("other", 99, 0.5), dataset="e")
+    board = make_leaderboard(pd.concat([one, two], ignore_index=True), NAMES)
+    lost = losses(board, "sse")
+    assert sorted(zip(lost.dataset, lost.level, strict=True)) == [
+        *(("d", level) for level in LEVELS),
+        ("e", 0.5),
+    ]
+    (shown,) = leaderboards(board, NAMES)
+    assert shown["losses"].startswith("Our methods lose on 5 of 8 settings of data, K and level.")
+    assert "Data D, K = 3, shares within 0%, where Other is 20.0% cheaper" in shown["losses"]
+    assert compared(instances_of(board, "sse", 0.0), "mine", "other") == (1, 1, 2)
+    assert {row["Place"] for row in shown["kinds"].records} == {"cheapest", "cheapest of others"}
+
+
+def test_kinds_of_data_need_all_of_their_instances():
+    small = points(("mine", 100, 1.0), ("other", 99, 1.0), n_rows=50)
+    large = points(("mine", 100, 1.0), ("other", 110, 1.0), dataset="e", n_rows=20_000)
+    again = points(("mine", 100, 1.0), ("famous", 90, 1.0), dataset="f", n_rows=20_000)
+    board = make_leaderboard(pd.concat([small, large, again], ignore_index=True), NAMES)
+    found = {kind: methods for kind, level, methods in kinds_of_data(board, "sse") if level == 0}
+    assert found["below 10,000 rows, two groups"].method.tolist() == ["other", "mine"]
+    assert found["10,000 rows or more, two groups"].method.tolist() == ["mine"]
+
+
+def test_the_interval_against_a_plain_loop():
+    rng = np.random.default_rng(1)
+    rows = [
+        (d, k, 0.1 * d + 0.02 * k + 0.1 * rng.random()) for d in range(5) for k in range(3) for _ in range(4)
+    ]
+    excess = pd.DataFrame(rows, columns=["dataset", "n_clusters", "excess"])
+    again, of = [], {at: part.excess.tolist() for at, part in excess.groupby(["dataset", "n_clusters"])}
+    for _ in range(2000):
+        medians = []
+        for d in rng.integers(5, size=5):
+            for k in range(3):
+                medians.append(sorted(rng.choice(of[d, k]) for _ in range(4))[2])
+        again.append(sorted(medians)[7])
+    assert interval(excess, np.random.default_rng(0), 2000) == pytest.approx(
+        np.quantile(again, [0.025, 0.975]), abs=0.01
     )
-    # The box has costs from 100 to 140 and balances from 0 to 1.
-    for fairness in ("balance", "fairness_error"):
-        scores = board_of(at, fairness)[1].score
-        assert scores.to_dict() == pytest.approx({"plain": 0, "fair": 0.5, "half": 0.375, "far": 0})
 
 
-def test_instances_that_do_not_count():
-    for cells in (points(("a", 1, 0.0), ("a", 2, 1.0)), points(("a", 1, 1.0), ("b", 2, 0.5))):
-        assert make_leaderboard(cells, NAMES).empty
+def test_the_critical_difference_is_that_of_demsar():
+    names, n = ("a", "b", "c", "d", "e"), 10
+    cells = []
+    for data in range(n):
+        costs = [100, 110, *(120 + (place + data) % 3 for place in range(3))]
+        rows = [(name, cost, 1.0) for name, cost in zip(names, costs, strict=True)]
+        cells += [points(*rows, dataset=str(data), k=k) for k in (2, 3)]
+    ranks, differ, p = mean_ranks(make_leaderboard(pd.concat(cells, ignore_index=True), NAMES), "sse", 0.1)
+    # Demsar (2006), Table 5: q of 2.728 for five methods at 5 %. A block is a data set, with both of its K.
+    assert differ == pytest.approx(2.728 * math.sqrt(5 * 6 / (6 * n)), abs=1e-3)
+    assert ranks.sum() == pytest.approx(15) and p < 0.05
 
 
-def test_an_infinite_error_is_the_worst_and_not_the_box():
-    at = points(("plain", 100, 0.0), ("a", 110, 0.5), ("b", 120, 1.0))
-    at.loc[0, "fairness_error"] = np.inf
-    scores = board_of(at, "fairness_error")[1].score
-    assert scores["plain"] == 0
-    assert scores["b"] == pytest.approx(0.5)
-
-
-def test_a_method_is_compared_only_where_it_was_run():
-    one = points(("plain", 100, 0.0), ("a", 115, 1.0), ("b", 110, 1.0))
-    two = points(("plain", 10, 0.0), ("a", 12, 1.0), dataset="e")
-    methods, instances = board_of(pd.concat([one, two], ignore_index=True))
-    # b was not run on e, which does not count as zero, and it beats both rivals on the other instance.
-    assert list(methods.index) == ["b", "a", "plain"]
-    assert methods.wins.to_dict() == pytest.approx({"b": 1.0, "a": 0.5, "plain": 0.0})
-    assert methods.instances.to_dict() == {"b": 1, "a": 2, "plain": 2}
-    assert set(instances.index[instances.dataset == "e"]) == {"a", "plain"}
-
-
-def test_a_method_that_failed_everywhere_has_a_zero_and_a_skipped_one_does_not_count():
-    at = points(("plain", 100, 0.0), ("a", 120, 1.0), ("b", 110, 1.0))
-    for status, instances in (("timeout", 1), ("skipped", 0)):
-        bad = at.copy()
-        bad.loc[2, ["status", "sse", "balance", "objective"]] = [status, np.nan, np.nan, np.nan]
-        methods = board_of(bad)[0]
-        assert methods.instances.get("b", 0) == instances
-        if instances:
-            assert methods.loc["b", ["score", "failed"]].tolist() == [0, 1]
-
-
-def test_every_method_with_starts_gets_the_same_number():
-    rows = [("plain", 100, 0.0, 0)]
-    rows += [("a", 120 + seed, 1.0, seed) for seed in range(5)]
-    rows += [("b", 110 + seed, 1.0, seed) for seed in range(3)]
-    cells = on_equal_terms(points(*rows))
-    assert cells.groupby("method").seed.nunique().to_dict() == {"plain": 1, "a": 3, "b": 3}
-    assert cells.groupby("method").starts.first().to_dict() == {"plain": 1, "a": 3, "b": 3}
-    # Starts within a fit count, too, so b is shown with thirty starts and a with three.
-    inner = points(*rows)
-    inner.loc[inner.method == "b", "params"] = '{"n": 1.0, "n_init": 10.0}'
-    assert on_equal_terms(inner).groupby("method").starts.first()["b"] == 30
-
-
-def test_scores_are_means_over_starts_beside_the_best():
-    rows = [("plain", 100, 0.0, 0), ("a", 120, 1.0, 0), ("a", 130, 1.0, 1)]
-    rows += [("b", 130, 1.0, 0), ("b", 130, 1.0, 1)]
-    found = board_of(points(*rows))[1]
-    # The box ends at 140, so a start at 120 dominates half of it and a start at 130 a quarter.
-    assert found.loc["a", ["score", "best"]].tolist() == pytest.approx([0.375, 0.5])
-    assert found.loc["a", "sd"] == pytest.approx(np.std([0.5, 0.25], ddof=1))
-    assert found.loc["b", ["score", "sd", "best"]].tolist() == pytest.approx([0.25, 0, 0.25])
-    assert np.isnan(found.loc["plain", "sd"])
-    assert found.seconds.to_dict() == {"plain": 0.5, "a": 1.0, "b": 1.0}
-
-
-def test_a_method_on_less_than_a_fifth_of_the_instances_has_no_rank():
-    rows = [("plain", 100, 0.0), ("a", 120, 1.0)]
-    cells = [points(*rows, k=k) for k in range(3, 8)]
-    often = [*cells, points(*rows, ("b", 115, 1.0), k=8)]
-    found = board_of(pd.concat(often, ignore_index=True))[0]
-    assert found["rank"].fillna(0).to_dict() == {"a": 1, "plain": 2, "b": 0}
-    # It is nobody's rival, so it takes no wins away.
-    assert found.wins.to_dict() == {"a": 1.0, "plain": 0.0, "b": 1.0}
-    fifth = [*cells[1:], points(*rows, ("b", 115, 1.0), k=8)]
-    assert board_of(pd.concat(fifth, ignore_index=True))[0]["rank"].to_dict()["b"] == 1
-
-
-def test_the_file_holds_every_board_with_its_starts(tmp_path):
-    for cells in (points(("plain", 100, 0.0), ("a", 120, 1.0)), points(("a", 1, 1.0))[:0]):
+def test_the_file_holds_the_leaderboard(tmp_path):
+    rows = points(
+        ("mine", 100, 1.0), ("other", 110, 0.9), estimator=json.dumps({"cost_": 100, "lower_bound_": 99.0})
+    )
+    for cells in (rows, rows[:1]):
         made = make_leaderboard(cells, NAMES)
         made.to_csv(tmp_path / "board.csv", index=False)
         read = load_leaderboard(tmp_path / "board.csv")
-        pd.testing.assert_frame_equal(read, made.astype({"starts": str}), check_dtype=False)
-        assert read.groupby(["cost", "fairness"]).ngroups == (2 if len(cells) else 0)
-        if len(cells):
-            methods, _ = board_of(cells, leaderboard=read)
-            assert methods["rank"].to_dict() == {"a": 1, "plain": 2}
-            assert methods.label["a"] == "A" and methods.ours["a"]
-            assert methods.starts.tolist() == ["1", "1"]
+        pd.testing.assert_frame_equal(read, made, check_dtype=False)
+        assert len(read) == (0 if len(cells) == 1 else len(read))
+    assert summary(make_leaderboard(rows, NAMES)).certified["mine"] == pytest.approx(1 / 99)

@@ -204,16 +204,18 @@ def test_a_users_own_data_have_no_papers_but_every_setting(tmp_path):
     ]
 
 
-def test_the_leaderboard_states_its_rule_and_its_starts(page, html):
-    # The results come before the rule.
-    assert "hypervolume" in html[html.index("SSE against Balance: 2 instances") :]
-    head, *body = page.tables["SSE against Balance: 2 instances"]
-    assert head[-2:] == ["Adult, K = 10", "Bank <J=3> & co, K = 10"]
-    assert {row[1] for row in body} == set(NAMES.methods.values())
+def test_the_page_begins_with_where_ours_lose_and_has_the_leaderboard_of_every_cost(page, html):
+    sentence = html.index("settings of data, K and level")
+    assert sentence < html.index("Which method is cheapest at the fairness that I need?")
+    head, *body = page.tables["SSE: distance to the best known"]
+    assert {row[0].removesuffix(" (ours)") for row in body} == set(NAMES.methods.values())
+    assert {row[0] for row in body if row[0].endswith("(ours)")} == {"VFC K-means (ours)"}
     assert {row[head.index("Starts")] for row in body} == {"2"}
-    assert {row[head.index("Instances")] for row in body} == {"2 of 2"}
-    assert "K-medians cost against Balance: 2 instances" in page.tables
-    assert not any("Ncut against" in caption for caption in page.tables)
+    assert all(row[head.index("Within 50%")].endswith(" of 2 reached") for row in body)
+    # The results come before the rule.
+    assert html.index("SSE: distance to the best known") < html.index("The interval covers 95%")
+    assert "K-medians cost: distance to the best known" in page.tables
+    assert "Ncut: distance to the best known" not in page.tables
 
 
 def test_fronts_are_pictures_and_tables_without_javascript(frame, page, html):
@@ -330,7 +332,7 @@ def test_a_run_without_any_result_has_a_page(tmp_path):
     frame = made_up_scores()
     frame[["status", "reason"]] = ["error", "broken"]
     text = make_page_folder(tmp_path / "none", frame).read_text()
-    assert "No instance counts" in text
+    assert "No instance counts" in text and "Which method for what?" not in text
 
 
 def test_settings_say_what_varies_and_what_is_certified():

@@ -301,14 +301,14 @@ def test_a_link_opens_the_section_that_it_names(page):
     assert page.js("document.getElementById('times').open")
 
 
-def test_the_leaderboard_of_another_pair(page):
+def test_the_leaderboard_of_another_cost(page):
     shown = (
         "[...document.querySelectorAll('.board')].filter(b => !b.hidden)"
         ".map(b => b.querySelector('caption').textContent)"
     )
-    assert page.js(shown) == ["SSE against Balance: 2 instances"]
+    assert page.js(shown) == ["SSE: distance to the best known"]
     pick(page, "board-cost", "1")
-    assert page.js(shown) == ["K-medians cost against Balance: 2 instances"]
+    assert page.js(shown) == ["K-medians cost: distance to the best known"]
     assert page.js("document.getElementById('no-board').hidden")
 
 

@@ -24,7 +24,8 @@ from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import as_list, user_config
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.scores import load_scores
-from fairclust.report.render import number
+from fairclust.report.leaderboard import deviation, place_labels
+from fairclust.report.render import number, percent
 from fairclust.report.selection import best_starts, varied
 
 _COSTS = ("sse", "ncut")
@@ -52,19 +53,27 @@ def run(args: Score) -> list[str | Table]:
     labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)
     unused = "X" if data.W is not None else "W"
     measured = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
-    found = score_labels(data.scored(labels, n_clusters, data.W), measured)
+    scored = data.scored(labels, n_clusters, data.W)
+    found = score_labels(scored, measured)
+    unfair = max(map(deviation, scored.tables.values()))
     # Metrics that are undefined for these labels are left out.
     scores = {name: value for name, value in found.items() if not math.isnan(value)}
     names = Names(methods={name: spec.label or name for name, spec in config.methods.items()})
     return [
         f"{args.labels}: {len(labels):,} labels of {dataset}, K = {n_clusters}",
         *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
-        *_beside(args.run, data.card, dataset, n_clusters, scores, names),
+        *_beside(args.run, data.card, dataset, n_clusters, scores, unfair, names),
     ]
 
 
 def _beside(
-    run: Path, card: dict[str, Any], dataset: str, n_clusters: int, scores: dict[str, float], names: Names
+    run: Path,
+    card: dict[str, Any],
+    dataset: str,
+    n_clusters: int,
+    scores: dict[str, float],
+    unfair: float,
+    names: Names,
 ) -> list[str | Table]:
     """What the run has at the same cost and at the same fairness: a row for each notion that it measures."""
     file = run / "scores" / "scores.parquet"
@@ -99,7 +108,28 @@ def _beside(
         if metric in scores and metric in points and points[metric].notna().any()
     ]
     title = f"Beside the {len(points)} settings of {run} with K = {n_clusters} (of each, the best start):"
-    return ["", title, in_columns([head, *rows], left=(0, 2, 3, 4))]
+    levels = place_labels(cells, cost, scores[cost], unfair)
+    return [
+        "",
+        title,
+        in_columns([head, *rows], left=(0, 2, 3, 4)),
+        "",
+        *_levels(levels, cost, scores[cost], names),
+    ]
+
+
+def _levels(levels: pd.DataFrame, cost: str, value: float, names: Names) -> list[str | Table]:
+    """Where the labels lie at each level of fairness of the leaderboard."""
+    head = ["shares within", "these labels", "best known", "cheaper methods"]
+    rows = []
+    for of in levels.itertuples():
+        mine = percent(value / of.best - 1) + " above the best known" if of.method else "no method is as fair"
+        best = (
+            f"{number(of.best, METRICS[cost].decimals)} ({names.method(of.method)})" if of.method else "none"
+        )
+        cheaper = f"{of.cheaper} of {of.methods}" if of.reached else ""
+        rows.append([f"{of.level:.0%}", mine if of.reached else "not reached", best, cheaper])
+    return ["At the levels of the leaderboard:", in_columns([head, *rows], left=(0, 1, 2))]
 
 
 def _row(points: pd.DataFrame, scores: dict[str, float], cost: str, metric: str) -> list[str]:

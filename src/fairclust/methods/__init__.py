@@ -16,6 +16,7 @@ _HOMES = {
     "FairSpectralClustering": ("spectral.fair_spectral", "green", "circle"),
     "GreedyCapture": ("centers.greedy_capture", "pink", "star"),
     "IndividuallyFairClustering": ("centers.individually_fair", "pink", "triangle"),
+    "InterpolatedTransportClustering": ("interpolated_transport", "yellow", "triangle"),
     "KCenter": ("centers.k_center", "black", "triangle"),
     "KMeans": ("kmeans", "black", "circle"),
     "MultiStageFlowKMeans": ("programs.multi_stage_flow", "orange", "circle"),

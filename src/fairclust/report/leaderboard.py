@@ -1,22 +1,20 @@
-"""The settings of a run, and the leaderboard, which compares methods on equal terms by the areas that fronts dominate.
+"""The settings of a run, and the leaderboard: how far methods are from the best known cost at levels of fairness.
 
-Three rules make the comparison fair. Every method with random starts gets the same number of them on an instance. The
-score of a method is the mean over single starts; its standard deviation and the score of the best starts are shown
-too. Two methods are compared only on instances where both were run.
-
-The job `board` writes both frames. The fronts, the answers and the tables of the page are views of the settings.
+The job `leaderboard` writes both frames. The fronts, the answers and the tables of the page are views of the settings,
+and the sentences, tables and pictures of the leaderboard are views of its rows.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.render import plain
 from fairclust.report.selection import INSTANCE, SETTING, best_starts, settings_table, varied_params
@@ -29,200 +27,315 @@ _CERTIFIED = ("sse", "kmedians_cost")
 # A method counts as fully fair if its fairness covers this share of the range from the fairness of the cheapest
 # clustering to the best fairness.
 FAIR_ENOUGH = 0.95
-# Cells with this status were not fitted, so they do not count as runs of the method.
-NOT_RUN = "skipped"
-# A method on fewer instances than this share of a board's has no rank: a single instance says little about it.
-RANKED_FROM = 0.2
-_TEXTS = ("cost", "fairness", "dataset", "method", "label", "starts")
+LEVELS = (0.0, 0.1, 0.2, 0.5)
+"""How far the share of a group in a cluster may be from its share in the data."""
+_SLACK = 0.01
+_EQUAL = 1e-3
+"""Costs that differ by less than this share are equal."""
+_RESAMPLES = 1000
+CONTROL = "control"
+"""The family of methods that draw labels at random."""
+_AT = ["cost", "level", "method"]
 COLUMNS = [
-    *("cost", "fairness", "dataset", "n_clusters", "method", "label", "ours", "rank", "wins", "score", "sd"),
-    *("best", "starts", "settings", "failed", "instances", "seconds"),
+    *("cost", "level", "dataset", "n_clusters", "method", "label", "ours", "value", "excess", "low", "high"),
+    *("reached", "instances", "worse", "certified", "starts", "failed", "seconds", "n_rows", "n_groups"),
 ]
 LEADERBOARD_RULE = (
-    "An instance is a data set with a K. Every method that has starts (seeds) gets the same number of "
-    "them on an instance: the smallest number that any of these methods was given. A method that is "
-    "deterministic has one start.",
-    "One start of a method gives a front: its settings that no other setting of this start beats in both "
-    "cost and fairness. The start's score is the area (hypervolume) that the front dominates in a box. "
-    "The box begins at the cost and fairness of the cheapest clustering of any method. It ends at the "
-    "best fairness of any method, and at twice the least extra cost for which any method comes 95% of the "
-    "way there. The score 0 is that of plain clustering, and 100 would be full fairness at no extra cost.",
-    "The score of a method on an instance is the mean over its starts, shown with the standard deviation. "
-    "A further column shows the score of its best starts: for each setting, the start with the lowest objective.",
-    "Two methods are compared on the instances where both were run. The method with the higher score wins "
-    "the instance; equal scores are half a win for each. The list is sorted by the share of wins, "
-    "averaged over all rivals. A method whose fits all failed on an instance has the score 0 there. A "
-    "method that was not run on an instance is not compared there. A method that was run on less than a fifth of the "
-    "instances has no rank and is nobody's rival: it stands at the end of the list.",
-    "Instances where fairness costs nothing, or with fewer than two methods, do not count.",
+    "An instance is a data set with a K. A level of fairness says how far shares may be from those of the data: at "
+    "20%, a group with the share m in the data has a share from 0.8 m to m / 0.8 in every cluster. One percentage "
+    "point more and a single row more or less are allowed, because shares of whole rows are seldom exact. Clusterings "
+    "with empty clusters reach no level.",
+    "One start of a method has a front, its settings. Its cost at a level is read on this front, between the cheapest "
+    "setting that reaches the level and the fairest of the cheaper ones. A start that does not reach the level, or "
+    "has no result in the time, costs infinitely much. The cost of a method is the median over its starts.",
+    "The distance of a method on an instance is the share by which its cost exceeds the lowest cost of any start of "
+    "any method at this level. That of the method is the median over the instances where it was run. It is infinite if "
+    "the method reaches the level on fewer than half of them. A method that cannot treat a data set (status "
+    "'skipped') is not compared there.",
+    "The interval covers 95% of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
+    "its K, and then the starts of every instance.",
+    "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
+    "level. Methods that are no cheaper than random labels on most instances stand last, however fair they are.",
 )
 
 
-def dominated_areas(x: np.ndarray, y: np.ndarray, of: np.ndarray, n_sets: int) -> np.ndarray:
-    """The areas of the unit square, shape (n_sets,), that sets of points with cost x and gain y dominate.
+def deviation(counts: Any) -> float:
+    """How far the shares of the groups (rows) in the clusters (columns) are from those in the data.
 
-    `of` is the set of each point. Points with x >= 1, y <= 0 or NaN dominate nothing.
+    The largest of 1 - share / m and 1 - m / share, where m is the share in the data, and one row more or less does not
+    count. Infinite if a cluster is empty.
     """
-    inside = (x < 1) & (y > 0)
-    x, y, of = np.clip(x[inside], 0, None), np.clip(y[inside], None, 1), of[inside]
-    order = np.lexsort((x, of))
-    x, y, of = x[order], y[order], of[order]
-    # Adding 2 * of puts every set above the one before it, so that one running maximum serves all sets.
-    reached = np.maximum.accumulate(y + 2 * of) - 2 * of
-    first = np.diff(of, prepend=-1) > 0
-    before = np.where(first, 0.0, np.concatenate([[0.0], reached[:-1]])) if len(x) else reached
-    return np.bincount(of, (1 - x) * (reached - before), minlength=n_sets)
+    counts = np.asarray(counts, float)
+    if not counts.sum(axis=0).all():
+        return math.inf
+    expected = np.outer(counts.sum(axis=1) / counts.sum(), counts.sum(axis=0))
+    fewer = np.divide(expected, counts - 1, out=np.full_like(expected, np.inf), where=counts > 1)
+    return float(max(0.0, (1 - (counts + 1) / expected).max(), (1 - fewer).max()))
 
 
-def on_equal_terms(scores: pd.DataFrame) -> pd.DataFrame:
-    """The cells with the same number of seeds for each method of an instance, with a column `starts`.
+def deviations(cells: pd.DataFrame) -> np.ndarray:
+    """The deviation of every clustering, which is infinite where the shares are not known.
 
-    `starts` counts random starts: the seeds times the parameter `n_init`, if the method has it. A method with a
-    single seed is taken as deterministic and does not lower the common number of seeds.
+    With several sensitive columns it is one minus the fairness ratio, which is that of the least fair column.
     """
-    tried = scores[scores.status != NOT_RUN]
-    if tried.empty:
-        return tried.assign(starts=0)
-    place = tried.groupby([*INSTANCE, "method"]).seed.rank(method="dense")
-    seeds = place.groupby([tried[name] for name in (*INSTANCE, "method")]).transform("max")
-    several = seeds.where(seeds > 1)
-    common = several.groupby([tried[name] for name in INSTANCE]).transform("min").fillna(1)
-    kept = tried[place <= common]
-    given = {text: json.loads(text).get("n_init", 1) for text in kept.params.unique()}
-    inner = kept.params.map(
-        {text: max(1, int(n)) if isinstance(n, int | float) else 1 for text, n in given.items()}
-    )
-    most = inner.groupby([kept[name] for name in (*INSTANCE, "method")]).transform("max")
-    return kept.assign(starts=(np.minimum(seeds, common)[kept.index] * most).astype(int))
+    found = [
+        1 - ratio
+        if pd.isna(counts) or (isinstance(by_column, str) and by_column != "{}")
+        else deviation(list(json.loads(counts).values()))
+        for ratio, counts, by_column in zip(
+            cells.fairness_ratio.astype(float), cells["counts"], cells.by_column, strict=True
+        )
+    ]
+    empty = cells.n_nonempty.to_numpy(float) < cells.n_clusters.to_numpy(float)
+    return np.where(np.isnan(np.array(found, float)) | empty, np.inf, found)
 
 
-Terms = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
-"""The cells that are compared, the best start of every setting, and the entries; see `make_terms`."""
+def cost_at(level: float, costs: np.ndarray, unfair: np.ndarray) -> float:
+    """The cost of a start at a level of fairness, on the front of its settings; infinite if it does not reach it."""
+    level += _SLACK
+    costs, unfair = costs[np.isfinite(costs)], unfair[np.isfinite(costs)]
+    fair = unfair <= level * (1 + 1e-9)
+    if not fair.any():
+        return math.inf
+    near = np.flatnonzero(fair)[costs[fair].argmin()]
+    cheaper = np.flatnonzero(~fair & (costs < costs[near]) & np.isfinite(unfair))
+    if not len(cheaper):
+        return float(costs[near])
+    far = cheaper[unfair[cheaper].argmin()]
+    share = (level - unfair[far]) / (unfair[near] - unfair[far])
+    return float(costs[far] + share * (costs[near] - costs[far]))
 
 
-def make_terms(scores: pd.DataFrame) -> Terms:
-    """The cells that are compared, with numbers of instance, entry (a method on an instance) and start (its seed).
+def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
+    """The cost of every start at every level: columns of `INSTANCE`, method, seed and the levels.
 
-    An entry counts its settings and its cells with (ok) and without a result (failed), and sums their seconds.
+    A start of a method that was not run (status 'skipped') has no row.
     """
-    cells = on_equal_terms(scores)
-    instance = cells.groupby(INSTANCE, sort=False).ngroup()
-    entry = cells.groupby([instance, cells.method], sort=False).ngroup()
-    start = entry.groupby([entry, cells.seed], sort=False).ngroup()
-    cells = cells.assign(instance=instance, entry=entry, start=start, bad=cells.status != "ok")
-    by = cells.groupby("entry")
-    entries = by[["dataset", "n_clusters", "method", "instance", "starts"]].first()
-    entries = entries.assign(settings=by.params.nunique(), failed=by.bad.sum(), seconds=by.seconds.sum())
-    return cells, best_starts(cells), entries.assign(ok=by.size() - entries.failed)
+    tried = scores[scores.status != "skipped"]
+    ok = (tried.status == "ok").to_numpy()
+    unfair = np.full(len(tried), np.inf)
+    unfair[ok] = deviations(tried[ok])
+    costs = np.where(ok, tried[cost].to_numpy(float), np.nan)
+    # A method whose clusterings lack this cost is left out. A method without any result has failed and is kept.
+    lacks = pd.Series(ok & np.isnan(costs), tried.index).groupby([tried[c] for c in (*INSTANCE, "method")])
+    use = ~lacks.transform("any").to_numpy() if len(tried) else ok
+    rows = [
+        (*at, *(cost_at(level, costs[of], unfair[of]) for level in LEVELS))
+        for at, of in tried.assign(_use=use)
+        .groupby([*INSTANCE, "method", "seed"], sort=False)
+        .indices.items()
+        if use[of].all()
+    ]
+    return pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", *LEVELS])
 
 
-def _boxes(points: pd.DataFrame, n_instances: int, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    """The box of every instance: rows cheapest, extra, start, span; NaN if the instance does not count."""
-    instance, entry = points.instance.to_numpy(int), points.entry.to_numpy(int)
-    found = np.full((4, n_instances), np.nan)
-    usable = np.isfinite(cost) & ~np.isnan(gain)
-    order = np.flatnonzero(usable)[np.argsort(instance[usable], kind="stable")]
-    for rows in np.split(order, np.flatnonzero(np.diff(instance[order])) + 1):
-        c, g = cost[rows], gain[rows]
-        finite = g[np.isfinite(g)]
-        if not len(finite) or len(set(entry[rows])) < 2:
-            continue
-        cheapest = c.min()
-        # Among equally cheap clusterings, the fairest one counts. The worst finite error replaces an infinite one.
-        start = max(g[c <= cheapest * (1 + 1e-9)].max(), finite.min())
-        span = finite.max() - start
-        extra = c[g >= start + FAIR_ENOUGH * span].min() - cheapest
-        if span > 1e-12 and extra > 1e-9 * cheapest:
-            found[:, instance[rows[0]]] = cheapest, extra, start, span
-    return found
+def interval(
+    excess: pd.DataFrame, rng: np.random.Generator, resamples: int = _RESAMPLES
+) -> tuple[float, float]:
+    """Bootstrap interval (95 %) of the median over instances of the median over starts.
 
-
-def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
-    """Scores of every method on every instance that counts, for one cost and one fairness metric."""
-    sign = 1 if METRICS[fairness].direction == "higher" else -1
-    cells, points, entries = terms
-    columns = [*INSTANCE, "method", "score", "sd", "best", "starts", "settings", "failed", "seconds"]
-    if points.empty:
-        return pd.DataFrame(columns=columns)
-    costs, gains = points[cost].to_numpy(float), sign * points[fairness].to_numpy(float)
-    box = _boxes(points, int(entries.instance.max()) + 1, costs, gains)
-
-    def areas(frame: pd.DataFrame, of: str, n_sets: int) -> np.ndarray:
-        cheapest, extra, start, span = box[:, frame.instance.to_numpy(int)]
-        ok = (frame.status == "ok").to_numpy()
-        with np.errstate(invalid="ignore"):
-            x = np.where(ok, (frame[cost].to_numpy(float) - cheapest) / (2 * extra), np.nan)
-            y = (sign * frame[fairness].to_numpy(float) - start) / span
-        return dominated_areas(x, y, frame[of].to_numpy(int), n_sets)
-
-    entry_of_start = cells.groupby("start").entry.first()
-    single = pd.Series(areas(cells, "start", len(entry_of_start))).groupby(entry_of_start)
-    best = areas(points, "entry", len(entries))
-    found = entries.assign(score=single.mean(), sd=single.std(ddof=1), best=best)
-    # A method whose results lack this cost is left out. A method without any result has failed and is kept.
-    has_cost = cells[cost].notna().groupby(cells.entry).any()
-    counts = np.isfinite(box[0])[entries.instance.to_numpy(int)]
-    return found[counts & (has_cost | (found.ok == 0))].reset_index(drop=True)[columns]
-
-
-def _ranked(found: pd.DataFrame) -> pd.DataFrame:
-    """The methods of one cost and fairness metric by their wins, those without a rank at the end.
-
-    Scores are means over the instances of a method, and `starts` is one number, or the smallest and the largest.
+    `excess` has the columns dataset, n_clusters and excess, with a row for each start.
     """
-    values = found.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False).round(9)
-    n_ran = values.notna().sum(axis=1).to_numpy()
-    ranked = n_ran >= RANKED_FROM * values.shape[1]
-    if not ranked.any():
-        ranked[:] = True
-    scores = values.to_numpy()
-    differences = scores[:, None, :] - scores[None, ranked, :]
-    shared = np.isfinite(differences)
-    points = np.where(shared, (np.sign(np.nan_to_num(differences)) + 1) / 2, 0.0).sum(axis=2)
-    games = shared.sum(axis=2).astype(float)
-    games[np.flatnonzero(ranked), np.arange(ranked.sum())] = 0  # a method is not its own rival
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = np.where(games > 0, points / games, np.nan)
-    wins = np.nansum(shares, axis=1) / np.maximum((games > 0).sum(axis=1), 1)
-    by = found.groupby("method", sort=False)
-    least, most = by.starts.min().astype(int).astype(str), by.starts.max().astype(int).astype(str)
-    starts = least.where(least == most, least + " to " + most)
-    methods = pd.DataFrame({"wins": wins, "_ranked": ranked}, index=values.index).join(
-        by[["score", "sd", "best"]].mean().join(starts.rename("starts"))
-    )
-    methods = methods.assign(instances=by.size(), failed=by.failed.sum(), seconds=by.seconds.sum())
-    methods = methods.sort_values(["_ranked", "wins", "score"], ascending=False, kind="stable")
-    place = methods.wins.round(9).where(methods.pop("_ranked")).rank(ascending=False, method="min")
-    methods.insert(0, "rank", place.astype("Int64"))
-    return methods
+    places = excess.groupby("dataset", sort=False).n_clusters.rank(method="dense").astype(int) - 1
+    # Medians of drawn starts by data set and K; NaN where a data set has fewer K than another one.
+    drawn = np.full((excess.dataset.nunique(), int(places.max()) + 1, resamples), np.nan)
+    numbers = excess.groupby("dataset", sort=False).ngroup()
+    for at, values in excess.groupby([numbers, places], sort=False).excess:
+        own = values.to_numpy(float)
+        drawn[at] = _median(own[rng.integers(len(own), size=(resamples, len(own)))])
+    chosen = rng.integers(len(drawn), size=(resamples, len(drawn)))
+    found = np.sort(drawn[chosen, :, np.arange(resamples)[:, None]].reshape(resamples, -1))
+    found = found[np.arange(resamples), (~np.isnan(found)).sum(axis=1) // 2]
+    low, high = np.quantile(found, [0.025, 0.975], method="closest_observation")
+    return float(low), float(high)
+
+
+def _median(values: np.ndarray) -> Any:
+    """The median along the last axis, the larger of two middle values: the mean of one with infinity says nothing."""
+    return np.sort(values, axis=-1)[..., values.shape[-1] // 2]
 
 
 def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
-    """The leaderboards of every cost and fairness metric for which an instance counts, as one frame.
+    """The leaderboard of every cost, as one frame.
 
-    A row is a method on an instance. Rows without data set and K summarise all instances of the method.
+    A row is a method on an instance at a level: ``value`` is its cost there, and ``excess`` its distance. Rows without
+    data set summarise the instances of a method at a level, and rows without level those of all levels.
     """
-    terms, parts = make_terms(scores), []
-    for cost in (name for name in COSTS if name in scores and terms[1][name].notna().any()):
-        for fairness in (name for name in FAIRNESS if name in scores):
-            each = instance_scores(terms, cost, fairness)
-            if len(each):
-                place = each.groupby(INSTANCE).score.rank(ascending=False, method="min").astype("Int64")
-                whole = _ranked(each).reset_index(names="method")
-                both = pd.concat([whole, each.assign(rank=place)], ignore_index=True)
-                parts.append(both.assign(cost=cost, fairness=fairness))
+    parts = [_board(scores, cost, names) for cost in COSTS if cost in scores and scores[cost].notna().any()]
+    parts = [part for part in parts if len(part)]
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
     found["label"] = [names.method(str(name)) for name in found.method]
     found["ours"] = [names.is_ours(str(name)) for name in found.method]
-    for count in ("n_clusters", "settings", "instances"):
-        found[count] = found[count].astype("Int64") if count in found else pd.NA
-    return found.reindex(columns=COLUMNS)
+    return found.reindex(columns=COLUMNS).astype({"n_clusters": "Int64"})
+
+
+def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
+    starts = start_costs(scores, cost).melt(
+        [*INSTANCE, "method", "seed"], list(LEVELS), var_name="level", value_name="value"
+    )
+    at = [*INSTANCE, "level"]
+    starts = starts.astype({"level": float, "value": float})
+    starts = starts.assign(best=starts.groupby(at).value.transform("min"))
+    # A level that nobody reaches, or an instance with a single method, compares nothing.
+    several = starts.groupby(INSTANCE).method.transform("nunique") > 1
+    starts = starts[np.isfinite(starts.best) & several]
+    if starts.empty:
+        return starts
+    starts = starts.assign(excess=starts.value / starts.best - 1)
+    of_start = starts.groupby([*at, "method"], sort=False)
+    rows = of_start[["value", "excess"]].quantile(0.5, interpolation="higher").reset_index()
+    tried = scores[scores.status != "skipped"]
+    entry = tried.assign(bad=tried.status != "ok").groupby([*INSTANCE, "method"], sort=False)
+    facts = entry.agg(
+        starts=("seed", "nunique"), failed=("bad", "sum"), seconds=("seconds", "median"),
+        n_rows=("n_rows", "max"), n_groups=("n_groups", "max"),
+    )  # fmt: skip
+    rows = rows.join(facts, on=[*INSTANCE, "method"]).assign(worse=math.nan)
+    control = [name for name in rows.method.unique() if names.family(name) == CONTROL]
+    cheapest = tried[tried.status == "ok"].groupby([*INSTANCE, "method"])[cost].min()
+    random = tried[(tried.status == "ok") & tried.method.isin(control)].groupby(INSTANCE)[cost].median()
+    against = random.reindex(pd.MultiIndex.from_frame(rows[INSTANCE])).to_numpy()
+    own = cheapest.reindex(pd.MultiIndex.from_frame(rows[[*INSTANCE, "method"]])).to_numpy()
+    rows["worse"] = np.where(np.isnan(against), np.nan, ~(own < against * (1 - _EQUAL)))
+    certified = _certified(tried, cost)
+    summaries, rng = [], np.random.default_rng(0)
+    for (method, level), of in rows.groupby(["method", "level"], sort=False):
+        mine = starts[(starts.method == method) & (starts.level == level)]
+        summaries.append(_summary(of) | {"method": method, "level": level})
+        summaries[-1] |= dict(zip(("low", "high"), interval(mine, rng), strict=True))
+    whole = []
+    for method, of in rows.groupby("method", sort=False):
+        worse = float(
+            method in control or of.worse.mean() > 0.5
+        )  # NaN, without a control, is not more than half
+        whole.append(_summary(of) | {"method": method, "worse": worse, "certified": certified.get(method)})
+    order = sorted(whole, key=lambda of: (of["worse"], of["excess"], -of["reached"] / of["instances"]))
+    found = pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True)
+    return found.assign(cost=cost)
+
+
+def _summary(rows: pd.DataFrame) -> dict[str, Any]:
+    """A method on some instances and levels."""
+    seconds = rows.drop_duplicates(INSTANCE)
+    return {
+        "excess": float(_median(rows.excess.to_numpy(float))),
+        "reached": int(np.isfinite(rows.excess).sum()),
+        "instances": len(rows),
+        "starts": rows.starts.max(),
+        "failed": seconds.failed.sum(),
+        "seconds": seconds.seconds.median(),
+    }
+
+
+def _certified(cells: pd.DataFrame, cost: str) -> dict[str, float]:
+    """For each method with certificates, the largest share by which a cost exceeds its certified bound."""
+    ok = cells[cells.status == "ok"]
+    found = pd.Series(
+        [_excess(text, value) for text, value in zip(ok.estimator, ok[cost], strict=True)], ok.index
+    )
+    return dict(found.groupby(ok.method).max().dropna()) if cost in _CERTIFIED else {}
 
 
 def load_leaderboard(path: Path) -> pd.DataFrame:
     """Read the CSV of a `make_leaderboard`."""
-    counts = dict.fromkeys(("n_clusters", "rank", "settings", "instances"), "Int64")
-    return pd.read_csv(path, dtype=dict.fromkeys(_TEXTS, str) | counts, na_values={"starts": []})
+    texts = dict.fromkeys(("cost", "dataset", "method", "label"), str)
+    return pd.read_csv(path, dtype=texts | {"n_clusters": "Int64"}).replace("", np.nan)
+
+
+def instances_of(board: pd.DataFrame, cost: str, level: float | None = None) -> pd.DataFrame:
+    """The costs of the methods (columns) on the instances (rows) at a level or at all levels, of a leaderboard."""
+    rows = board[(board.cost == cost) & board.dataset.notna()]
+    rows = rows if level is None else rows[rows.level == level]
+    return rows.set_index([*INSTANCE, "level", "method"]).value.unstack("method", sort=False)
+
+
+def compared(values: pd.DataFrame, a: str, b: str) -> tuple[int, int, int]:
+    """On how many instances A is cheaper than B, B is cheaper than A, and both were run and one reaches the level."""
+    mine, other = (values[name].to_numpy(float) for name in (a, b))
+    both = ~np.isnan(mine) & ~np.isnan(other) & (np.isfinite(mine) | np.isfinite(other))
+    mine, other = mine[both], other[both]
+    cheaper, dearer = mine < other * (1 - _EQUAL), other < mine * (1 - _EQUAL)
+    return int(cheaper.sum()), int(dearer.sum()), int(both.sum())
+
+
+def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
+    """Where another method is cheaper than all of ours: a row for each instance and level, the clearest first.
+
+    Columns of `INSTANCE` and level, ``method`` and ``share``, by which it is cheaper.
+    """
+    rows = board[(board.cost == cost) & board.dataset.notna() & np.isfinite(board.value)]
+    found: list[dict[str, Any]] = []
+    for at, of in rows.groupby([*INSTANCE, "level"], sort=False):
+        ours, other = (of[of.ours.astype(bool) == whose] for whose in (True, False))
+        if len(other) and (best := other.loc[other.value.idxmin()]).value < (1 - _EQUAL) * min(
+            ours.value, default=math.inf
+        ):
+            share = 1 - best.value / min(ours.value, default=math.inf)
+            found.append(dict(zip([*INSTANCE, "level"], at, strict=True), method=best.method, share=share))
+    columns = [*INSTANCE, "level", "method", "share"]
+    return pd.DataFrame(found, columns=columns).sort_values("share", ascending=False, ignore_index=True)
+
+
+def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) -> pd.DataFrame:
+    """Where labels with this cost and deviation lie among the methods of one instance: a row for each level.
+
+    ``reached`` by the labels, the lowest ``best`` cost of any start and its ``method``, the number of ``methods`` that
+    reach the level, and how many of them are ``cheaper`` than the labels.
+    """
+    starts, rows = start_costs(cells, cost), []
+    for level in LEVELS:
+        of = starts.groupby("method")[level].quantile(0.5, interpolation="higher")
+        best = starts.loc[starts[level].idxmin()] if np.isfinite(starts[level]).any() else None
+        rows.append({
+            "level": level,
+            "reached": unfair <= level + _SLACK,
+            "best": math.nan if best is None else best[level],
+            "method": "" if best is None else best.method,
+            "methods": int(np.isfinite(of).sum()),
+            "cheaper": int((of < value * (1 - _EQUAL)).sum()),
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, pd.DataFrame]]:
+    """Kinds of data by rows and groups, a level, and the methods on all data of this kind, the cheapest first.
+
+    The frames have the columns method, excess (the median) and seconds (of one fit, the median).
+    """
+    rows = board[(board.cost == cost) & board.dataset.notna()]
+    sizes = np.where(rows.n_rows.astype(float) < 10_000, "below 10,000 rows", "10,000 rows or more")
+    groups = np.digitize(rows.n_groups.astype(float), [3, 10])
+    kinds = [
+        f"{size}, {['two', '3 to 9', 'ten or more'][g]} groups" for size, g in zip(sizes, groups, strict=True)
+    ]
+    for (kind, level), of in rows.assign(kind=kinds).groupby(["kind", "level"], sort=True):
+        by = of.groupby("method")
+        each = by.agg(seconds=("seconds", "median"), n=("excess", "size"))
+        each = each.assign(excess=by.excess.quantile(0.5, interpolation="higher"))
+        usable = each[(each.n == each.n.max()) & np.isfinite(each.excess)]
+        yield str(kind), float(level), usable.sort_values(["excess", "seconds"]).reset_index()
+
+
+def mean_ranks(board: pd.DataFrame, cost: str, level: float) -> tuple[pd.Series, float, float]:
+    """Mean ranks of the methods that were run on all data sets, Nemenyi's critical difference, and Friedman's p.
+
+    A block is a data set, because its K are not independent: methods are ranked by their mean rank over the K. The
+    series is empty if there are fewer than three methods or data sets.
+    """
+    # Imported here, because it is slow to import and other modules need only the names of the metrics.
+    from scipy import stats
+
+    values = instances_of(board, cost, level).dropna(axis=1)
+    ranks = values.rank(axis=1).groupby(level="dataset").mean().rank(axis=1)
+    n, k = ranks.shape
+    if n < 3 or k < 3:
+        return pd.Series(dtype=float), math.nan, math.nan
+    differ = math.sqrt(k * (k + 1) / (6 * n)) * stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
+    return (
+        ranks.mean().sort_values(),
+        float(differ),
+        float(stats.friedmanchisquare(*ranks.T.to_numpy()).pvalue),
+    )
 
 
 def make_settings(scores: pd.DataFrame) -> pd.DataFrame:

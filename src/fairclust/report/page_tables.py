@@ -16,8 +16,18 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.charts import full_fairness, tick_text, whole, with_values
-from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
+from fairclust.report.charts import full_fairness, ranks_picture, tick_text, whole, with_values
+from fairclust.report.leaderboard import (
+    COSTS,
+    FAIRNESS,
+    LEVELS,
+    SHOWN,
+    compared,
+    instances_of,
+    kinds_of_data,
+    losses,
+    mean_ranks,
+)
 from fairclust.report.render import (
     MISSING,
     Table,
@@ -36,7 +46,6 @@ from fairclust.report.verdicts import VERDICTS
 
 MAX_SETTINGS = 600
 """With more settings than this, the page has no table of settings; the charts and the files still show them."""
-_BY_METHOD = ("Family", "Ours")
 _WORDS = ("Data set", "Method", "Setting", "Sensitive column")
 
 
@@ -96,37 +105,127 @@ def cheapest(points: pd.DataFrame, cost: str, fairness: str, level: float) -> pd
     return fair.sort_values(cost, kind="stable").drop_duplicates("method")
 
 
-def leaderboards(leaderboard: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
-    """The `make_leaderboard` as a table for each cost and fairness metric, with their positions in `SHOWN`."""
+def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
+    """The views of a `make_leaderboard` for each cost, with its position in `SHOWN`."""
     found = []
-    for (cost, fairness), board in leaderboard.groupby(["cost", "fairness"], sort=False):
-        on_instances = board[board.dataset.notna()]
-        pairs = zip(100 * on_instances.score, 100 * on_instances.sd, strict=True)
-        shown = on_instances.assign(text=[spread_text(score, sd, 1) for score, sd in pairs])
-        texts = shown.set_index(["method", *INSTANCE]).text
-        instances = texts.unstack(INSTANCE, sort=False, fill_value=MISSING)
-        instances.columns = [instance_title(names, *at) for at in instances]
-        records = [
-            {
-                "Rank": MISSING if pd.isna(row["rank"]) else str(row["rank"]),
-                "Method": names.method(row["method"]),
-                "Family": names.family(row["method"]),
-                "Ours": "yes" if names.is_ours(row["method"]) else "",
-                "Wins, %": number(100 * row["wins"], 1),
-                "Mean score": spread_text(100 * row["score"], 100 * row["sd"], 1),
-                "Best starts": number(100 * row["best"], 1),
-                "Starts": str(row["starts"]),
-                "Instances": f"{row['instances']} of {instances.shape[1]}",
-                "Cells failed": str(int(row["failed"])),
-                "Seconds of all starts": number(row["seconds"], 1),
-                **instances.loc[row["method"]],
-            }
-            for row in board[board.dataset.isna()].to_dict("records")
-        ]
-        title = f"{METRICS[cost].label} against {METRICS[fairness].label}: {count(instances.shape[1], 'instance')}"
-        table = Table(title, records, words=("Method", *_BY_METHOD), filters=_BY_METHOD)
-        found.append({"cost": SHOWN.index(cost), "fairness": SHOWN.index(fairness), "table": table})
+    for cost in dict.fromkeys(board.cost):
+        label = METRICS[cost].label
+        pictures = []
+        for level in LEVELS:
+            ranks, differ, p = mean_ranks(board, cost, level)
+            if len(ranks):
+                title = f"Shares within {level:.0%}: mean ranks over data sets (Friedman's p = {p:.2g})"
+                pictures.append({"title": title, "svg": ranks_picture(ranks, differ, names)})
+        found.append({
+            "cost": SHOWN.index(cost),
+            "losses": _losses(board, cost, names),
+            "kinds": _kinds_table(board, cost, names),
+            "table": _distances_table(board, cost, names, f"{label}: distance to the best known"),
+            "pairs": _pairs_table(board, cost, names),
+            "pictures": pictures,
+        })  # fmt: skip
     return found
+
+
+def _marked(names: Names, method: str) -> str:
+    return names.method(method) + (" (ours)" if names.is_ours(method) else "")
+
+
+def _distance(excess: float) -> str:
+    return "not reached" if math.isinf(excess) else percent(excess).removeprefix("+")
+
+
+def _losses(board: pd.DataFrame, cost: str, names: Names) -> str:
+    """The sentence with which the page begins: where another method is cheaper than all of ours."""
+    if not board[board.cost == cost].ours.any():
+        return ""
+    lost, values = losses(board, cost), instances_of(board, cost)
+    if lost.empty:
+        return f"No other method is cheaper than ours on any of {len(values)} settings of data, K and level."
+    worst, more = lost.iloc[0], lost.method.value_counts()
+    by = ", ".join(f"{names.method(str(name))} ({n})" for name, n in more.items())
+    where = f"{instance_title(names, worst.dataset, worst.n_clusters)}, shares within {worst.level:.0%}"
+    how = (
+        f"{names.method(worst.method)} is {worst.share:.1%} cheaper"
+        if worst.share < 1
+        else f"{names.method(worst.method)} alone reaches the level"
+    )
+    ours = [name for name in values if names.is_ours(str(name))]
+    values["*"] = values.drop(columns=ours).min(axis=1)
+    single = [(name, *compared(values, name, "*")) for name in ours]
+    alone = "; ".join(
+        f"{names.method(str(name))} is dearer on {dearer} of {both}" for name, _, dearer, both in single
+    )
+    return (
+        f"Our methods lose on {len(lost)} of {len(values)} settings of data, K and level. The cheapest there are {by}. "
+        f"The clearest loss: {where}, where {how}. One by one, against the cheapest of all others: {alone}."
+    )
+
+
+def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
+    """Which method for what: of each kind of data and level, the cheapest method and the cheapest of the others."""
+    records: dict[tuple[str, str], dict[str, str]] = {}
+    for kind, level, methods in kinds_of_data(board, cost):
+        is_ours = methods.method.map(names.is_ours).astype(bool)
+        others = methods.iloc[1:] if not names.ours else methods[~is_ours]
+        for head, of in (
+            ("cheapest", methods),
+            ("cheapest of others" if names.ours else "runner-up", others),
+        ):
+            record = records.setdefault((kind, head), {"Data": kind, "Place": head})
+            record[f"Within {level:.0%}"] = MISSING
+            for one in of.head(1).itertuples():
+                shown = f"{_marked(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
+                record[f"Within {level:.0%}"] = shown
+    words = ("Data", "Place", *(f"Within {level:.0%}" for level in LEVELS))
+    return Table(
+        "Which method for what: distance to the best known, and seconds", list(records.values()), words=words
+    )
+
+
+def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -> Table:
+    rows = board[(board.cost == cost) & board.dataset.isna()]
+    at = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
+    records = []
+    for row in rows[rows.level.isna()].to_dict("records"):
+        record = {"Method": _marked(names, row["method"]), "Family": names.family(row["method"])}
+        for level in LEVELS:
+            text = MISSING
+            if (of := at.get((row["method"], level))) is not None:
+                reached = f"{of['reached']:.0f} of {of['instances']:.0f} reached"
+                between = f" ({_distance(of['low'])} to {_distance(of['high'])})"
+                text = f"{_distance(of['excess'])}{between}, {reached}"
+            record[f"Within {level:.0%}"] = text
+        record["Seconds of a fit"] = number(row["seconds"], 2)
+        certified = row["certified"]
+        record["Above its certified bound at most"] = (
+            MISSING if pd.isna(certified) else f"{100 * certified:.3f} %"
+        )
+        record["Starts"] = f"{row['starts']:.0f}"
+        record["Fits failed"] = f"{row['failed']:.0f}"
+        record["Remark"] = "no cheaper than random labels" if row["worse"] else ""
+        records.append(record)
+    levels = [f"Within {level:.0%}" for level in LEVELS]
+    return Table(title, records, words=("Method", "Family", "Remark", *levels), filters=("Family",))
+
+
+def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
+    """On how many settings each method is cheaper than each other one."""
+    order = list(board[(board.cost == cost) & board.dataset.isna() & board.level.isna()].method)
+    records = []
+    for level in LEVELS:
+        values = instances_of(board, cost, level)
+        shown = [name for name in order if name in values]
+        for a in shown:
+            record = {"Shares within": f"{level:.0%}", "Is cheaper": _marked(names, a)}
+            for b in shown:
+                cheaper, _, both = compared(values, a, b)
+                record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
+            records.append(record)
+    words = ("Shares within", "Is cheaper")
+    return Table(
+        "On how many settings each method is cheaper than another one", records, words=words, filters=words
+    )
 
 
 def every_setting(settings: pd.DataFrame, names: Names) -> Table | None:

@@ -92,22 +92,16 @@
   // Leaderboards
 
   const boards = [...document.querySelectorAll(".board")];
-  const pick = { cost: document.getElementById("board-cost"), fairness: document.getElementById("board-fairness") };
-  if (boards.length) {
+  const pick = document.getElementById("board-cost");
+  if (pick) {
     boards[0].after(...boards.slice(1));
-    document.getElementById("more-boards")?.remove();
+    document.getElementById("more-boards").remove();
     const show = () => {
-      let any = false;
-      for (const board of boards) {
-        board.hidden = board.dataset.cost !== pick.cost.value || board.dataset.fairness !== pick.fairness.value;
-        any ||= !board.hidden;
-      }
-      document.getElementById("no-board").hidden = any;
+      for (const board of boards) board.hidden = board.dataset.cost !== pick.value;
+      document.getElementById("no-board").hidden = boards.some((board) => !board.hidden);
     };
-    pick.cost.value = boards[0].dataset.cost;
-    pick.fairness.value = boards[0].dataset.fairness;
-    pick.cost.addEventListener("change", show);
-    pick.fairness.addEventListener("change", show);
+    pick.value = boards[0].dataset.cost;
+    pick.addEventListener("change", show);
     show();
   }
 
