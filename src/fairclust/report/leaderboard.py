@@ -53,7 +53,7 @@ LEADERBOARD_RULE = (
     "the method reaches the level on fewer than half of them. A method that cannot treat a data set (status "
     "'skipped') is not compared there.",
     "The interval covers 95% of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
-    "its K, and then the starts of every instance.",
+    "its K, and then the starts of every instance. Behind it stands on how many of the instances the level is reached.",
     "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
     "level. Methods that are no cheaper than random labels on most instances stand last, however fair they are.",
 )

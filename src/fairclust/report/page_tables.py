@@ -132,7 +132,7 @@ def _marked(names: Names, method: str) -> str:
 
 
 def _distance(excess: float) -> str:
-    return "not reached" if math.isinf(excess) else percent(excess).removeprefix("+")
+    return "∞" if math.isinf(excess) else percent(excess).removeprefix("+")
 
 
 def _losses(board: pd.DataFrame, cost: str, names: Names) -> str:
@@ -192,9 +192,10 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -
         for level in LEVELS:
             text = MISSING
             if (of := at.get((row["method"], level))) is not None:
-                reached = f"{of['reached']:.0f} of {of['instances']:.0f} reached"
-                between = f" ({_distance(of['low'])} to {_distance(of['high'])})"
-                text = f"{_distance(of['excess'])}{between}, {reached}"
+                reached = f"{of['reached']:.0f} of {of['instances']:.0f}"
+                text = (
+                    f"{_distance(of['excess'])} ({_distance(of['low'])}–{_distance(of['high'])}), {reached}"
+                )
             record[f"Within {level:.0%}"] = text
         record["Seconds of a fit"] = number(row["seconds"], 2)
         certified = row["certified"]
