@@ -139,7 +139,7 @@ def folder(tmp_path_factory):
     for name in ("workflow", "profiles", "benchmarks"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "config").mkdir()
-    for name in ("datasets", "methods", "papers"):
+    for name in ("datasets", "methods", "papers", "field.yaml"):
         (folder / "config" / name).symlink_to(ROOT / "config" / name)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     little = {"datasets": ["synthetic", "synthetic_unequal"], "methods": ["kmeans", "vfc_kmeans"]}

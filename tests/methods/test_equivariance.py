@@ -44,8 +44,8 @@ EXCEPTIONS = {
     ("RandomLabels", "rows"): "labels are drawn for one row after the other",
 }
 for name in (
-    "FairDen", "FairKCenter", "FairletClustering", "FairSpectralClustering", "KCenter", "SpectralClustering",
-    "VariationalFairNCut",
+    "FairDen", "FairKCenter", "FairletClustering", "FairSpectralClustering", "InterpolatedTransportClustering",
+    "KCenter", "SpectralClustering", "VariationalFairNCut",
 ):  # fmt: skip
     EXCEPTIONS[name, "rows"] = "the start is drawn by the positions of the rows"
 # Methods that can start from given centres. Other starts are drawn by the positions of the rows, so the order of the
