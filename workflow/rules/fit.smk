@@ -30,6 +30,8 @@ rule fit:
         attempt=lambda wildcards, attempt: attempt,
         gives_up=lambda wildcards, attempt: int(attempt > CONFIG.jobs.attempts),
     params:
+        # The wildcard has the name of a sweep behind that of the method.
+        method=of_fit(lambda fit: fit.method),
         class_path=of_fit(PLAN.class_path),
         # Of every experiment: n_clusters (K), fixed params, axes such as {"lam": [0, 10, 100]}, and seeds.
         grids=of_fit(PLAN.grids),

@@ -15,7 +15,7 @@ with job(snakemake):
     params["cell_memory_mb"] = params["cell_memory_mb"] or resources.mem_mb - BESIDE_THE_FIT_MB
     folders = [output.parents[2], *map(Path, params.pop("reuse"))]
     fit_grids(
-        Request(**dict(snakemake.wildcards.items()), **params, threads=snakemake.threads),
+        Request(dataset=snakemake.wildcards.dataset, **params, threads=snakemake.threads),
         output,
         data=Path(snakemake.input.data),
         graph=Path(graph) if (graph := snakemake.input.get("graph")) else None,
