@@ -463,7 +463,12 @@ class Plan:
 
     def _dataset(self, dataset: str) -> dict[str, Any]:
         self.dataset_sources(dataset)  # ConfigError if there is no such data set
-        return self.config.datasets[dataset].model_dump(mode="json", exclude_unset=True)
+        spec = self.config.datasets[dataset]
+        found = spec.model_dump(mode="json", exclude_unset=True)
+        # The positions of columns without names are numbers, which are no keys in JSON.
+        return found | (
+            {"drop_rows": {of: list(cells) for of, cells in spec.drop_rows.items()}} if spec.drop_rows else {}
+        )
 
     def sources_params(self, dataset: str) -> dict[str, Any]:
         return {name: _plain(spec) for name, spec in self.dataset_sources(dataset).items()}
