@@ -49,16 +49,21 @@ _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness erro
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
 _COLOURS = 64
+_WIDEST = 1600
 _PICTURE = "figures/agreement.png"
 
 
 def _chosen(results: Path) -> Iterator[Path]:
     """The published files: tables, claims, scoreboard, fronts, the page, and the scores as Parquet.
 
-    The evidence of single tables is in the scoreboard, and the leaderboard is on the page.
+    The evidence of single tables and the leaderboard are on the page.
     """
     yield from sorted((results / "tables").rglob("*.md"))
-    yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".evidence.csv"))
+    yield from sorted(
+        p
+        for p in (results / "tables").rglob("*.csv")
+        if not p.name.endswith((".evidence.csv", "scoreboard.csv"))
+    )
     yield from filter(_shows_something, sorted((results / "figures").rglob("*.png")))
     yield results / "report" / "index.html"
     yield results / "scores" / "scores.parquet"
@@ -171,7 +176,9 @@ def copy_small(path: Path, to: Path) -> None:
     elif path.suffix == ".png":
         with Image.open(path) as picture:
             # This way to choose the colours keeps those of thin lines.
-            few = picture.convert("RGB").quantize(_COLOURS, method=Image.Quantize.FASTOCTREE)
+            small = picture.convert("RGB")
+            small.thumbnail((_WIDEST, picture.height))
+            few = small.quantize(_COLOURS, method=Image.Quantize.FASTOCTREE)
             few.save(to, optimize=True)
     elif path.suffix == ".parquet":
         table = read_arrow(path)
@@ -179,7 +186,7 @@ def copy_small(path: Path, to: Path) -> None:
             if column.type == pa.string():
                 texts = [text and shareable(text) for text in table[i].to_pylist()]
                 table = table.set_column(i, column, pa.array(texts, pa.string()))
-        write_arrow(to, table)
+        write_arrow(to, table, level=22)
     else:
         shutil.copyfile(path, to)
 

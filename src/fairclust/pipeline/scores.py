@@ -156,10 +156,10 @@ def read_table(path: Path) -> pd.DataFrame:
     return read_arrow(path).to_pandas()
 
 
-def write_arrow(path: Path, table: pa.Table) -> None:
-    """Write a table as Parquet, in which damage is found."""
+def write_arrow(path: Path, table: pa.Table, *, level: int | None = None) -> None:
+    """Write a table as Parquet, in which damage is found. `level` is that of zstd's compression."""
     with atomic_write(path) as file:
-        pq.write_table(table, file, write_page_checksum=True, compression="zstd")
+        pq.write_table(table, file, write_page_checksum=True, compression="zstd", compression_level=level)
 
 
 def gather_scores(
