@@ -18,7 +18,9 @@ def add_paper(project):
     paper = yaml.safe_load(text)
     paper["papers"]["doe"]["figures"]["fig2"] = POINTS | {"methods": ["vfc_kmeans"], "n_clusters": [2]}
     dense = {"sweep": "dense", "seeds": 1, "settings": {"vfc_kmeans": {"grid": {"lam": [3]}}}}
-    paper["papers"]["doe"]["experiments"].append({"datasets": ["synthetic"], "methods": ["vfc_kmeans"]} | dense)
+    paper["papers"]["doe"]["experiments"].append(
+        {"datasets": ["synthetic"], "methods": ["vfc_kmeans"]} | dense
+    )
     project.write("papers/doe.yaml", yaml.safe_dump(paper))
     project.write("papers/doe.csv", values)
     blobs = project.config["datasets"]["blobs"]
