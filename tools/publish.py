@@ -49,7 +49,7 @@ _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness erro
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
 _COLOURS = 64
-_WIDEST = 1600
+_WIDEST = 1200
 _PICTURE = "figures/agreement.png"
 
 
@@ -59,11 +59,7 @@ def _chosen(results: Path) -> Iterator[Path]:
     The evidence of single tables and the leaderboard are on the page.
     """
     yield from sorted((results / "tables").rglob("*.md"))
-    yield from sorted(
-        p
-        for p in (results / "tables").rglob("*.csv")
-        if not p.name.endswith((".evidence.csv", "scoreboard.csv"))
-    )
+    yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".evidence.csv"))
     yield from filter(_shows_something, sorted((results / "figures").rglob("*.png")))
     yield results / "report" / "index.html"
     yield results / "scores" / "scores.parquet"
