@@ -48,7 +48,7 @@ def counted(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
 
 def in_words(counts: Mapping[str, int]) -> str:
     """Counts as text: '3 holds, 1 not tested'."""
-    return ", ".join(f"{number} {what}" for what, number in counts.items())
+    return ", ".join(f"{number:,} {what}" for what, number in counts.items())
 
 
 def brief(reason: str) -> str:

@@ -30,7 +30,7 @@ rule fit:
         attempt=lambda wildcards, attempt: attempt,
         gives_up=lambda wildcards, attempt: int(attempt > CONFIG.jobs.attempts),
     params:
-        # The wildcard has the name of a sweep behind that of the method.
+        # In a sweep, the wildcard is METHOD.SWEEP.
         method=of_fit(lambda fit: fit.method),
         class_path=of_fit(PLAN.class_path),
         # Of every experiment: n_clusters (K), fixed params, axes such as {"lam": [0, 10, 100]}, and seeds.

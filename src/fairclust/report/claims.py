@@ -81,8 +81,7 @@ def count_claims(claims: pd.DataFrame) -> dict[str, int]:
 
 def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | None]]:
     """The data sets and values of K on which a claim is checked; None stands for every K."""
-    cells = material.cells
-    methods = claim.methods
+    cells, methods = material.cells[material.cells.sweep == claim.sweep], claim.methods
     mine = cells[cells.method.isin(methods)] if methods else cells
     datasets = claim.datasets or list(mine.dataset.unique())
     if claim.check == "same_order" and not claim.datasets:

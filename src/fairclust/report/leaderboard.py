@@ -176,7 +176,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     at = [*INSTANCE, "level"]
     starts = starts.astype({"level": float, "value": float})
     starts = starts.assign(best=starts.groupby(at).value.transform("min"))
-    # A level that nobody reaches, or an instance with a single method, compares nothing.
+    # Nothing can be compared at a level that no start reaches, or on an instance with a single method.
     several = starts.groupby(INSTANCE).method.transform("nunique") > 1
     starts = starts[np.isfinite(starts.best) & several]
     if starts.empty:

@@ -108,8 +108,12 @@ def _judge(row: Row, part: Part) -> None:
     if any(impossible):
         _not_comparable(row, "a reported value cannot be what its column says", impossible)
     elif not published:
-        why = "" if any(excluded.values()) else joined(*dict.fromkeys(v.note for v in row.values))
-        _not_comparable(row, why or "the paper prints too little to compare", list(excluded.values()))
+        known = (
+            "not judged here"
+            if any(excluded.values())
+            else joined(*dict.fromkeys(v.note for v in row.values))
+        )
+        _not_comparable(row, known or "the paper prints too little to compare", list(excluded.values()))
     elif not any(value.ours.n for value in published):
         _not_comparable(row, f"this run has no value: {row.note or 'the scorer has none for these metrics'}")
     else:

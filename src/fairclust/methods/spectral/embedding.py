@@ -28,10 +28,10 @@ from fairclust.kernels.graph import AffinityGraph
 _DENSE_MAX_NODES = 500
 # With groups, the number of connected components that are distinguished for each embedding component.
 _PIECES = 10
-# Eigenvalues whose distance is smaller, in units of the spectrum's width, coincide: which eigenvectors of them a solver
-# finds then depends on the last digits. The next eigenvalue is computed with the tolerance below, which bounds the
-# residual; its error is about the square. After the restarts below it is taken as different.
+# Two eigenvalues coincide if they differ by less than this share of the spectrum's width. The last digits then decide
+# which of their eigenvectors a solver finds.
 _COINCIDE = 1e-6
+# Tolerance and restarts of the solver for the next eigenvalue. If it does not converge, the two are taken as different.
 _NEXT_TOL, _NEXT_RESTARTS = 1e-4, 5
 # Number of n x n matrices in memory at the peak of `nullspace_embedding`, including LAPACK's copies.
 _DENSE_MATRICES = 4
