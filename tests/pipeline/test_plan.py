@@ -113,6 +113,12 @@ def test_what_two_experiments_ask_for_is_fitted_once_and_a_sweep_is_a_job_of_its
     assert [len(keys) for keys in wanted] == [7, 2] and wanted[1] < wanted[0]
 
 
+def test_the_job_gets_rows_to_drop_by_the_position_of_a_column():
+    rows = {"drop_rows": {2: [0], "city": ["x"]}, "reader": {"header": False}}
+    own = {"title": "C", "source": {"path": "c.csv"}, "sensitive": {"column": 1}, "n_clusters": 2} | rows
+    assert two_by_two(datasets={"c": own}).other_keys("c")["drop_rows"] == {2: ["0"], "city": ["x"]}
+
+
 def test_the_estimate_grows_with_rows_cells_and_clusters():
     def minutes(k, seeds, **changes):
         plan = two_by_two(

@@ -62,6 +62,13 @@ def test_a_claim_is_tested_at_the_k_with_most_of_its_methods():
     assert found == "holds" and "K = 2" not in numbers
 
 
+def test_a_claim_of_a_sweep_is_tested_where_the_sweep_was_run():
+    dense = starts("own", [90.0], sweep="fig"), starts("rival", [100.0], sweep="fig")
+    other = starts("own", [50.0], k=2), starts("rival", [40.0], k=2)
+    found, numbers = verdict("compare", material(*dense, *other), sweep="fig")
+    assert found == "holds" and "K = 2" not in numbers and "not in this run" not in numbers
+
+
 def test_compare_metrics_that_should_be_high_and_negative_metrics():
     data = material(starts("own", [0.5, 0.5], "balance"), starts("rival", [0.4, 0.4], "balance"))
     assert judge("compare", data, metrics=["balance"]) == "holds"

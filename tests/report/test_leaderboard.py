@@ -113,6 +113,24 @@ def test_the_first_sentence_says_where_ours_lose():
     assert {row["Place"] for row in shown["kinds"].records} == {"cheapest", "cheapest of others"}
 
 
+def test_where_ours_were_not_run_they_do_not_lose():
+    tried = points(("mine", 90, 1.0), ("other", 100, 1.0))
+    absent = points(("other", 80, 1.0), ("famous", 90, 1.0), dataset="e")
+    (shown,) = leaderboards(make_leaderboard(pd.concat([tried, absent], ignore_index=True), NAMES), NAMES)
+    assert (
+        shown["losses"] == "No other method is cheaper than ours on any of 4 settings of data, K and level."
+    )
+
+
+def test_kinds_of_data_leave_out_data_with_few_methods():
+    names = ("mine", "other", "famous", "third", "fourth")
+    full = points(*((name, 100 + place, 1.0) for place, name in enumerate(names)))
+    thin = points(("other", 99, 1.0), ("famous", 98, 1.0), dataset="e")
+    board = make_leaderboard(pd.concat([full, thin], ignore_index=True), NAMES)
+    (methods,) = [methods for _, level, methods in kinds_of_data(board, "sse") if level == 0]
+    assert methods.method.tolist() == list(names)
+
+
 def test_kinds_of_data_need_all_of_their_instances():
     small = points(("mine", 100, 1.0), ("other", 99, 1.0), n_rows=50)
     large = points(("mine", 100, 1.0), ("other", 110, 1.0), dataset="e", n_rows=20_000)

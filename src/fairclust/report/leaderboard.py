@@ -258,12 +258,19 @@ def compared(values: pd.DataFrame, a: str, b: str) -> tuple[int, int, int]:
     return int(cheaper.sum()), int(dearer.sum()), int(both.sum())
 
 
+def with_ours(board: pd.DataFrame, cost: str) -> pd.DataFrame:
+    """The rows of a cost on the instances where one of our methods was run."""
+    rows = board[(board.cost == cost) & board.dataset.notna()]
+    return rows[rows.ours.astype(bool).groupby([rows[name] for name in INSTANCE]).transform("any")]
+
+
 def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
     """Where another method is cheaper than all of ours: a row for each instance and level, the clearest first.
 
     Columns of `INSTANCE` and level, ``method`` and ``share``, by which it is cheaper.
     """
-    rows = board[(board.cost == cost) & board.dataset.notna() & np.isfinite(board.value)]
+    rows = with_ours(board, cost)
+    rows = rows[np.isfinite(rows.value)]
     found: list[dict[str, Any]] = []
     for at, of in rows.groupby([*INSTANCE, "level"], sort=False):
         ours, other = (of[of.ours.astype(bool) == whose] for whose in (True, False))
@@ -300,6 +307,8 @@ def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) ->
 def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, pd.DataFrame]]:
     """Kinds of data by rows and groups, a level, and the methods on all data of this kind, the cheapest first.
 
+    Instances with fewer than half as many methods as another one of their kind are left out: few compare there.
+
     The frames have the columns method, excess (the median) and seconds (of one fit, the median).
     """
     rows = board[(board.cost == cost) & board.dataset.notna()]
@@ -308,7 +317,9 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
     kinds = [
         f"{size}, {['two', '3 to 9', 'ten or more'][g]} groups" for size, g in zip(sizes, groups, strict=True)
     ]
-    for (kind, level), of in rows.assign(kind=kinds).groupby(["kind", "level"], sort=True):
+    rows = rows.assign(kind=kinds, several=rows.groupby(INSTANCE).method.transform("nunique"))
+    rows = rows[2 * rows.several >= rows.groupby("kind").several.transform("max")]
+    for (kind, level), of in rows.groupby(["kind", "level"], sort=True):
         by = of.groupby("method")
         each = by.agg(seconds=("seconds", "median"), n=("excess", "size"))
         each = each.assign(excess=by.excess.quantile(0.5, interpolation="higher"))

@@ -27,6 +27,7 @@ from fairclust.report.leaderboard import (
     kinds_of_data,
     losses,
     mean_ranks,
+    with_ours,
 )
 from fairclust.report.render import (
     MISSING,
@@ -139,11 +140,12 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> str:
     """The sentence with which the page begins: where another method is cheaper than all of ours."""
     if not board[board.cost == cost].ours.any():
         return ""
-    lost, values = losses(board, cost), instances_of(board, cost)
+    lost, values = losses(board, cost), instances_of(with_ours(board, cost), cost)
     if lost.empty:
         return f"No other method is cheaper than ours on any of {len(values)} settings of data, K and level."
     worst, more = lost.iloc[0], lost.method.value_counts()
-    by = ", ".join(f"{names.method(str(name))} ({n})" for name, n in more.items())
+    by = ", ".join(f"{names.method(str(name))} ({n})" for name, n in more.head(3).items())
+    by += f" and others ({more[3:].sum()})" if len(more) > 3 else ""
     where = f"{instance_title(names, worst.dataset, worst.n_clusters)}, shares within {worst.level:.0%}"
     how = (
         f"{names.method(worst.method)} is {worst.share:.1%} cheaper"
