@@ -18,7 +18,12 @@ import pandas as pd
 import fairclust
 
 # These methods need packages of extras, which are not installed here.
-NEED_EXTRAS = {"FairletClustering": "ot", "FairletTreeClustering": "ot", "VariationalFairNCut": "pynndescent"}
+NEED_EXTRAS = {
+    "FairletClustering": "ot",
+    "FairletTreeClustering": "ot",
+    "InterpolatedTransportClustering": "ot",
+    "VariationalFairNCut": "pynndescent",
+}
 # These methods take another kind of input or more than a minute.
 OTHER_INPUT = {"FairSpectralClustering", "SpectralClustering", "FairAlignmentKMeans"}
 
@@ -62,7 +67,7 @@ def check_command(X: np.ndarray, sex: np.ndarray, folder: Path) -> None:
 
 def main() -> None:
     needed = [line for line in requires("fairclust") or [] if "extra ==" not in line]
-    wanted = ["numba", "numpy", "pandas", "scikit-learn", "scipy", "threadpoolctl"]
+    wanted = ["cyclopts", "numba", "numpy", "pandas", "rich", "scikit-learn", "scipy", "threadpoolctl"]
     assert sorted(line.partition(">")[0] for line in needed) == wanted
     for package in ("snakemake", "pyarrow", "pydantic", "matplotlib"):
         assert importlib.util.find_spec(package) is None, f"{package} is here: the environment is not empty"
