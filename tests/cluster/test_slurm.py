@@ -177,10 +177,12 @@ def test_a_job_whose_node_dies_or_that_is_cancelled_is_submitted_again(faults, h
 
 def test_tables_are_made_without_fits_whose_job_always_dies(cluster, tmp_path):
     project = toy_project(tmp_path, "fine", "deadly")
+    project.config["methods"]["other"] = project.config["methods"]["deadly"]
+    project.config["run"]["methods"].append("other")
     project.config["jobs"]["attempts"] = 1
     output = run_on_the_cluster(cluster, project, code=1)
     status = project.cells().groupby("method").status.unique().map(list).to_dict()
-    assert status == {"fine": ["ok"], "deadly": ["error"]}, output
+    assert status == {"fine": ["ok"], "deadly": ["error"], "other": ["error"]}, output
     assert (project.folder / "results/tables/overview.md").is_file()
     assert "error: blobs, deadly (1): killed without a message" in output
 

@@ -82,11 +82,15 @@ def scaled(amount, per_input_mb=0):
     ) * 2 ** (attempt - 1)
 
 
+# Fit jobs in a submission of `profiles/slurm`, besides the first.
+OTHERS_IN_GROUP = 7
+
+
 def scaled_fit(amount, per_input_mb=0):
-    """As `scaled`, for an amount that depends on the fit job."""
+    """As `scaled`, for an amount that depends on the fit job, and up to the last of `jobs.attempts`."""
     return lambda wildcards, input, attempt: scaled(
         of_fit(amount)(wildcards), per_input_mb
-    )(wildcards, input, attempt)
+    )(wildcards, input, min(attempt, CONFIG.jobs.attempts))
 
 
 def of_cluster(**keys):

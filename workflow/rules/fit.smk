@@ -11,9 +11,10 @@ rule fit:
     benchmark:
         f"{RESULTS}/benchmarks/fit/{{dataset}}/{{method}}.tsv"
     # The attempt after the last one fits nothing. It writes what is finished, and an error for every other fit, so that
-    # tables and page are made without them. The rule `check` then sets the exit status. On a cluster, retries of the
+    # tables and page are made without them. The rule `check` then sets the exit status. A submission of several jobs
+    # ends with the first that is killed, so those behind it begin in a later attempt. On a cluster, retries of the
     # process that a job starts would run inside the old allocation, so only the main process has them.
-    retries: CONFIG.jobs.attempts if workflow.is_main_process else 0
+    retries: CONFIG.jobs.attempts + OTHERS_IN_GROUP if workflow.is_main_process else 0
     conda:
         "../envs/fairclust.yml"
     threads: of_fit(lambda fit: PLAN.job(fit).threads or CONFIG.jobs.threads)

@@ -33,7 +33,7 @@ _FULL = "The disk is full. Finished fits are kept: make room, then run the same 
 _READ_ONLY = "Fix: make the folder of results writable, or set `results` to another one."
 _HINTS = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL)
 _HINTS |= dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _READ_ONLY)
-_BEGUN, _ENDED = "job begun: ", "job ended: "
+_BEGUN, _ENDED, _WELL = "job begun: ", "job ended: ", "well after"
 
 
 class JobFailed(SystemExit):
@@ -74,7 +74,7 @@ def job(snakemake: Any) -> Iterator[None]:
                 print(f"{_ENDED}{message.splitlines()[0]}", file=file)
             raise JobFailed(f"{snakemake.rule}: {message}\n(full trace: {log})") from None
         with suppress(OSError):
-            print(f"{_ENDED}well after {time.time() - began:.1f} s", file=file)
+            print(f"{_ENDED}{_WELL} {time.time() - began:.1f} s", file=file)
 
 
 @contextmanager
@@ -109,13 +109,18 @@ def use_baseline() -> None:
 
 
 def end_of_last_attempt(log: Path) -> str:
-    """How the attempt before this one ended, as its log says."""
+    """How the attempt before this one failed, as its log says; empty if there was none, or it ended well.
+
+    In a submission of several jobs, those behind one that is killed have not begun.
+    """
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     begun = [number for number, line in enumerate(lines) if line.startswith(_BEGUN)]
     if len(begun) < 2:
-        return "no attempt has begun"
+        return ""
     last = lines[begun[-2] : begun[-1]]
     said = [line.removeprefix(_ENDED) for line in last if line.startswith(_ENDED)]
+    if said and said[-1].startswith(_WELL):
+        return ""
     asked = last[0].removeprefix(_BEGUN)
     return (
         said[-1] if said else f"killed without a message, perhaps out of memory or with its machine: {asked}"
