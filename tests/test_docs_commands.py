@@ -161,6 +161,8 @@ def folder(tmp_path_factory):
 def test_fairclust_runs(folder, monkeypatch, capsys):
     ran = of("fairclust")
     assert len(ran) > 5
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.setenv("SHELL", "/bin/bash")
     for words in ran:
         arguments = words[1:]
         monkeypatch.chdir(folder)
@@ -173,6 +175,8 @@ def test_fairclust_runs(folder, monkeypatch, capsys):
                 code = end.code
             assert not code, f"{shlex.join(words)}: {capsys.readouterr().err}"
     assert (folder / "labels.csv").is_file()
+    completion = [file for file in (folder / "home").rglob("*") if file.is_file()]
+    assert any("complete" in file.read_text() and "front" in file.read_text() for file in completion)
 
 
 DRY_RUNS = """
