@@ -25,7 +25,6 @@ _HOMES = {
     "OptimalClustering": "solvers.optimum",
     "fair_assignment": "methods.price.fair_assignment",
     "WeightPath": "methods._levels",
-    "lam_path": "methods.variational.lam_path",
     "open_chunks": "chunks",
     "optimal_clustering": "solvers.optimum",
     "profiles": "explain",
