@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from itertools import islice, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -15,8 +14,6 @@ from dask import config, delayed
 from distributed import Client, Future, LocalCluster, default_client
 
 from fairclust.chunks.engines import in_order
-from fairclust.chunks.passes import labels_of
-from fairclust.chunks.points import LazyLabels
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
 from fairclust.messages import count
 
@@ -41,12 +38,11 @@ class Cluster:
     """An engine that runs a pass as tasks on a Dask cluster.
 
     `client` is a client, an address, a ``.json`` scheduler file or a number of workers. If a worker is lost, Dask
-    gives its tasks to others. Results are added in the order of the chunks, so sums do not depend on the workers.
-    ChunkError if there is no scheduler or worker, or one has another version of fairclust.
+    gives its tasks to others. ChunkError if there is no scheduler or worker.
     """
 
     def __init__(self, client: Client | str | int) -> None:
-        self._own: list[Any] = []
+        self._started: list[Any] = []
         if isinstance(client, int):
             if client < 1:
                 raise ChunkError(
@@ -55,40 +51,21 @@ class Cluster:
             with config.set(_SETTINGS):
                 workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
                 client = Client(workers)
-            self._own = [client, workers]
-        elif isinstance(client, str):
-            try:
-                place = {"scheduler_file": client} if client.endswith(".json") else {"address": client}
-                client = Client(**place, timeout=_PATIENCE_SECONDS)
-            except (OSError, ValueError) as error:
-                raise ChunkError(
-                    f"there is no Dask scheduler at {client}: {error}. "
-                    "Start one by `dask scheduler` or pass another address"
-                ) from None
-            self._own = [client]
-        self.client = client
-        self._check_workers()
-
-    @property
-    def is_own(self) -> bool:
-        """Whether this object has created the client. `close` then closes it."""
-        return bool(self._own)
-
-    def _check_workers(self) -> None:
-        scheduler: Any = self.client.scheduler
+            self._started = [client, workers]
+        place = client
         try:
-            self.client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
-        except TimeoutError:
+            if isinstance(client, str):
+                option = "scheduler_file" if client.endswith(".json") else "address"
+                client = Client(**{option: client}, timeout=_PATIENCE_SECONDS)
+                self._started = [client]
+            client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
+        except (OSError, ValueError) as error:
+            self.close()
             raise ChunkError(
-                f"no worker has joined the scheduler {scheduler.address} within {_PATIENCE_SECONDS} s: "
-                "start some by `dask worker`"
+                f"there is no Dask scheduler with workers at {place}: {error}. Start them by `dask scheduler` and "
+                "`dask worker`, or pass another address"
             ) from None
-        here = import_module("fairclust").__version__
-        for worker, version in self.client.run(_version).items():
-            if version != here:
-                raise ChunkError(
-                    f"worker {worker} has fairclust {version}, but here it is {here}: install one version on both"
-                )
+        self.client = client
 
     def run(
         self,
@@ -100,32 +77,32 @@ class Cluster:
         """See `fairclust.chunks.engines.Engine.run`."""
         n_threads = max(1, sum(self.client.nthreads().values()))
         ahead = _AHEAD * n_threads
-        calls = ((chunk, *own) for chunk, own in zip(chunks, each or repeat(()), strict=False))
+        calls = ((chunk, *more) for chunk, more in zip(chunks, each or repeat(()), strict=False))
         if any(map(_has_rows, chunks)):
             # The rows of these chunks are sent with the task, or are in the memory of some worker. A task of several
             # chunks would need several times the memory, or would move rows between workers.
-            yield from in_order((self.submit(function, *call, *args) for call in calls), ahead)
+            yield from in_order((self._submit(function, *call, *args) for call in calls), ahead)
             return
         batches = (list(islice(calls, size)) for size in _sizes_of_tasks(len(chunks), n_threads))
-        for found in in_order((self.submit(_all_of, batch, function, args) for batch in batches), ahead):
-            yield from found
+        for results in in_order((self._submit(_all_of, batch, function, args) for batch in batches), ahead):
+            yield from results
 
-    def submit(self, function: Callable[..., Any], first: Any, *args: Any) -> Future:
+    def _submit(self, function: Callable[..., Any], first: Any, *args: Any) -> Future:
         """Submit the task ``function(first, *args)`` and return its future. A `HeldChunk` is replaced by its rows."""
-        held = first.future if isinstance(first, HeldChunk) else first
+        first = first.future if isinstance(first, HeldChunk) else first
         # Dask would hash the arguments to look up an earlier result of the same task. No task is submitted twice.
-        return self.client.submit(_in_one_thread, function, held, *args, pure=False)
+        return self.client.submit(_in_one_thread, function, first, *args, pure=False)
 
     def close(self) -> None:
         """Close the client and workers that were started here. A client that the caller passed stays open."""
-        for one in self._own:
+        for one in self._started:
             one.close()
-        self._own = []
+        self._started = []
 
 
 def _has_rows(chunk: Chunk) -> bool:
     if isinstance(chunk, ArrayChunk):
-        return isinstance(chunk.X, np.ndarray) or isinstance(chunk.values, np.ndarray)
+        return not (isinstance(chunk.X, str) and isinstance(chunk.values, str))
     return isinstance(chunk, HeldChunk)
 
 
@@ -134,12 +111,6 @@ def _sizes_of_tasks(n_chunks: int, n_threads: int) -> Iterator[int]:
         size = min(_LARGEST, max(1, n_chunks // (_PARTS * n_threads)))
         yield size
         n_chunks -= size
-
-
-def _version() -> str:
-    # The pipeline finds the code that a result depends on by its import statements. `fairclust` is imported by name
-    # here, so that a new version number does not invalidate the results of methods that read rows in chunks.
-    return import_module("fairclust").__version__
 
 
 def _in_one_thread(function: Callable[..., Any], *args: Any) -> Any:
@@ -180,36 +151,13 @@ def collection_chunks(
 ) -> tuple[list[Any], tuple[str, ...]]:
     """Compute the partitions of a Dask array or data frame once and keep them in the memory of the workers.
 
-    Returns the chunks and the names of the features. ChunkError if X is not a matrix, a feature is not a number, a
-    group is missing, or the sensitive column is missing or has another length than X.
+    Returns the chunks and the names of the features. ChunkError if X is not a matrix, a feature is not a number, or the
+    sensitive column is missing or has another length than X.
     """
-    if isinstance(X, da.Array):
-        names: tuple[str, ...] = ()
-        tasks = _tasks_of_array(X, sensitive)
-    else:
-        if not isinstance(sensitive, str) or sensitive not in X.columns:
-            raise ChunkError(
-                "for a Dask data frame, sensitive_features is the name of its column of groups: pass that name"
-            )
-        names = tuple(features or (name for name in X.columns if name != sensitive))
-        # pandas would convert times to numbers, and drop the imaginary parts of complex numbers.
-        strange = [name for name in names if name not in X.columns or X.dtypes[name].kind in "Mmc"]
-        if strange or not names:
-            found = ", ".join(f"{name} ({kind})" for name, kind in X.dtypes.items())
-            raise ChunkError(
-                f"the Dask data frame has no column of numbers {(strange or ['to cluster by'])[0]!r}; it has {found}: "
-                "pass the columns to cluster by as features"
-            )
-        tasks = [
-            delayed(_block_of_frame)(part, names, sensitive, f"partition {i}")
-            for i, part in enumerate(X.to_delayed())
-        ]
-    futures = cluster.client.compute(tasks)
-    sizes = cluster.client.gather(cluster.client.map(attrgetter("n_rows"), futures, pure=False))
-    return [HeldChunk(future, size) for future, size in zip(futures, sizes, strict=True)], names
-
-
-def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
+    names: tuple[str, ...] = ()
+    if not isinstance(X, da.Array):
+        names = _columns_of_frame(X, sensitive, features)
+        X, sensitive = X[list(names)].to_dask_array(), X[sensitive]
     column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiubO" or not isinstance(column, da.Array):
         raise ChunkError(
@@ -227,7 +175,29 @@ def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
             "call compute_chunk_sizes() on both"
         )
     parts = zip(X.to_delayed().ravel(), column.to_delayed().ravel(), strict=True)
-    return [delayed(_block)(part, values, f"block {i}") for i, (part, values) in enumerate(parts)]
+    futures = cluster.client.compute(
+        [delayed(_block)(part, values, f"block {i}") for i, (part, values) in enumerate(parts)]
+    )
+    sizes = cluster.client.gather(cluster.client.map(attrgetter("n_rows"), futures, pure=False))
+    return [HeldChunk(future, size) for future, size in zip(futures, sizes, strict=True)], names
+
+
+def _columns_of_frame(X: Any, sensitive: Any, features: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the features. ChunkError if a column is missing, or cannot be a feature."""
+    if not isinstance(sensitive, str) or sensitive not in X.columns:
+        raise ChunkError(
+            "for a Dask data frame, sensitive_features is the name of its column of groups: pass that name"
+        )
+    names = tuple(features or (name for name in X.columns if name != sensitive))
+    # pandas would convert times to numbers, and drop the imaginary parts of complex numbers.
+    unusable = [name for name in names if name not in X.columns or X.dtypes[name].kind in "Mmc"]
+    if unusable or not names:
+        columns = ", ".join(f"{name} ({dtype})" for name, dtype in X.dtypes.items())
+        raise ChunkError(
+            f"the Dask data frame has no column of numbers {(unusable or ['to cluster by'])[0]!r}; it has {columns}: "
+            "pass the columns to cluster by as features"
+        )
+    return names
 
 
 def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:
@@ -240,33 +210,3 @@ def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:
             f"{name}: a feature is not a number ({error}): leave out or correct such rows"
         ) from None
     return ArrayChunk(np.ascontiguousarray(rows), np.asarray(values), 0, len(X), name)
-
-
-def _block_of_frame(frame: Any, names: tuple[str, ...], sensitive: str, name: str) -> ArrayChunk:
-    missing = frame[sensitive].isna().to_numpy()
-    if missing.any():
-        raise ChunkError(f"{name}, row {int(missing.argmax())}: column {sensitive!r} is missing")
-    try:
-        X = frame[list(names)].to_numpy(dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise ChunkError(f"{name}: a feature is not a number ({error})") from None
-    return ArrayChunk(np.ascontiguousarray(X), frame[sensitive].to_numpy(), 0, len(X), name)
-
-
-def held_labels(labels: LazyLabels, chunks: Sequence[Chunk], cluster: Cluster, dtype: np.dtype) -> da.Array:
-    """Labels as a Dask array with the same blocks of rows as the features.
-
-    The labels stay in the memory of the workers. If the cluster was started for this fit, they are copied to this
-    process instead.
-    """
-    moved = labels.moved_in(list(chunks))
-    futures = [
-        cluster.submit(labels_of, chunk, *own, labels.by) for chunk, own in zip(chunks, moved, strict=True)
-    ]
-    blocks = [
-        da.from_array(future.result())
-        if cluster.is_own
-        else da.from_delayed(delayed(future), (chunk.n_rows,), dtype)
-        for future, chunk in zip(futures, chunks, strict=True)
-    ]
-    return da.concatenate(blocks)
