@@ -31,23 +31,24 @@ _SETTINGS = {
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
 }
-_PATIENCE_SECONDS = 60
 
 
 class Cluster:
     """An engine that runs a pass as tasks on a Dask cluster.
 
-    `client` is a client, an address, a ``.json`` scheduler file or a number of workers. If a worker is lost, Dask
-    gives its tasks to others. ChunkError if there is no scheduler or worker.
+    `client` is a client, an address, a ``.json`` scheduler file or a number of workers, by default the client that this
+    process connected last, or else two workers. If a worker is lost, Dask gives its tasks to others. ChunkError if
+    there is no scheduler or worker.
     """
 
-    def __init__(self, client: Client | str | int) -> None:
+    def __init__(self, client: Client | str | int | None) -> None:
         self._started: list[Any] = []
+        if client is None:
+            try:
+                client = default_client()
+            except ValueError:
+                client = 2
         if isinstance(client, int):
-            if client < 1:
-                raise ChunkError(
-                    f"client={client}: there must be at least one worker process, so pass 1 or more"
-                )
             with config.set(_SETTINGS):
                 workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
                 client = Client(workers)
@@ -56,9 +57,9 @@ class Cluster:
         try:
             if isinstance(client, str):
                 option = "scheduler_file" if client.endswith(".json") else "address"
-                client = Client(**{option: client}, timeout=_PATIENCE_SECONDS)
+                client = Client(**{option: client})
                 self._started = [client]
-            client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
+            client.wait_for_workers(1, timeout=config.get("distributed.comm.timeouts.connect"))
         except (OSError, ValueError) as error:
             self.close()
             raise ChunkError(
@@ -76,22 +77,18 @@ class Cluster:
     ) -> Iterator[Any]:
         """See `fairclust.chunks.engines.Engine.run`."""
         n_threads = max(1, sum(self.client.nthreads().values()))
-        ahead = _AHEAD * n_threads
-        calls = ((chunk, *more) for chunk, more in zip(chunks, each or repeat(()), strict=False))
-        if any(map(_has_rows, chunks)):
-            # The rows of these chunks are sent with the task, or are in the memory of some worker. A task of several
-            # chunks would need several times the memory, or would move rows between workers.
-            yield from in_order((self._submit(function, *call, *args) for call in calls), ahead)
-            return
-        batches = (list(islice(calls, size)) for size in _sizes_of_tasks(len(chunks), n_threads))
-        for results in in_order((self._submit(_all_of, batch, function, args) for batch in batches), ahead):
-            yield from results
-
-    def _submit(self, function: Callable[..., Any], first: Any, *args: Any) -> Future:
-        """Submit the task ``function(first, *args)`` and return its future. A `HeldChunk` is replaced by its rows."""
-        first = first.future if isinstance(first, HeldChunk) else first
+        # The rows of some chunks are sent with the task, or are in the memory of some worker. A task of several such
+        # chunks would need several times the memory, or would move rows between workers.
+        largest = 1 if any(map(_has_rows, chunks)) else _LARGEST
+        calls = (
+            (getattr(chunk, "future", chunk), *more)
+            for chunk, more in zip(chunks, each or repeat(()), strict=False)
+        )
+        batches = (list(islice(calls, size)) for size in _sizes_of_tasks(len(chunks), n_threads, largest))
         # Dask would hash the arguments to look up an earlier result of the same task. No task is submitted twice.
-        return self.client.submit(_in_one_thread, function, first, *args, pure=False)
+        tasks = (self.client.submit(_results, batch, function, args, pure=False) for batch in batches)
+        for results in in_order(tasks, _AHEAD * n_threads):
+            yield from results
 
     def close(self) -> None:
         """Close the client and workers that were started here. A client that the caller passed stays open."""
@@ -106,21 +103,18 @@ def _has_rows(chunk: Chunk) -> bool:
     return isinstance(chunk, HeldChunk)
 
 
-def _sizes_of_tasks(n_chunks: int, n_threads: int) -> Iterator[int]:
+def _sizes_of_tasks(n_chunks: int, n_threads: int, largest: int) -> Iterator[int]:
     while n_chunks:
-        size = min(_LARGEST, max(1, n_chunks // (_PARTS * n_threads)))
+        size = min(largest, max(1, n_chunks // (_PARTS * n_threads)))
         yield size
         n_chunks -= size
 
 
-def _in_one_thread(function: Callable[..., Any], *args: Any) -> Any:
-    numba.set_num_threads(1)
-    return function(*map(_writable, args))
-
-
-def _all_of(calls: list[tuple[Any, ...]], function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+def _results(calls: list[tuple[Any, ...]], function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
     """The results of the function for several chunks, each with its own arguments, and with `args`."""
-    return [function(*call, *args) for call in calls]
+    numba.set_num_threads(1)
+    args = _writable(args)
+    return [function(*_writable(call), *args) for call in calls]
 
 
 def _writable(value: Any) -> Any:
@@ -138,14 +132,6 @@ class HeldChunk(NamedTuple):
     n_rows: int
 
 
-def running_client() -> Client | None:
-    """The client that this process has connected most recently; None if there is none."""
-    try:
-        return default_client()
-    except ValueError:
-        return None
-
-
 def collection_chunks(
     X: Any, sensitive: Any, features: Sequence[str] | None, cluster: Cluster
 ) -> tuple[list[Any], tuple[str, ...]]:
@@ -156,23 +142,29 @@ def collection_chunks(
     """
     names: tuple[str, ...] = ()
     if not isinstance(X, da.Array):
-        names = _columns_of_frame(X, sensitive, features)
+        names = tuple(features or (name for name in X.columns if name != sensitive))
+        missing = [name for name in names if name not in X.columns]
+        if missing or not (isinstance(sensitive, str) and sensitive in X.columns):
+            raise ChunkError(
+                f"the Dask data frame has the columns {', '.join(map(str, X.columns))}: pass the name of the column of "
+                "groups as sensitive_features, and names of columns of numbers as features"
+            )
         X, sensitive = X[list(names)].to_dask_array(), X[sensitive]
     column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiubO" or not isinstance(column, da.Array):
         raise ChunkError(
-            "a Dask array of features must be a matrix of numbers, and its sensitive_features a Dask array as well"
+            "features of a Dask collection must be a matrix of numbers, and sensitive_features one column, in Dask too"
         )
     X = X.rechunk({1: -1})
     column = column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column
-    if not np.isnan(X.shape[0]) and not np.isnan(column.shape[0]):
-        if column.shape != X.shape[:1]:
-            raise ChunkError(f"sensitive_features has shape {column.shape}, X has {count(X.shape[0], 'row')}")
+    if column.shape == X.shape[:1]:
         column = column.rechunk((X.chunks[0],))
-    if column.numblocks != X.numblocks[:1]:
+    # The number of rows of a block may be unknown, which is NaN here.
+    known = not np.isnan([*column.shape, X.shape[0]]).any()
+    if (known and column.shape != X.shape[:1]) or column.numblocks != X.numblocks[:1]:
         raise ChunkError(
-            "sensitive_features and X are cut into different numbers of blocks of unknown length: "
-            "call compute_chunk_sizes() on both"
+            f"sensitive_features has shape {column.shape}, X has {X.shape[0]} rows: pass the group of every row. If "
+            "lengths are unknown, call compute_chunk_sizes() on both"
         )
     parts = zip(X.to_delayed().ravel(), column.to_delayed().ravel(), strict=True)
     futures = cluster.client.compute(
@@ -180,24 +172,6 @@ def collection_chunks(
     )
     sizes = cluster.client.gather(cluster.client.map(attrgetter("n_rows"), futures, pure=False))
     return [HeldChunk(future, size) for future, size in zip(futures, sizes, strict=True)], names
-
-
-def _columns_of_frame(X: Any, sensitive: Any, features: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of the features. ChunkError if a column is missing, or cannot be a feature."""
-    if not isinstance(sensitive, str) or sensitive not in X.columns:
-        raise ChunkError(
-            "for a Dask data frame, sensitive_features is the name of its column of groups: pass that name"
-        )
-    names = tuple(features or (name for name in X.columns if name != sensitive))
-    # pandas would convert times to numbers, and drop the imaginary parts of complex numbers.
-    unusable = [name for name in names if name not in X.columns or X.dtypes[name].kind in "Mmc"]
-    if unusable or not names:
-        columns = ", ".join(f"{name} ({dtype})" for name, dtype in X.dtypes.items())
-        raise ChunkError(
-            f"the Dask data frame has no column of numbers {(unusable or ['to cluster by'])[0]!r}; it has {columns}: "
-            "pass the columns to cluster by as features"
-        )
-    return names
 
 
 def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:

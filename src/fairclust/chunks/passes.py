@@ -23,18 +23,16 @@ AnyPoints = TiledPoints | ListedPoints
 # Number of rows packed at a time. Their distances to ten centres fit in the processor's cache.
 BLOCK_ROWS = 1 << 16
 MOST_GROUPS = int(np.iinfo(np.uint16).max)
-# The lists of the blocks, by the identity of the chunk and the first row: the number of a pass, and its lists.
-Kept = dict[tuple[int, int], tuple[int, np.ndarray]]
+# The lists of the blocks, by the identity of the chunk and the first row.
+Kept = dict[tuple[int, int], np.ndarray]
 _rooms = threading.local()
 
 
 class Listing(NamedTuple):
     """The lists that a pass needs: those of an earlier pass over all clusters, if there is one with these centres."""
 
-    kept: Kept | None  # None if the lists are made anew
-    made_by: int  # the number of that pass
+    kept: Kept | None  # None if every pass makes the lists anew
     prices: np.ndarray | None  # (n_groups, n_clusters), of that pass; None if there is none
-    number: int  # of the pass whose lists there are in the end
 
 
 class Map(NamedTuple):
@@ -146,15 +144,14 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
         rows = X[block]
         points = ListedPoints.pack(rows, codes[block], *shape, shift=by.shift, dtype=by.dtype)
         points.measure(by.centers)
-        place = id(chunk), block.start
-        kept = None if lists.kept is None else lists.kept.get(place)
-        if kept is not None:
-            points.take_lists(kept[1])
-        if lists.prices is not None and (kept is None or kept[0] != lists.made_by):
+        place, kept = (id(chunk), block.start), lists.kept or {}
+        if place in kept:
+            points.take_lists(kept[place])
+        elif lists.prices is not None:
             points.outgrown(lists.prices)
         yield block.start, rows, points
         if lists.kept is not None:
-            lists.kept[place] = lists.number, points.kept_lists()
+            lists.kept[place] = points.kept_lists()
 
 
 def _room(by: Map, X: np.ndarray, n_rows: int) -> tuple[np.ndarray, TileRoom]:

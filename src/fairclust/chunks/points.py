@@ -48,10 +48,9 @@ class ChunkLabels:
     by: Map
     sizes: np.ndarray  # (n_clusters,), of the map's clusters
     sums: np.ndarray  # (n_clusters, n_features), of their points
-    near: dict[int, int] = field(default_factory=dict)  # rows near a boundary, and the map's labels of them
-    moved: dict[int, int] = field(
-        default_factory=dict
-    )  # rows with another label than the map's, and these labels
+    # The map's labels of rows near a boundary, and other labels of the rows that have moved.
+    near: dict[int, int] = field(default_factory=dict)
+    moved: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> ChunkLabels:
         """The same labels, whose rows can be moved without moving those of the others."""
@@ -102,7 +101,7 @@ class ChunkedPoints:
         keeps = self._listed and self.n_samples <= _KEPT_ROWS and isinstance(engine, Threads)
         self._kept: Kept | None = {} if keeps else None
         self.at, self.reach, self._n_short = np.zeros(shape), np.inf, 0
-        self._n_listings, self.fit_centers = 0, False
+        self.fit_centers = False
         self._priced: tuple[bytes, tuple[ChunkLabels, np.ndarray, float, float]] | None = None
 
     @property
@@ -124,17 +123,12 @@ class ChunkedPoints:
         # This is an estimate from the sample. The next pass replaces it by the sum.
         self.row_min_sum = self.sample.row_min_sum * self.n_samples / self.sample.n_samples
 
-    def map_of(
-        self, scale: float, offset: np.ndarray, *, precise: bool = False, lists_anew: bool = False
-    ) -> Map:
+    def map_of(self, scale: float, offset: np.ndarray, *, precise: bool = False) -> Map:
+        """An assignment to the present centres."""
         assert self._centers is not None
-        by = Map(self.names, self.shift, self._centers, scale, offset, precise, self._dtype)
-        if not self._listed:
-            return by
-        made_by = self._n_listings
-        self._n_listings += lists_anew
         prices = self.at if self.fit_centers else None
-        return by._replace(lists=Listing(self._kept, made_by, prices, self._n_listings))
+        lists = Listing(self._kept, prices) if self._listed else None
+        return Map(self.names, self.shift, self._centers, scale, offset, precise, self._dtype, lists)
 
     def _run(self, function: Any, *args: Any) -> Iterator[Any]:
         """The results of a pass, chunk by chunk."""
@@ -168,14 +162,14 @@ class ChunkedPoints:
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[ChunkLabels, np.ndarray, float]:
         """As `Potentials.hard`, but the labels are `ChunkLabels`."""
-        return self._hard(self.map_of(scale, offset, lists_anew=True))
+        return self._hard(self.map_of(scale, offset))
 
     def priced(self, prices: np.ndarray) -> tuple[ChunkLabels, np.ndarray, float, float]:
         """As `Potentials.priced`, but the labels are `ChunkLabels`."""
         # Solvers compute a bound and then labels at the same prices. The second call reuses the results of the first.
         key = prices.tobytes()
         if self._priced is None or self._priced[0] != key:
-            labels, counts, cost = self._hard(self.map_of(1.0, prices, precise=True, lists_anew=True))
+            labels, counts, cost = self._hard(self.map_of(1.0, prices, precise=True))
             self._priced = key, (labels, counts, cost, cost + float((counts * prices).sum()))
         return self._priced[1]
 

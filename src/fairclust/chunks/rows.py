@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,15 +55,28 @@ class ChunkedRows:
         return type(whole).pack(X, codes, *shape, shift=whole.shift, dtype=self._dtype)
 
     def written(self, labels: Any) -> np.ndarray:
-        """The labels of all rows, from `ChunkLabels`: an array, or mapped from the file that the table names."""
-        points = self.points
-        n_rows, dtype, parts = points.n_samples, label_type(points.n_clusters), points.written(labels)
-        if self._path is not None:
-            return write_labels(parts, n_rows, dtype, self._path)
-        array = np.empty(n_rows, dtype)
-        for rows, part in zip(slices_of(points.chunks), parts, strict=True):
-            array[rows] = part
-        return array
+        """The labels of all rows, from `ChunkLabels`: an array, or mapped from the file that the table names.
+
+        The file gets its name when it is complete. ChunkError if it cannot be written, as on a full disk.
+        """
+        points, path, dtype = self.points, self._path, label_type(self.points.n_clusters)
+        if path is None:
+            array = np.empty(points.n_samples, dtype)
+            for rows, part in zip(slices_of(points.chunks), points.written(labels), strict=True):
+                array[rows] = part
+            return array
+        try:
+            with atomic_write(path) as file:
+                header = {"descr": dtype.str, "fortran_order": False, "shape": (points.n_samples,)}
+                np.lib.format.write_array_header_1_0(file, header)
+                for part in points.written(labels):
+                    file.write(part.data)
+        except OSError as error:
+            raise ChunkError(
+                f"{points.n_samples * dtype.itemsize:,} bytes of labels cannot be written to {path}: "
+                f"{error.strerror or error}. Free some space or name another file, and fit again"
+            ) from error
+        return np.load(path, mmap_mode="r")
 
 
 def stages(known: Survey) -> list[int]:
@@ -78,22 +89,3 @@ def stages(known: Survey) -> list[int]:
         numbers.append(n_rows)
         n_rows *= _MORE_ROWS
     return [*numbers, whole]
-
-
-def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path: Path) -> np.ndarray:
-    """Write labels to a .npy file, part by part, and map it. The file gets its name only when it is complete.
-
-    ChunkError if the disk is full or the file cannot be written. No part of the file is left then.
-    """
-    try:
-        with atomic_write(path) as file:
-            header = {"descr": dtype.str, "fortran_order": False, "shape": (n_rows,)}
-            np.lib.format.write_array_header_1_0(file, header)
-            for part in parts:
-                file.write(part.data)
-    except OSError as error:
-        raise ChunkError(
-            f"{n_rows * dtype.itemsize:,} bytes of labels cannot be written to {path}: {error.strerror or error}. "
-            "Free some space or name another file, and fit again"
-        ) from error
-    return np.load(path, mmap_mode="r")

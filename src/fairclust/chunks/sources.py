@@ -235,12 +235,6 @@ def parquet_chunks(
                 raise ChunkError(
                     f"{path}: column {name!r} is of type {column_type}, but in {files[0]} it is of type {first[name]}"
                 )
-        more = [name for name in schema.names if name not in types]
-        if features is None and more:
-            raise ChunkError(
-                f"{path} has the column {more[0]!r}, but {files[0]} does not have it: "
-                "pass the columns to cluster by as features"
-            )
         chunks += row_groups(path, metadata, names, sensitive, chunk_rows)
     return chunks, names
 

@@ -15,12 +15,12 @@ from fairclust.group_encoding import encode_groups
 
 # The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision. A fit of a
 # million rows of 256 features took 5 GiB when all of them were in the sample.
-SAMPLE_ROWS, _SAMPLE_NUMBERS = 1 << 22, 1 << 26
+_SAMPLE_ROWS, _SAMPLE_NUMBERS = 1 << 22, 1 << 26
 # The square of a larger number, or the sum of many such squares, is not finite even in double precision.
 _LARGEST = 1e140
 # Single precision is enough if no number is further from the median than _FAR times the typical distance of a row to
-# its centre, and if squares of numbers and of this distance are within its range. The typical distance is the median
-# over _FEW_ROWS rows of the sample, with centres drawn from them.
+# its centre, and if their squares are within its range. The typical distance is the median over _FEW_ROWS rows of the
+# sample, with centres drawn from them.
 _FAR, _SMALL_DISTANCE, _LARGE_DISTANCE, _FEW_ROWS = 1e3, 1e-15, 1e15, 1 << 14
 # Columns of so many rows at a time are compared, which is much faster than one row at a time.
 _ROWS_AT_ONCE = 64
@@ -54,12 +54,9 @@ class Survey(NamedTuple):
     def needs_double(self, n_clusters: int) -> bool:
         """Whether the rows differ so much in size that squared distances need double precision."""
         center = self.center
-        reach = max(float((self.high - center).max()), float((center - self.low).max()))
-        rows = self.X[: max(_FEW_ROWS, n_clusters)] - center
-        if max(self.high.max(), -self.low.min()) > _LARGE_DISTANCE or n_clusters >= len(rows):
-            return True
-        typical = typical_distance(rows, n_clusters)
-        return reach > _FAR * typical or 0 < typical < _SMALL_DISTANCE
+        reach = np.maximum(self.high - center, center - self.low).max()
+        typical = typical_distance(self.X[: max(_FEW_ROWS, n_clusters)] - center, n_clusters)
+        return bool(typical < _SMALL_DISTANCE or reach > min(_FAR * typical, _LARGE_DISTANCE))
 
 
 def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int | None, seed: int) -> Survey:
@@ -107,11 +104,16 @@ def _survey_of(
     except ValueError as error:
         raise ChunkError(f"{chunk.place(0)} and after: {error}") from None
     sizes = np.bincount(codes, minlength=len(names))
-    sample_rows = sample_rows or min(SAMPLE_ROWS, _SAMPLE_NUMBERS // max(1, X.shape[1]))
+    sample_rows = sample_rows or default_rows(X.shape[1])
     share = min(1.0, sample_rows / n_rows)
     least = max(_LEAST_ROWS, int(_LEAST_SHARE * sample_rows / n_chunks))
     rows = _drawn(codes, sizes, share, least, np.random.default_rng(seed))
     return Survey(names, sizes, X[rows], codes[rows], low, high)
+
+
+def default_rows(n_features: int) -> int:
+    """The number of rows of the sample for which none is asked."""
+    return max(1, min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // n_features))
 
 
 def ends_of(X: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:

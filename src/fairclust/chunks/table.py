@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from fairclust.chunks.sources import (
     parquet_chunks,
     parquet_files,
 )
-from fairclust.outputs import OutputError, check_outputs
+from fairclust.outputs import check_outputs
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,8 @@ def open_chunks(
         The group of every row, as an array, the path of a .npy file, or a Dask array. For Parquet files and Dask data
         frames, the name of the column of groups. For arrays it may be left out, if a fit bounds only sizes.
     features : sequence of str, optional
-        Columns of Parquet files or of a Dask data frame to cluster by. By default all columns but the sensitive one.
+        Columns of Parquet files or of a Dask data frame to cluster by. By default these are all columns of the first
+        file or of the data frame but the sensitive one.
     labels : path, optional
         A .npy file to which the last pass writes the labels, part by part. ``labels_`` is then mapped from this file.
         By default the labels are an array in memory. Their type is the smallest unsigned integer type that holds them.
@@ -109,15 +109,12 @@ def open_chunks(
     ------
     ChunkError
         A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, a number of rows is
-        less than 1, there is no Dask cluster at the given address, or `labels` is a file that is read or may be read,
-        or cannot be written.
+        less than 1, or there is no Dask cluster at the given address.
+    ValueError
+        `labels` is a file that is read or may be read, or it cannot be written.
     """
-    for name, number in (
-        ("chunk_rows", chunk_rows),
-        ("sample_rows", 1 if sample_rows is None else sample_rows),
-    ):
-        if not isinstance(number, Integral) or number < 1:
-            raise ChunkError(f"{name}={number!r} is not a number of rows: pass a whole number of at least 1")
+    if chunk_rows < 1 or (sample_rows is not None and sample_rows < 1):
+        raise ChunkError(f"chunk_rows={chunk_rows} and sample_rows={sample_rows} must be at least 1")
     engine = _engine(client, X)
     names: tuple[str, ...] = ()
     inputs: list[str | Path] = [client] if isinstance(client, str) else []
@@ -144,10 +141,8 @@ def open_chunks(
             files = (getattr(array, "filename", array) for array in (X, sensitive_features))
             inputs += [file for file in files if isinstance(file, str | Path)]
         check_outputs({"labels": labels}, inputs)
-    except BaseException as error:
+    except BaseException:
         engine.close()
-        if isinstance(error, OutputError):
-            raise ChunkError(str(error)) from None
         raise
     path = None if labels is None else Path(labels)
     return ChunkTable(chunks, engine, names, path, sample_rows, sensitive_features is not None)
@@ -157,9 +152,9 @@ def _engine(client: Any, X: Any) -> Engine:
     if client is None and not _is_collection(X):
         return Threads()
     # Imported only here, because Dask is not needed without a cluster.
-    from fairclust.chunks.cluster import Cluster, running_client
+    from fairclust.chunks.cluster import Cluster
 
-    return Cluster((running_client() or 2) if client is None else client)
+    return Cluster(client)
 
 
 def _is_collection(X: Any) -> bool:
