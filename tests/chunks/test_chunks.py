@@ -386,8 +386,8 @@ CUT = r"X\.npy cannot be mapped as an array"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "cannot be mapped as an array: No data left in file"),
-        (b"no array" * 20, r"contains pickled \(object\) data\. Pass an existing"),
+        (b"", "cannot be mapped as an array: EOF"),
+        (b"no array" * 20, r"the magic string is not correct.*\. Pass an existing"),
         (np.array([[1, None]]), "cannot be mapped as an array: .* Python objects"),
         (np.zeros((N, 3))[:-1], "sensitive_features has shape|groups.npy has shape"),
         (np.zeros((N, 3)) + 1j, r"X\.npy must be a matrix of numbers, found shape \(6000, 3\) of complex128"),
@@ -397,7 +397,7 @@ CUT = r"X\.npy cannot be mapped as an array"
         (lambda whole: whole[:40], CUT),
         # The header of the file is a dictionary in braces, of which the closing one is missing here.
         (lambda whole: whole.replace(b"}", b"("), CUT),
-        (lambda whole: file_of(np.savez, X=whole), r"X\.npy is an archive of arrays"),
+        (lambda whole: file_of(np.savez, X=whole), CUT),
     ],
     ids=[
         "empty",
@@ -478,7 +478,7 @@ def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
         ((tmp_path / "no.npy", codes), "cannot be mapped"),
         ((tmp_path / "nothing*.parquet", "sex"), "there is no Parquet file at"),
         ((tmp_path / "broken.parquet", "sex"), "cannot be read as Parquet"),
-        ((tmp_path / "lists.parquet", "sex"), "column 'sex' is of type list.* must be one value"),
+        ((tmp_path / "lists.parquet", "sex"), "column 'sex' is of type list.* not a type of groups"),
         ((tmp_path / "nan.parquet", "sex"), "row .*: column 'sex' is missing"),
         ((tmp_path / "only.parquet", "sex"), "has only the column 'sex'"),
         ((tmp_path / "damaged.parquet", "sex"), r"damaged\.parquet, row 0 and after cannot be read"),

@@ -12,6 +12,7 @@ from tokenize import TokenError
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.lib.format import open_memmap
 
 from fairclust.group_encoding import Values
 from fairclust.messages import UserError, count
@@ -25,9 +26,7 @@ class ChunkError(UserError):
 
 def on_one_line(error: Exception) -> str:
     """The message of an error of another package, to be followed by a full stop."""
-    # NumPy adds the advice to unpickle a file that it does not know, which is no advice for a damaged file.
-    message = str(error).partition(" If you trust")[0]
-    return " ".join(message.split()).rstrip(".") or type(error).__name__
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 class Chunk(Protocol):
@@ -63,7 +62,7 @@ class ArrayChunk:
         if isinstance(source, np.ndarray):
             return source
         # The file is mapped again for each chunk, because the pages of a lasting map count as memory of the process.
-        return np.asarray(np.load(source, mmap_mode="r")[self.first : self.first + self.n_rows])
+        return np.asarray(open_memmap(source, mode="r")[self.first : self.first + self.n_rows])
 
     def place(self, row: int) -> str:
         return f"{self.name}, row {self.first + row}"
@@ -119,17 +118,12 @@ def _opened(array: Any) -> np.ndarray:
     if not isinstance(array, str | Path):
         return np.asanyarray(array)
     try:
-        mapped = np.load(array, mmap_mode="r")
+        return open_memmap(array, mode="r")
     except (OSError, ValueError, TypeError, ArithmeticError, EOFError, SyntaxError, TokenError) as error:
         raise ChunkError(
             f"{array} cannot be mapped as an array: {on_one_line(error)}. Pass an existing .npy file of numbers or, "
             "for groups, of numbers or text"
         ) from None
-    if not isinstance(mapped, np.ndarray):
-        raise ChunkError(
-            f"{array} is an archive of arrays: save one array by np.save, and pass its .npy file"
-        )
-    return mapped
 
 
 @dataclass(frozen=True)
@@ -253,10 +247,10 @@ def _column_types(path: Path, schema: Any, names: tuple[str, ...], sensitive: st
         types[name] = column_type = schema.field(name).type
         is_number = are.is_floating(column_type) or are.is_integer(column_type) or are.is_boolean(column_type)
         if are.is_nested(column_type) or not (is_number or name == sensitive):
-            what = "types of numbers or texts" if name == sensitive else "a type of numbers"
             raise ChunkError(
-                f"{path}: column {name!r} is of type {column_type}, which is not {what}: pass the columns to cluster "
-                "by as features, and one column with the group of every row"
+                f"{path}: column {name!r} is of type {column_type}, which is not a type of "
+                f"{'groups' if name == sensitive else 'numbers'}: pass the columns to cluster by as features, and one "
+                "column with the group of every row"
             )
     return types
 

@@ -77,9 +77,7 @@ class Points(Protocol):
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Sums of the softmax rows s of minus the potentials: table (J, K), sum of s * a, and sum of log-sum-exp."""
 
-    def soft_moments(
-        self, scale: float, offset: np.ndarray
-    ) -> tuple[np.ndarray, float, float, np.ndarray]:
+    def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
         """The results of `soft`, and the sums of the products of s of each group, shape (J, K, K)."""
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[Any, np.ndarray, float]:
