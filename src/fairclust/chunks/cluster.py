@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from operator import attrgetter
@@ -150,7 +151,10 @@ def collection_chunks(
                 "groups as sensitive_features, and names of columns of numbers as features"
             )
         X, sensitive = X[list(names)].to_dask_array(), X[sensitive]
-    column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
+    with warnings.catch_warnings():
+        # Dask warns that texts become objects.
+        warnings.simplefilter("ignore", UserWarning)
+        column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiubO" or not isinstance(column, da.Array):
         raise ChunkError(
             "features of a Dask collection must be a matrix of numbers, and sensitive_features one column, in Dask too"

@@ -5,6 +5,7 @@ A chunk of a file does not hold its rows. It describes where they are, so that a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -272,16 +273,13 @@ def row_groups(
     path: Path, metadata: Any, names: tuple[str, ...], sensitive: str, chunk_rows: int
 ) -> list[ParquetChunk]:
     """Chunks of whole row groups of a file. A chunk has at most `chunk_rows` rows, unless a row group has more."""
+    n_groups = metadata.num_row_groups
+    ends = np.cumsum([0, *(metadata.row_group(g).num_rows for g in range(n_groups))]).tolist()
     chunks: list[ParquetChunk] = []
-    groups: list[int] = []
-    first = rows = 0
-    for g in range(metadata.num_row_groups):
-        more = metadata.row_group(g).num_rows
-        if groups and rows + more > chunk_rows:
-            chunks.append(ParquetChunk(str(path), tuple(groups), names, sensitive, first, rows))
-            first, rows, groups = first + rows, 0, []
-        groups.append(g)
-        rows += more
-    if groups:
-        chunks.append(ParquetChunk(str(path), tuple(groups), names, sensitive, first, rows))
+    first = 0
+    while first < n_groups:
+        last = max(first + 1, bisect_right(ends, ends[first] + chunk_rows) - 1)
+        groups, n_rows = tuple(range(first, last)), ends[last] - ends[first]
+        chunks.append(ParquetChunk(str(path), groups, names, sensitive, ends[first], n_rows))
+        first = last
     return chunks
