@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
 from fairclust.base import NotSupported
-from fairclust.chunks import engines, table
+from fairclust.chunks import engines
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
 from fairclust.chunks.points import ChunkedPoints
@@ -514,29 +514,27 @@ def test_a_file_of_labels_is_looked_at_before_the_fit(mapped, tmp_path):
         fitted(PRICES, *mapped, labels=tmp_path / "nowhere" / "it.npy")
 
 
-def test_an_output_that_is_an_input_is_refused(mapped, parquet, tmp_path, monkeypatch):
+def test_an_output_that_is_an_input_is_refused(blobs, mapped, parquet, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    soft, hard, scheduler = tmp_path / "soft.npy", tmp_path / "hard.npy", tmp_path / "scheduler.json"
+    soft, hard = tmp_path / "soft.npy", tmp_path / "hard.npy"
     soft.symlink_to(mapped[0])
     hard.hardlink_to(mapped[1])
     arrays = [np.load(path, mmap_mode="r") for path in mapped]
     part = next(parquet.glob("*.parquet"))
-    monkeypatch.setattr(table, "_engine", lambda client, X: Threads())
-    scheduler.write_text("{}")
-    for rows, options, output in (
-        (mapped, {}, mapped[0]),
-        (mapped, {}, "groups.npy"),
-        (mapped, {}, soft),
-        (mapped, {}, hard),
-        # A part of a mapped array has the name of the file as well.
-        ((arrays[0][:, :2], arrays[1]), {}, "./X.npy"),
-        ((parquet, "sex"), {}, part),
-        ((f"{parquet}/*.parquet", "sex"), {}, f"parts/../parts/{part.name}"),
-        (mapped, {"client": str(scheduler)}, scheduler),
+    for rows, output in (
+        (mapped, mapped[0]),
+        (mapped, "groups.npy"),
+        (mapped, soft),
+        (mapped, hard),
+        # A part or a view of a mapped array is of the file as well.
+        ((arrays[0][:, :2], arrays[1]), "./X.npy"),
+        ((blobs[0], np.asarray(arrays[1])), mapped[1]),
+        ((parquet, "sex"), part),
+        ((f"{parquet}/*.parquet", "sex"), f"parts/../parts/{part.name}"),
     ):
         before = Path(output).read_bytes()
         with pytest.raises(OutputError, match=r"labels: .* is read and would be overwritten"):
-            open_chunks(*rows, **options, labels=output)
+            open_chunks(*rows, labels=output)
         assert Path(output).read_bytes() == before
     assert open_chunks(*mapped, labels="it").n_rows == N
 

@@ -18,6 +18,7 @@ from dask import dataframe as dd
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import cluster
+from fairclust.outputs import OutputError
 from toys import make_grouped_blobs
 
 N, K = 4000, 3
@@ -173,6 +174,17 @@ def test_labels_of_a_collection_never_replace_a_file(rows, tmp_path, client):
     labels = tmp_path / "labels.npy"
     model = KMeans(K, random_state=0).fit(open_chunks(blocks, groups, client=client, labels=labels))
     np.testing.assert_array_equal(np.load(labels), model.labels_)
+
+
+def test_labels_never_replace_the_file_of_the_scheduler(rows, alone, tmp_path, client):
+    file = tmp_path / "scheduler.json"
+    client.write_scheduler_file(str(file))
+    before = file.read_text()
+    with pytest.raises(OutputError, match=r"labels: .* is read and would be overwritten"):
+        open_chunks(*rows, client=str(file), labels=file)
+    assert file.read_text() == before
+    with open_chunks(*rows, **SMALL, client=str(file)) as table:
+        assert_same(clone(PRICES).fit(table), alone)
 
 
 def test_a_scheduler_that_is_not_there_is_named(rows):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.sources import (
     CHUNK_ROWS,
@@ -137,15 +139,22 @@ def open_chunks(
             inputs += parquet_files(X)
         else:
             chunks = array_chunks(X, sensitive_features, chunk_rows)
-            # An array that is mapped from a file has its name.
-            files = (getattr(array, "filename", array) for array in (X, sensitive_features))
-            inputs += [file for file in files if isinstance(file, str | Path)]
+            inputs += [
+                file for file in map(_file_of, (X, sensitive_features)) if isinstance(file, str | Path)
+            ]
         check_outputs({"labels": labels}, inputs)
     except BaseException:
         engine.close()
         raise
     path = None if labels is None else Path(labels)
     return ChunkTable(chunks, engine, names, path, sample_rows, sensitive_features is not None)
+
+
+def _file_of(array: Any) -> Any:
+    """The path, or the name of the file from which an array is mapped."""
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return getattr(array, "filename", array)
 
 
 def _engine(client: Any, X: Any) -> Engine:
