@@ -77,9 +77,6 @@ class DrawnChunk:
         X, groups = recipe(self.number, self.n_rows)
         return X, Values(groups)
 
-    def check(self) -> None:
-        """Do nothing, because no file has these rows."""
-
     def place(self, row: int) -> str:
         return f"chunk {self.number}, row {row}"
 
@@ -142,8 +139,11 @@ def table_of(folder: Path | None, rows: int, labels: str, workers: int | None) -
     """
     if folder is None:
         chunks = [DrawnChunk(*chunk) for chunk in chunks_of(rows)]
-        return ChunkTable(chunks, (), Threads(), False, None, None, None)
-    X, groups = (np.load(folder / name, mmap_mode="r")[:rows] for name in ("X.npy", "groups.npy"))
+        return ChunkTable(chunks, Threads())
+    files = folder / "X.npy", folder / "groups.npy"
+    arrays = [np.load(file, mmap_mode="r") for file in files]
+    # Workers open the files themselves, but are sent the rows of a part of them.
+    X, groups = files if len(arrays[0]) == rows else [array[:rows] for array in arrays]
     return open_chunks(X, groups, labels=folder / labels, client=workers)
 
 

@@ -357,9 +357,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers. Methods with `takes_chunks` also take a path, a Dask collection or a ChunkTable. They read
-            these in chunks, as well as arrays mapped from a file whose rows and distances take more than 2 GiB, see
-            `fairclust.open_chunks`.
+            Finite numbers. Methods with `takes_chunks` also take a path, a Dask collection or a ChunkTable, whose rows
+            they read in chunks, see `fairclust.open_chunks`.
         y : ignored
         sensitive_features : array-like of shape (n_samples,)
             The group of every row. Methods with `takes_columns` also take several columns: an array of shape

@@ -171,9 +171,9 @@ def sensitivity_sample(
 
 def rows_of_groups(sizes: np.ndarray, n_rows: int) -> np.ndarray:
     """Divide a number of rows equally among the groups. Groups that have fewer rows than their part give all rows."""
-    found = np.zeros(len(sizes), dtype=np.int64)
+    taken = np.zeros(len(sizes), dtype=np.int64)
     left = min(n_rows, int(sizes.sum()))
     for number, j in enumerate(np.argsort(sizes, kind="stable")):
-        found[j] = min(int(sizes[j]), max(1, left // (len(sizes) - number)))
-        left -= found[j]
-    return found
+        taken[j] = min(int(sizes[j]), max(1, left // (len(sizes) - number)))
+        left -= taken[j]
+    return taken

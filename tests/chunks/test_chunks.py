@@ -8,7 +8,6 @@ import sys
 from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +17,17 @@ from sklearn.base import clone
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
 from fairclust.base import NotSupported
-from fairclust.chunks import engines, table
-from fairclust.chunks import rows as fit_rows
+from fairclust.chunks import engines
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.rows import stages
-from fairclust.chunks.sources import ArrayChunk, MappedArray
-from fairclust.chunks.survey import survey
+from fairclust.chunks.sources import ArrayChunk
+from fairclust.chunks.survey import Survey, default_rows, survey
 from fairclust.group_encoding import Values
 from fairclust.kernels.points import TiledPoints
 from fairclust.metrics import contingency
+from fairclust.outputs import OutputError
 from toys import make_grouped_blobs
 
 N, K, J = 6000, 4, 3
@@ -116,12 +115,11 @@ def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
             np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
-def test_the_sample_of_wide_rows_is_small_unless_its_size_is_given(mapped, monkeypatch):
-    monkeypatch.setattr("fairclust.chunks.survey._SAMPLE_NUMBERS", 1000 * np.load(mapped[0]).shape[1])
-    for asked, drawn in ((None, 1000), (2000, 2000)):
-        opened = open_chunks(*mapped, **SMALL | {"sample_rows": asked})
-        known = survey(opened.chunks, Threads(), sample_rows=opened.sample_rows, seed=0)
-        assert drawn <= len(known.X) <= 1.1 * drawn
+def test_the_sample_of_wide_rows_is_small_unless_its_size_is_given(mapped):
+    assert default_rows(2) == 1 << 22 and default_rows(256) == 1 << 18 and default_rows(1 << 27) == 1
+    opened = open_chunks(*mapped, **SMALL)
+    known = survey(opened.chunks, Threads(), sample_rows=opened.sample_rows, seed=0)
+    assert 2000 <= len(known.X) <= 2200
 
 
 def test_rows_that_may_move_include_the_nearest(blobs, mapped):
@@ -136,9 +134,9 @@ def test_rows_that_may_move_include_the_nearest(blobs, mapped):
     found = {j: (rows, excess) for j, rows, excess, _ in far.movable(prices, lazy, units)}
     assert set(found) == {0, 2}
     for j, rows, excess, _ in near.movable(prices, own, units):
-        at = {row: i for i, row in enumerate(found[j][0].tolist())}
-        assert set(rows.tolist()) <= set(at)
-        np.testing.assert_array_equal(found[j][1][[at[row] for row in rows.tolist()]], excess)
+        positions = {row: i for i, row in enumerate(found[j][0].tolist())}
+        assert set(rows.tolist()) <= set(positions)
+        np.testing.assert_array_equal(found[j][1][[positions[row] for row in rows.tolist()]], excess)
         np.testing.assert_array_equal(lazy[rows], own[rows])
 
 
@@ -159,15 +157,23 @@ def test_fits_are_as_good_as_in_memory(model, blobs, mapped, tmp_path):
     assert list(tmp_path.glob(".*")) == []
 
 
+@pytest.mark.parametrize("n_rows", [[100_000], [1 << 18, 530_000], [1 << 18, 1 << 20, 3_000_000]], ids=str)
+def test_a_sample_grows_in_stages(n_rows):
+    X, codes = np.empty((n_rows[-1], 0)), np.arange(n_rows[-1]) % 2
+    assert stages(Survey(np.arange(2), np.bincount(codes), X, codes, X[0], X[0])) == n_rows
+    # The first rows of the sample lack a group.
+    assert stages(Survey(np.arange(3), np.bincount(codes), X, codes, X[0], X[0])) == n_rows[-1:]
+
+
 @pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
-def test_a_sample_that_grows_in_stages_ends_as_well(model, mapped, monkeypatch):
-    known = survey(open_chunks(*mapped, **SMALL).chunks, Threads(), sample_rows=2000, seed=0)
-    assert stages(known) == [len(known.codes)]
-    at_once = fitted(model, *mapped)
-    monkeypatch.setattr("fairclust.chunks.rows._FIRST_ROWS", 150)
-    assert stages(known) == [150, 600, len(known.codes)]
-    in_stages = fitted(model, *mapped)
-    assert in_stages.history_[-1]["objective"] == pytest.approx(at_once.history_[-1]["objective"], rel=1e-3)
+def test_a_sample_that_grows_in_stages_ends_as_well(model):
+    X, codes = make_grouped_blobs(n_samples=530_000, n_groups=J, n_clusters=K, seed=3)
+    model = clone(model).set_params(**({"lam": 8e4} if "lam" in model.get_params() else {}))
+    small, grown = (
+        clone(model).fit(open_chunks(X.astype(np.float32), codes, sample_rows=n_rows))
+        for n_rows in (10_000, None)
+    )
+    assert grown.history_[-1]["objective"] == pytest.approx(small.history_[-1]["objective"], rel=1e-3)
 
 
 def test_labels_keep_the_bounds_and_the_certificate_is_that_of_the_labels(blobs, mapped):
@@ -270,37 +276,9 @@ def test_sizes_are_bounded_without_groups(blobs, mapped):
 def test_a_part_of_a_mapped_array_is_read_from_its_place(blobs, mapped):
     X, codes = blobs
     whole = np.load(mapped[0], mmap_mode="r")
-    place = MappedArray.of(whole[100:200])
-    np.testing.assert_array_equal(place.rows(20, 60), X[120:160])
-    assert MappedArray.of(whole[:, :2]) is None and MappedArray.of(X) is None
     part = fitted(PRICES, whole[1000:], np.load(mapped[1], mmap_mode="r")[1000:])
     again = fitted(PRICES, X[1000:], codes[1000:])
     np.testing.assert_array_equal(part.labels_, again.labels_)
-
-
-def replaced(path, array, how):
-    """Replace the rows of a file by other rows of the same shape."""
-    before = path.stat()
-    if how == "in place":
-        np.save(path, array)
-        return
-    np.save(path.with_name("new.npy"), array)
-    if how == "same time":
-        os.utime(path.with_name("new.npy"), ns=(before.st_atime_ns, before.st_mtime_ns))
-    path.with_name("new.npy").replace(path)
-
-
-@pytest.mark.parametrize("how", ["in place", "rename", "same time"])
-def test_files_that_were_replaced_are_read_again(how, blobs, mapped):
-    X, codes = blobs[0][::-1] * 2, (blobs[1] + 1) % J
-    before, opened = fitted(PRICES, *mapped), open_chunks(*mapped, **SMALL)
-    replaced(mapped[0], X, how)
-    replaced(mapped[1], codes, how)
-    with pytest.raises(ChunkError, match=r"X\.npy has changed since the rows were opened"):
-        PRICES.fit(opened)
-    again, there = fitted(PRICES, *mapped), fitted(PRICES, X, codes)
-    assert again.cost_ == there.cost_ != before.cost_ and again.violation_ == 0
-    np.testing.assert_array_equal(counts_of(again, codes), counts_of(there, codes))
 
 
 @pytest.mark.parametrize("mode", ["r", "c"])
@@ -311,23 +289,9 @@ def test_a_mapped_array_has_its_own_rows_whatever_its_file_has(mode, blobs, mapp
         X[::3] += 5
         rows[::3] += 5
     else:
-        replaced(mapped[0], blobs[0] + 5, "rename")
+        np.save(mapped[0].with_name("new.npy"), blobs[0] + 5)
+        mapped[0].with_name("new.npy").replace(mapped[0])
     assert fitted(PRICES, X, mapped[1]).cost_ == fitted(PRICES, rows, blobs[1]).cost_
-
-
-@pytest.mark.parametrize("kind", ["npy", "parquet"])
-def test_a_file_that_is_replaced_during_a_fit_is_an_error(kind, mapped, parquet, monkeypatch):
-    X = np.load(mapped[0])
-
-    def replace_rows(self, run):
-        replaced(mapped[0], X + 1, "rename")
-        part = pq.read_table(parquet / "1.parquet")
-        pq.write_table(part.take(np.arange(len(part))[::-1]), parquet / "1.parquet", row_group_size=650)
-
-    monkeypatch.setattr(fit_rows.Checkpoint, "save", replace_rows)
-    rows, name = (mapped, r"X\.npy") if kind == "npy" else ((parquet, "sex"), r"1\.parquet")
-    with pytest.raises(ChunkError, match=rf"{name} has changed since the rows were opened"):
-        fitted(PRICES, *rows)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -347,11 +311,9 @@ def test_chunks_that_were_read_do_not_count_as_memory(tmp_path):
     assert megabytes_of_files() - before < 12
 
 
-def test_mapped_arrays_are_read_into_memory_as_long_as_they_fit(blobs, mapped, monkeypatch):
+def test_fit_reads_arrays_into_memory_and_files_in_chunks(blobs, mapped):
     X, codes = np.load(mapped[0], mmap_mode="r"), blobs[1]
     assert PRICES.fit(X, sensitive_features=codes).labels_.dtype == np.int32
-    monkeypatch.setattr(table, "_IN_MEMORY", 1000)
-    assert PRICES.fit(X, sensitive_features=codes).labels_.dtype == np.uint8
     assert PRICES.fit(mapped[0], sensitive_features=mapped[1]).labels_.dtype == np.uint8
 
 
@@ -424,8 +386,8 @@ CUT = r"X\.npy cannot be mapped as an array"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "cannot be mapped as an array: No data left in file"),
-        (b"no array" * 20, r"contains pickled \(object\) data\. Pass an existing"),
+        (b"", "cannot be mapped as an array: EOF"),
+        (b"no array" * 20, r"the magic string is not correct.*\. Pass an existing"),
         (np.array([[1, None]]), "cannot be mapped as an array: .* Python objects"),
         (np.zeros((N, 3))[:-1], "sensitive_features has shape|groups.npy has shape"),
         (np.zeros((N, 3)) + 1j, r"X\.npy must be a matrix of numbers, found shape \(6000, 3\) of complex128"),
@@ -435,7 +397,7 @@ CUT = r"X\.npy cannot be mapped as an array"
         (lambda whole: whole[:40], CUT),
         # The header of the file is a dictionary in braces, of which the closing one is missing here.
         (lambda whole: whole.replace(b"}", b"("), CUT),
-        (lambda whole: file_of(np.savez, X=whole), r"X\.npy is an archive of arrays"),
+        (lambda whole: file_of(np.savez, X=whole), CUT),
     ],
     ids=[
         "empty",
@@ -459,10 +421,10 @@ def test_npy_files_that_cannot_be_used(content, message, mapped):
         fitted(PRICES, *mapped)
 
 
-@pytest.mark.parametrize("number", [0, -1, 2.5])
+@pytest.mark.parametrize("number", [0, -1])
 @pytest.mark.parametrize("name", ["chunk_rows", "sample_rows"])
 def test_numbers_of_rows_that_are_none(name, number, mapped):
-    with pytest.raises(ChunkError, match=rf"{name}={number} is not a number of rows"):
+    with pytest.raises(ChunkError, match=rf"{name}={number} .*must be at least 1"):
         open_chunks(*mapped, **{name: number})
 
 
@@ -486,7 +448,6 @@ def test_a_number_that_is_not_finite_is_reported_with_file_and_row(blobs, mapped
     ("change", "message"),
     [
         (lambda t: t.drop_columns("y"), "1.parquet has no column 'y'; it has x, z, sex"),
-        (lambda t: t.append_column("w", t["x"]), "1.parquet has the column 'w', but .*0.parquet does not"),
         (lambda t: t.set_column(1, "y", t["y"].cast("float64")), "column 'y' is of type double, but in"),
         (lambda t: t.set_column(3, "sex", pa.nulls(len(t), "string")), "row 0: column 'sex' is missing"),
         (lambda t: t.append_column("x", t["x"]), "1.parquet has two columns 'x'"),
@@ -517,7 +478,7 @@ def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
         ((tmp_path / "no.npy", codes), "cannot be mapped"),
         ((tmp_path / "nothing*.parquet", "sex"), "there is no Parquet file at"),
         ((tmp_path / "broken.parquet", "sex"), "cannot be read as Parquet"),
-        ((tmp_path / "lists.parquet", "sex"), "column 'sex' is of type list.* must be one value"),
+        ((tmp_path / "lists.parquet", "sex"), "column 'sex' is of type list.* not a type of groups"),
         ((tmp_path / "nan.parquet", "sex"), "row .*: column 'sex' is missing"),
         ((tmp_path / "only.parquet", "sex"), "has only the column 'sex'"),
         ((tmp_path / "damaged.parquet", "sex"), r"damaged\.parquet, row 0 and after cannot be read"),
@@ -531,110 +492,51 @@ def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
         fitted(PRICES, X[:3], codes[:3])
 
 
-@pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_a_full_disk_leaves_no_file(when, mapped, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_file(mapped, tmp_path, monkeypatch):
     target = tmp_path / "out" / "labels.npy"
     target.parent.mkdir()
 
     def full(*_):
-        # The checkpoint, in another folder, is written before the labels.
-        if any(target.parent.iterdir()):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    if when == "before":
-        monkeypatch.setattr(fit_rows.os, "posix_fallocate", full)
-    else:
-        monkeypatch.setattr(fit_rows.os, "fsync", full)
-    kept = tmp_path / "fit.npz"
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ChunkError, match=r"6,000 bytes of labels cannot be written .* No space left"):
-        fitted(PRICES, *mapped, labels=target, checkpoint=kept)
-    assert list(target.parent.iterdir()) == [] and kept.exists()
+        fitted(PRICES, *mapped, labels=target)
+    assert list(target.parent.iterdir()) == []
     monkeypatch.undo()
-    model = fitted(PRICES, *mapped, labels=target, checkpoint=kept)
+    model = fitted(PRICES, *mapped, labels=target)
     np.testing.assert_array_equal(np.load(target), fitted(PRICES, *mapped).labels_)
-    assert model.violation_ == 0 and not kept.exists()
+    assert model.violation_ == 0
 
 
-# Fits that were stopped and continue
+def test_a_file_of_labels_is_looked_at_before_the_fit(mapped, tmp_path):
+    with pytest.raises(OutputError, match=r"labels: there is no folder .*nowhere"):
+        fitted(PRICES, *mapped, labels=tmp_path / "nowhere" / "it.npy")
 
 
-@pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
-def test_a_fit_that_was_stopped_goes_on_to_the_same_labels(model, mapped, tmp_path, monkeypatch):
-    whole = fitted(model, *mapped)
-    assert whole.n_iter_ > 1
-    save = fit_rows.Checkpoint.save
-
-    def stop(self, run):
-        save(self, run)
-        raise KeyboardInterrupt
-
-    path = tmp_path / "fit.npz"
-    monkeypatch.setattr(fit_rows.Checkpoint, "save", stop)
-    with pytest.raises(KeyboardInterrupt):
-        fitted(model, *mapped, checkpoint=path)
-    monkeypatch.undo()
-    again = fitted(model, *mapped, checkpoint=path)
-    np.testing.assert_array_equal(again.labels_, whole.labels_)
-    assert [record["objective"] for record in again.history_] == [r["objective"] for r in whole.history_]
-    assert not path.exists()
-
-
-def test_the_checkpoint_of_another_fit_is_an_error(mapped, tmp_path, monkeypatch):
-    path = tmp_path / "fit.npz"
-    monkeypatch.setattr(fit_rows.Checkpoint, "remove", lambda self: None)
-    fitted(PRICES, *mapped, checkpoint=path)
-    other = PriceFairKMeans(K, tolerance=0.2, random_state=0)
-    with pytest.raises(ChunkError, match="checkpoint of another fit"):
-        fitted(other, *mapped, checkpoint=path)
-    kept, foreign = path.read_bytes(), [file_of(np.save, np.zeros(3)), file_of(np.savez, a=np.zeros(3))]
-    foreign += [file_of(np.savez, text=np.array(text)) for text in ("[1]", "{}")]
-    for content in (b"", b"nothing", kept[:-9], kept[:99], *foreign):
-        path.write_bytes(content)
-        with pytest.raises(ChunkError, match="is no checkpoint"):
-            fitted(PRICES, *mapped, checkpoint=path)
-    path.write_bytes(kept)
-    np.save(mapped[0], np.load(mapped[0])[:, ::-1])
-    with pytest.raises(ChunkError, match="checkpoint of another fit, with other parameters or rows"):
-        fitted(PRICES, *mapped, checkpoint=path)
-
-
-def test_outputs_are_looked_at_before_the_fit(mapped, tmp_path, monkeypatch):
-    for option in ("labels", "checkpoint"):
-        with pytest.raises(ChunkError, match=rf"{option}: there is no folder .*nowhere"):
-            fitted(PRICES, *mapped, **{option: tmp_path / "nowhere" / "it.npy"})
-    monkeypatch.setattr(fit_rows.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5999))
-    with pytest.raises(ChunkError, match="would take 6,000 bytes, and its disk has 5,999 bytes left"):
-        fitted(PRICES, *mapped, labels=tmp_path / "labels.npy")
-
-
-@pytest.mark.parametrize("option", ["labels", "checkpoint"])
-def test_an_output_that_is_an_input_is_refused(option, mapped, parquet, tmp_path, monkeypatch):
+def test_an_output_that_is_an_input_is_refused(blobs, mapped, parquet, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    soft, hard, scheduler = tmp_path / "soft.npy", tmp_path / "hard.npy", tmp_path / "scheduler.json"
+    soft, hard = tmp_path / "soft.npy", tmp_path / "hard.npy"
     soft.symlink_to(mapped[0])
     hard.hardlink_to(mapped[1])
     arrays = [np.load(path, mmap_mode="r") for path in mapped]
     part = next(parquet.glob("*.parquet"))
-    monkeypatch.setattr(table, "_engine", lambda client, X: Threads())
-    scheduler.write_text("{}")
-    for rows, options, output in (
-        (mapped, {}, mapped[0]),
-        (mapped, {}, "groups.npy"),
-        (mapped, {}, soft),
-        (mapped, {}, hard),
-        # A part of the columns is not contiguous, and is no `MappedArray`.
-        ((arrays[0][:, :2], arrays[1]), {}, "./X.npy"),
-        ((parquet, "sex"), {}, part),
-        ((f"{parquet}/*.parquet", "sex"), {}, f"parts/../parts/{part.name}"),
-        (mapped, {"client": str(scheduler)}, scheduler),
+    for rows, output in (
+        (mapped, mapped[0]),
+        (mapped, "groups.npy"),
+        (mapped, soft),
+        (mapped, hard),
+        # A part or a view of a mapped array is of the file as well.
+        ((arrays[0][:, :2], arrays[1]), "./X.npy"),
+        ((blobs[0], np.asarray(arrays[1])), mapped[1]),
+        ((parquet, "sex"), part),
+        ((f"{parquet}/*.parquet", "sex"), f"parts/../parts/{part.name}"),
     ):
         before = Path(output).read_bytes()
-        with pytest.raises(ChunkError, match=f"{option}: .* is read and would be overwritten"):
-            open_chunks(*rows, **options, **{option: output})
+        with pytest.raises(OutputError, match=r"labels: .* is read and would be overwritten"):
+            open_chunks(*rows, labels=output)
         assert Path(output).read_bytes() == before
-    with pytest.raises(ChunkError, match="checkpoint: it is also the file of labels"):
-        open_chunks(*mapped, labels=tmp_path / "it", checkpoint="it")
-    assert open_chunks(*mapped, labels="it", checkpoint="other").n_rows == N
+    assert open_chunks(*mapped, labels="it").n_rows == N
 
 
 @pytest.mark.parametrize("params", [{"size_min": 28, "size_max": 32}, {"n_clusters": 12, "max_gap": 0.05}])
@@ -661,13 +563,3 @@ def test_a_lower_bound_is_that_of_the_rows(blobs):
     apart = ((X[:, None].astype(np.longdouble) - X[:K]) ** 2).sum(axis=2) + prices[codes]
     assert least == pytest.approx(float(apart.min(axis=1).sum()), rel=1e-14)
     assert cost == pytest.approx(least - (counts * prices).sum(), rel=1e-14)
-
-
-def test_room_that_cannot_be_reserved_is_written_all_the_same(tmp_path, monkeypatch):
-    def unknown(*_):
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-
-    monkeypatch.setattr(fit_rows.os, "posix_fallocate", unknown)
-    parts = [np.arange(3, dtype=np.uint8), np.arange(2, dtype=np.uint8)]
-    found = fit_rows.write_labels(iter(parts), 5, np.dtype(np.uint8), tmp_path / "labels.npy")
-    assert found.tolist() == np.load(tmp_path / "labels.npy").tolist() == [0, 1, 2, 0, 1]

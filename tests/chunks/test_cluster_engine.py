@@ -12,11 +12,13 @@ import pytest
 from sklearn.base import clone
 
 distributed = pytest.importorskip("distributed")
+import dask
 from dask import array as da
 from dask import dataframe as dd
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import cluster
+from fairclust.outputs import OutputError
 from toys import make_grouped_blobs
 
 N, K = 4000, 3
@@ -70,16 +72,14 @@ def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
 
 
 def test_workers_that_live_on_read_a_replaced_file_again(rows, tmp_path, client):
-    own = tmp_path / "X.npy", rows[1]
+    files = tmp_path / "X.npy", rows[1]
     X = np.load(rows[0])
-    np.save(own[0], X)
-    before, opened = fitted(own, client=client), open_chunks(*own, **SMALL, client=client)
+    np.save(files[0], X)
+    before = fitted(files, client=client)
     np.save(tmp_path / "new.npy", X[::-1] * 2)
-    (tmp_path / "new.npy").replace(own[0])
-    with pytest.raises(ChunkError, match=r"X\.npy has changed since the rows were opened"):
-        PRICES.fit(opened)
-    again = fitted(own, client=client)
-    assert_same(again, fitted(own))
+    (tmp_path / "new.npy").replace(files[0])
+    again = fitted(files, client=client)
+    assert_same(again, fitted(files))
     assert again.cost_ > 2 * before.cost_
 
 
@@ -109,27 +109,28 @@ def test_arrays_in_memory_and_a_cluster_by_its_address(rows, alone, client):
     assert client.status == "running"
 
 
-def test_dask_arrays_and_data_frames_have_labels_in_kind(rows, client):
+def test_labels_of_dask_arrays_and_data_frames(rows, client):
     X, codes = (np.load(path) for path in rows)
     blocks = da.from_array(X, chunks=(700, 2))
     model = KMeans(K, random_state=0).fit(blocks, sensitive_features=da.from_array(codes, chunks=500))
-    assert isinstance(model.labels_, da.Array) and model.labels_.chunks[0] == blocks.chunks[0]
-    labels = model.labels_.compute()
-    assert labels.dtype == np.uint8
+    labels = model.labels_
+    assert isinstance(labels, np.ndarray) and labels.dtype == np.uint8
     apart = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
     assert (labels == apart.argmin(axis=1)).mean() > 0.999
     frame = pd.DataFrame(X, columns=["x", "y", "z"]).assign(sex=np.array(["f", "m"])[codes])
     table = open_chunks(dd.from_pandas(frame, npartitions=3), "sex", sample_rows=1500)
     fair = PriceFairKMeans(K, tolerance=0.1, n_init=2, random_state=0).fit(table)
-    assert fair.groups_.tolist() == ["f", "m"] and len(fair.labels_.compute()) == N
+    assert fair.groups_.tolist() == ["f", "m"] and len(fair.labels_) == N
     assert fair.violation_ == 0
+    assert (fair.predict(X, frame.sex) != fair.labels_).sum() == fair.n_rounded_
 
 
 def test_collections_that_cannot_be_used(client):
     X = da.zeros((10, 2), chunks=(5, 2))
     for groups, message in (
-        (np.zeros(10), "sensitive_features a Dask array as well"),
+        (np.zeros(10), "sensitive_features one column, in Dask too"),
         (da.zeros(9, chunks=5), r"sensitive_features has shape \(9,\), X has 10 rows"),
+        (da.zeros(9, chunks=3), "pass the group of every row"),
     ):
         with pytest.raises(ChunkError, match=message):
             open_chunks(X, groups, client=client)
@@ -142,14 +143,21 @@ def test_collections_that_cannot_be_used(client):
         with pytest.raises(ChunkError, match=message):
             open_chunks(rows, zeros, client=client)
     frame = pd.DataFrame({"x": np.arange(4.0), "when": pd.Timestamp("2020-01-01"), "sex": [0, 1, 0, 1]})
-    for features, message in (
-        (None, "no column of numbers 'when'; it has x .float64., when"),
-        (["y"], "no column of numbers 'y'"),
+    columns = "has the columns x, when, sex: pass the name of the column of groups"
+    for sensitive, features, message in (
+        ("sex", None, "partition|block [01]: a feature is not a number"),
+        ("sex", ["when"], "must be a matrix of numbers"),
+        ("sex", ["y"], columns),
+        ("age", ["x"], columns),
+        (np.arange(4), ["x"], columns),
     ):
         with pytest.raises(ChunkError, match=message):
-            open_chunks(dd.from_pandas(frame, npartitions=2), "sex", features=features, client=client)
-    with pytest.raises(ChunkError, match="no column of numbers 'to cluster by'; it has sex"):
+            open_chunks(dd.from_pandas(frame, npartitions=2), sensitive, features=features, client=client)
+    with pytest.raises(ChunkError, match="must be a matrix of numbers"):
         open_chunks(dd.from_pandas(frame[["sex"]], npartitions=2), "sex", client=client)
+    frame["sex"] = ["f", None, "m", "f"]
+    with pytest.raises(ChunkError, match=r"block 0, row 0 and after: .*missing"):
+        KMeans(2).fit(open_chunks(dd.from_pandas(frame[["x", "sex"]], npartitions=2), "sex", client=client))
     X = da.where(da.arange(10, chunks=5)[:, None] == 7, np.nan, X)
     with pytest.raises(ChunkError, match="block 1, row 2: feature 0 is nan"):
         KMeans(2).fit(open_chunks(X, da.zeros(10, chunks=5), client=client))
@@ -168,14 +176,22 @@ def test_labels_of_a_collection_never_replace_a_file(rows, tmp_path, client):
     np.testing.assert_array_equal(np.load(labels), model.labels_)
 
 
-def test_workers_are_looked_at_first(rows, client, monkeypatch):
-    with pytest.raises(ChunkError, match="client=0: there must be at least one worker process"):
-        open_chunks(*rows, client=0)
-    monkeypatch.setattr(cluster, "_version", lambda: "0.0")
-    with pytest.raises(ChunkError, match=r"has fairclust 0\.0, but here it is"):
-        open_chunks(*rows, client=client)
-    monkeypatch.setattr(cluster, "_PATIENCE_SECONDS", 1)
-    with pytest.raises(ChunkError, match="there is no Dask scheduler at tcp:"):
+def test_labels_never_replace_the_file_of_the_scheduler(rows, alone, tmp_path, client):
+    file = tmp_path / "scheduler.json"
+    client.write_scheduler_file(str(file))
+    before = file.read_text()
+    with pytest.raises(OutputError, match=r"labels: .* is read and would be overwritten"):
+        open_chunks(*rows, client=str(file), labels=file)
+    assert file.read_text() == before
+    with open_chunks(*rows, **SMALL, client=str(file)) as table:
+        assert_same(clone(PRICES).fit(table), alone)
+
+
+def test_a_scheduler_that_is_not_there_is_named(rows):
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        pytest.raises(ChunkError, match="there is no Dask scheduler with workers at tcp:"),
+    ):
         open_chunks(*rows, client="tcp://127.0.0.1:1")
 
 

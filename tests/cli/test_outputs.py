@@ -38,7 +38,6 @@ COMMANDS = {
     "--out of fit": ("fit", "table.csv", *FIT, "--out"),
     "--save of fit": ("fit", "table.csv", *FIT, "--save"),
     "--out of chunks": ("fit", "parts", *FIT, "--out"),
-    "--checkpoint": ("fit", "parts/*.parquet", *FIT, "--checkpoint"),
     "--out of predict": ("predict", "model", "table.csv", "--out"),
     "--out of front": ("front", "table.csv", *FRONT, "--out"),
     "--out of report": ("report", "table.csv", *FRONT, "--out"),
@@ -124,9 +123,8 @@ def test_a_full_disk_leaves_nothing_and_the_old_file(folder, capsys, monkeypatch
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     path = "out.npy" if "chunks" in name else "out"
-    if name != "--checkpoint":
-        for old in (path, "out.csv"):
-            (folder / old).write_text("old")
+    for old in (path, "out.csv"):
+        (folder / old).write_text("old")
     before = content(folder)
     monkeypatch.setattr(os, "fsync", full)
     status, _, err = run(capsys, *COMMANDS[name], path)

@@ -1,13 +1,13 @@
 """Points with lists of clusters, against those with a table of all distances."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fairclust import open_chunks
-from fairclust.chunks import points as chunked
-from fairclust.chunks.rows import Checkpoint
+from fairclust.chunks.engines import Threads
 from fairclust.kernels import listed
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints
@@ -151,18 +151,7 @@ def test_fits_of_rows_in_chunks_have_lists_too(monkeypatch, tmp_path, bounds):
     if "size_max" in bounds:
         assert counts.sum(axis=0).max() <= np.ceil(1.2 * 4000 / 64)
     # Lists that are made anew in every pass, as in other processes, are those that are kept.
-    labels, history, save = model.labels_, model.history_, Checkpoint.save
-    monkeypatch.setattr(chunked, "_KEPT_ROWS", 0)
-
-    def stop(self, run):
-        save(self, run)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", stop)
-        rows = replace(rows, checkpoint=tmp_path / "fit.npz")
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(rows)
-    model.fit(rows)
+    labels, history = model.labels_, model.history_
+    model.fit(replace(rows, engine=SimpleNamespace(run=Threads().run)))
     np.testing.assert_array_equal(model.labels_, labels)
     assert [record["objective"] for record in model.history_] == [record["objective"] for record in history]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from itertools import islice, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -15,8 +15,6 @@ from dask import config, delayed
 from distributed import Client, Future, LocalCluster, default_client
 
 from fairclust.chunks.engines import in_order
-from fairclust.chunks.passes import labels_of
-from fairclust.chunks.points import LazyLabels
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
 from fairclust.messages import count
 
@@ -34,61 +32,42 @@ _SETTINGS = {
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
 }
-_PATIENCE_SECONDS = 60
 
 
 class Cluster:
     """An engine that runs a pass as tasks on a Dask cluster.
 
-    `client` is a client, an address, a ``.json`` scheduler file or a number of workers. If a worker is lost, Dask
-    gives its tasks to others. Results are added in the order of the chunks, so sums do not depend on the workers.
-    ChunkError if there is no scheduler or worker, or one has another version of fairclust.
+    `client` is a client, an address, a ``.json`` scheduler file or a number of workers, by default the client that this
+    process connected last, or else two workers. If a worker is lost, Dask gives its tasks to others. ChunkError if
+    there is no scheduler or worker.
     """
 
-    def __init__(self, client: Client | str | int) -> None:
-        self._own: list[Any] = []
+    def __init__(self, client: Client | str | int | None) -> None:
+        self._started: list[Any] = []
+        if client is None:
+            try:
+                client = default_client()
+            except ValueError:
+                client = 2
         if isinstance(client, int):
-            if client < 1:
-                raise ChunkError(
-                    f"client={client}: there must be at least one worker process, so pass 1 or more"
-                )
             with config.set(_SETTINGS):
                 workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
                 client = Client(workers)
-            self._own = [client, workers]
-        elif isinstance(client, str):
-            try:
-                place = {"scheduler_file": client} if client.endswith(".json") else {"address": client}
-                client = Client(**place, timeout=_PATIENCE_SECONDS)
-            except (OSError, ValueError) as error:
-                raise ChunkError(
-                    f"there is no Dask scheduler at {client}: {error}. "
-                    "Start one by `dask scheduler` or pass another address"
-                ) from None
-            self._own = [client]
-        self.client = client
-        self._check_workers()
-
-    @property
-    def is_own(self) -> bool:
-        """Whether this object has created the client. `close` then closes it."""
-        return bool(self._own)
-
-    def _check_workers(self) -> None:
-        scheduler: Any = self.client.scheduler
+            self._started = [client, workers]
+        place = client
         try:
-            self.client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
-        except TimeoutError:
+            if isinstance(client, str):
+                option = "scheduler_file" if client.endswith(".json") else "address"
+                client = Client(**{option: client})
+                self._started = [client]
+            client.wait_for_workers(1, timeout=config.get("distributed.comm.timeouts.connect"))
+        except (OSError, ValueError) as error:
+            self.close()
             raise ChunkError(
-                f"no worker has joined the scheduler {scheduler.address} within {_PATIENCE_SECONDS} s: "
-                "start some by `dask worker`"
+                f"there is no Dask scheduler with workers at {place}: {error}. Start them by `dask scheduler` and "
+                "`dask worker`, or pass another address"
             ) from None
-        here = import_module("fairclust").__version__
-        for worker, version in self.client.run(_version).items():
-            if version != here:
-                raise ChunkError(
-                    f"worker {worker} has fairclust {version}, but here it is {here}: install one version on both"
-                )
+        self.client = client
 
     def run(
         self,
@@ -99,57 +78,44 @@ class Cluster:
     ) -> Iterator[Any]:
         """See `fairclust.chunks.engines.Engine.run`."""
         n_threads = max(1, sum(self.client.nthreads().values()))
-        ahead = _AHEAD * n_threads
-        calls = ((chunk, *own) for chunk, own in zip(chunks, each or repeat(()), strict=False))
-        if any(map(_has_rows, chunks)):
-            # The rows of these chunks are sent with the task, or are in the memory of some worker. A task of several
-            # chunks would need several times the memory, or would move rows between workers.
-            yield from in_order((self.submit(function, *call, *args) for call in calls), ahead)
-            return
-        batches = (list(islice(calls, size)) for size in _sizes_of_tasks(len(chunks), n_threads))
-        for found in in_order((self.submit(_all_of, batch, function, args) for batch in batches), ahead):
-            yield from found
-
-    def submit(self, function: Callable[..., Any], first: Any, *args: Any) -> Future:
-        """Submit the task ``function(first, *args)`` and return its future. A `HeldChunk` is replaced by its rows."""
-        held = first.future if isinstance(first, HeldChunk) else first
+        # The rows of some chunks are sent with the task, or are in the memory of some worker. A task of several such
+        # chunks would need several times the memory, or would move rows between workers.
+        largest = 1 if any(map(_has_rows, chunks)) else _LARGEST
+        calls = (
+            (getattr(chunk, "future", chunk), *more)
+            for chunk, more in zip(chunks, each or repeat(()), strict=False)
+        )
+        batches = (list(islice(calls, size)) for size in _sizes_of_tasks(len(chunks), n_threads, largest))
         # Dask would hash the arguments to look up an earlier result of the same task. No task is submitted twice.
-        return self.client.submit(_in_one_thread, function, held, *args, pure=False)
+        tasks = (self.client.submit(_results, batch, function, args, pure=False) for batch in batches)
+        for results in in_order(tasks, _AHEAD * n_threads):
+            yield from results
 
     def close(self) -> None:
         """Close the client and workers that were started here. A client that the caller passed stays open."""
-        for one in self._own:
+        for one in self._started:
             one.close()
-        self._own = []
+        self._started = []
 
 
 def _has_rows(chunk: Chunk) -> bool:
     if isinstance(chunk, ArrayChunk):
-        return isinstance(chunk.X, np.ndarray) or isinstance(chunk.values, np.ndarray)
+        return not (isinstance(chunk.X, str) and isinstance(chunk.values, str))
     return isinstance(chunk, HeldChunk)
 
 
-def _sizes_of_tasks(n_chunks: int, n_threads: int) -> Iterator[int]:
+def _sizes_of_tasks(n_chunks: int, n_threads: int, largest: int) -> Iterator[int]:
     while n_chunks:
-        size = min(_LARGEST, max(1, n_chunks // (_PARTS * n_threads)))
+        size = min(largest, max(1, n_chunks // (_PARTS * n_threads)))
         yield size
         n_chunks -= size
 
 
-def _version() -> str:
-    # The pipeline finds the code that a result depends on by its import statements. `fairclust` is imported by name
-    # here, so that a new version number does not invalidate the results of methods that read rows in chunks.
-    return import_module("fairclust").__version__
-
-
-def _in_one_thread(function: Callable[..., Any], *args: Any) -> Any:
-    numba.set_num_threads(1)
-    return function(*map(_writable, args))
-
-
-def _all_of(calls: list[tuple[Any, ...]], function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+def _results(calls: list[tuple[Any, ...]], function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
     """The results of the function for several chunks, each with its own arguments, and with `args`."""
-    return [function(*call, *args) for call in calls]
+    numba.set_num_threads(1)
+    args = _writable(args)
+    return [function(*_writable(call), *args) for call in calls]
 
 
 def _writable(value: Any) -> Any:
@@ -167,67 +133,49 @@ class HeldChunk(NamedTuple):
     n_rows: int
 
 
-def running_client() -> Client | None:
-    """The client that this process has connected most recently; None if there is none."""
-    try:
-        return default_client()
-    except ValueError:
-        return None
-
-
 def collection_chunks(
     X: Any, sensitive: Any, features: Sequence[str] | None, cluster: Cluster
 ) -> tuple[list[Any], tuple[str, ...]]:
     """Compute the partitions of a Dask array or data frame once and keep them in the memory of the workers.
 
-    Returns the chunks and the names of the features. ChunkError if X is not a matrix, a feature is not a number, a
-    group is missing, or the sensitive column is missing or has another length than X.
+    Returns the chunks and the names of the features. ChunkError if X is not a matrix, a feature is not a number, or the
+    sensitive column is missing or has another length than X.
     """
-    if isinstance(X, da.Array):
-        names: tuple[str, ...] = ()
-        tasks = _tasks_of_array(X, sensitive)
-    else:
-        if not isinstance(sensitive, str) or sensitive not in X.columns:
-            raise ChunkError(
-                "for a Dask data frame, sensitive_features is the name of its column of groups: pass that name"
-            )
+    names: tuple[str, ...] = ()
+    if not isinstance(X, da.Array):
         names = tuple(features or (name for name in X.columns if name != sensitive))
-        # pandas would convert times to numbers, and drop the imaginary parts of complex numbers.
-        strange = [name for name in names if name not in X.columns or X.dtypes[name].kind in "Mmc"]
-        if strange or not names:
-            found = ", ".join(f"{name} ({kind})" for name, kind in X.dtypes.items())
+        missing = [name for name in names if name not in X.columns]
+        if missing or not (isinstance(sensitive, str) and sensitive in X.columns):
             raise ChunkError(
-                f"the Dask data frame has no column of numbers {(strange or ['to cluster by'])[0]!r}; it has {found}: "
-                "pass the columns to cluster by as features"
+                f"the Dask data frame has the columns {', '.join(map(str, X.columns))}: pass the name of the column of "
+                "groups as sensitive_features, and names of columns of numbers as features"
             )
-        tasks = [
-            delayed(_block_of_frame)(part, names, sensitive, f"partition {i}")
-            for i, part in enumerate(X.to_delayed())
-        ]
-    futures = cluster.client.compute(tasks)
-    sizes = cluster.client.gather(cluster.client.map(attrgetter("n_rows"), futures, pure=False))
-    return [HeldChunk(future, size) for future, size in zip(futures, sizes, strict=True)], names
-
-
-def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
-    column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
+        X, sensitive = X[list(names)].to_dask_array(), X[sensitive]
+    with warnings.catch_warnings():
+        # Dask warns that texts become objects.
+        warnings.simplefilter("ignore", UserWarning)
+        column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiubO" or not isinstance(column, da.Array):
         raise ChunkError(
-            "a Dask array of features must be a matrix of numbers, and its sensitive_features a Dask array as well"
+            "features of a Dask collection must be a matrix of numbers, and sensitive_features one column, in Dask too"
         )
     X = X.rechunk({1: -1})
     column = column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column
-    if not np.isnan(X.shape[0]) and not np.isnan(column.shape[0]):
-        if column.shape != X.shape[:1]:
-            raise ChunkError(f"sensitive_features has shape {column.shape}, X has {count(X.shape[0], 'row')}")
+    if column.shape == X.shape[:1]:
         column = column.rechunk((X.chunks[0],))
-    if column.numblocks != X.numblocks[:1]:
+    # The number of rows of a block may be unknown, which is NaN here.
+    known = not np.isnan([*column.shape, X.shape[0]]).any()
+    if (known and column.shape != X.shape[:1]) or column.numblocks != X.numblocks[:1]:
         raise ChunkError(
-            "sensitive_features and X are cut into different numbers of blocks of unknown length: "
-            "call compute_chunk_sizes() on both"
+            f"sensitive_features has shape {column.shape}, X has {X.shape[0]} rows: pass the group of every row. If "
+            "lengths are unknown, call compute_chunk_sizes() on both"
         )
     parts = zip(X.to_delayed().ravel(), column.to_delayed().ravel(), strict=True)
-    return [delayed(_block)(part, values, f"block {i}") for i, (part, values) in enumerate(parts)]
+    futures = cluster.client.compute(
+        [delayed(_block)(part, values, f"block {i}") for i, (part, values) in enumerate(parts)]
+    )
+    sizes = cluster.client.gather(cluster.client.map(attrgetter("n_rows"), futures, pure=False))
+    return [HeldChunk(future, size) for future, size in zip(futures, sizes, strict=True)], names
 
 
 def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:
@@ -240,33 +188,3 @@ def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:
             f"{name}: a feature is not a number ({error}): leave out or correct such rows"
         ) from None
     return ArrayChunk(np.ascontiguousarray(rows), np.asarray(values), 0, len(X), name)
-
-
-def _block_of_frame(frame: Any, names: tuple[str, ...], sensitive: str, name: str) -> ArrayChunk:
-    missing = frame[sensitive].isna().to_numpy()
-    if missing.any():
-        raise ChunkError(f"{name}, row {int(missing.argmax())}: column {sensitive!r} is missing")
-    try:
-        X = frame[list(names)].to_numpy(dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise ChunkError(f"{name}: a feature is not a number ({error})") from None
-    return ArrayChunk(np.ascontiguousarray(X), frame[sensitive].to_numpy(), 0, len(X), name)
-
-
-def held_labels(labels: LazyLabels, chunks: Sequence[Chunk], cluster: Cluster, dtype: np.dtype) -> da.Array:
-    """Labels as a Dask array with the same blocks of rows as the features.
-
-    The labels stay in the memory of the workers. If the cluster was started for this fit, they are copied to this
-    process instead.
-    """
-    moved = labels.moved_in(list(chunks))
-    futures = [
-        cluster.submit(labels_of, chunk, *own, labels.by) for chunk, own in zip(chunks, moved, strict=True)
-    ]
-    blocks = [
-        da.from_array(future.result())
-        if cluster.is_own
-        else da.from_delayed(delayed(future), (chunk.n_rows,), dtype)
-        for future, chunk in zip(futures, chunks, strict=True)
-    ]
-    return da.concatenate(blocks)

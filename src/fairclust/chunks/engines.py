@@ -26,9 +26,9 @@ class Engine(Protocol):
         *args: Any,
         each: Iterable[tuple[Any, ...]] | None = None,
     ) -> Iterator[Any]:
-        """Yield the results of ``function(chunk, *own, *args)`` in the order of the chunks, whichever call ends first.
+        """Yield the results of ``function(chunk, *more, *args)`` in the order of the chunks, whichever call ends first.
 
-        `args` are the same for all chunks. `each` holds for every chunk a tuple of arguments of its own, ``own``.
+        `args` are the same for all chunks. `each` holds the tuple ``more`` of every chunk.
         """
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Threads:
         *args: Any,
         each: Iterable[tuple[Any, ...]] | None = None,
     ) -> Iterator[Any]:
-        calls = ((chunk, *own, *args) for chunk, own in zip(chunks, each or repeat(()), strict=False))
+        calls = ((chunk, *more, *args) for chunk, more in zip(chunks, each or repeat(()), strict=False))
         n_threads = min(numba.get_num_threads(), len(chunks))
         if n_threads <= 1:
             yield from (function(*call) for call in calls)

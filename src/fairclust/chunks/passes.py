@@ -1,7 +1,6 @@
 """The functions that a pass calls for each chunk.
 
-Each depends only on its arguments, a chunk and small tables, so it can run in any thread or process. Labels are scored
-in two passes.
+Each depends only on its arguments, a chunk and small tables, so it can run in any thread or process.
 """
 
 from __future__ import annotations
@@ -13,32 +12,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.chunks.sources import Chunk, ChunkError, slices_of
-from fairclust.chunks.table import ChunkTable
+from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.group_encoding import Values, factored, positions
-from fairclust.kernels.assignment import cluster_moments, cluster_sums
+from fairclust.kernels.assignment import cluster_sums
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints, TileRoom
 from fairclust.kernels.tiles import blocks
-from fairclust.metrics.centers import squared_distances_to_own
-from fairclust.metrics.counts import contingency
 
 AnyPoints = TiledPoints | ListedPoints
 # Number of rows packed at a time. Their distances to ten centres fit in the processor's cache.
 BLOCK_ROWS = 1 << 16
 MOST_GROUPS = int(np.iinfo(np.uint16).max)
-# The lists of the blocks, by the identity of the chunk and the first row: the number of a pass, and its lists.
-Kept = dict[tuple[int, int], tuple[int, np.ndarray]]
+# The lists of the blocks, by the identity of the chunk and the first row.
+Kept = dict[tuple[int, int], np.ndarray]
 _rooms = threading.local()
 
 
 class Listing(NamedTuple):
     """The lists that a pass needs: those of an earlier pass over all clusters, if there is one with these centres."""
 
-    kept: Kept | None  # None if the lists are made anew
-    made_by: int  # the number of that pass
+    kept: Kept | None  # None if every pass makes the lists anew
     prices: np.ndarray | None  # (n_groups, n_clusters), of that pass; None if there is none
-    number: int  # of the pass whose lists there are in the end
 
 
 class Map(NamedTuple):
@@ -97,13 +91,11 @@ def label_type(n_clusters: int) -> np.dtype:
     return np.min_scalar_type(n_clusters - 1)
 
 
-def labels_of(chunk: Chunk, moved: np.ndarray, moved_labels: np.ndarray, by: Map) -> np.ndarray:
-    """The labels of the rows. Rows in `moved` get the labels in `moved_labels`."""
-    found = np.empty(chunk.n_rows, label_type(len(by.centers)))
-    for first, X, points in _blocks(chunk, by):
-        found[first : first + len(X)] = _assign(points, by)[0]
-    found[moved] = moved_labels
-    return found
+def labels_of(chunk: Chunk, by: Map) -> np.ndarray:
+    """The labels of the rows, as `label_type`."""
+    dtype = label_type(len(by.centers))
+    parts = [_assign(points, by)[0].astype(dtype) for _, _, points in _blocks(chunk, by)]
+    return np.concatenate([*parts, np.empty(0, dtype)])
 
 
 def close_to(chunk: Chunk, by: Map, reach: np.ndarray) -> list[tuple[np.ndarray, ...]]:
@@ -112,12 +104,12 @@ def close_to(chunk: Chunk, by: Map, reach: np.ndarray) -> list[tuple[np.ndarray,
     They come with their groups and their excess, see `TiledPoints.close`. Rows with lists also come with the clusters
     that the columns of the excess stand for.
     """
-    found = []
+    parts = []
     for first, _, points in _blocks(chunk, by):
         labels = _assign(points, by)[0]
         rows, *more = points.close(by.offset, labels, reach)
-        found.append((rows + first, *more))
-    return found
+        parts.append((rows + first, *more))
+    return parts
 
 
 def total_of(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -130,8 +122,8 @@ def total_of(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 def _assign(points: AnyPoints, by: Map) -> tuple[np.ndarray, np.ndarray]:
     """Labels and counts."""
-    found = points.priced(by.offset) if by.precise else points.hard(by.scale, by.offset)
-    return found[0], found[1]
+    labels, counts, *_ = points.priced(by.offset) if by.precise else points.hard(by.scale, by.offset)
+    return labels, counts
 
 
 def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]]:
@@ -152,17 +144,14 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
         rows = X[block]
         points = ListedPoints.pack(rows, codes[block], *shape, shift=by.shift, dtype=by.dtype)
         points.measure(by.centers)
-        place = id(chunk), block.start
-        kept = None if lists.kept is None else lists.kept.get(place)
-        if kept is not None:
-            points.take_lists(kept[1])
-        if lists.prices is not None and (kept is None or kept[0] != lists.made_by):
+        place, kept = (id(chunk), block.start), lists.kept or {}
+        if place in kept:
+            points.take_lists(kept[place])
+        elif lists.prices is not None:
             points.outgrown(lists.prices)
         yield block.start, rows, points
         if lists.kept is not None:
-            lists.kept[place] = lists.number, points.kept_lists()
-    # A file that changed while the chunk was read has given rows of both its states.
-    chunk.check()
+            lists.kept[place] = points.kept_lists()
 
 
 def _room(by: Map, X: np.ndarray, n_rows: int) -> tuple[np.ndarray, TileRoom]:
@@ -185,35 +174,3 @@ def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
             "do not change the rows during a fit"
         )
     return codes.astype(np.uint16)
-
-
-def score_chunks(
-    table: ChunkTable, labels: Any, names: np.ndarray, n_clusters: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The group-by-cluster table, and for each group the sum of squared distances to the cluster means, in two passes.
-
-    `names` are the groups, sorted; the table has the shape (n_groups, n_clusters).
-    """
-
-    def own() -> Iterator[tuple[np.ndarray]]:
-        return ((np.asarray(labels[rows]),) for rows in slices_of(table.chunks))
-
-    counts, sums = total_of(table.engine.run(_counts_and_sums, table.chunks, names, n_clusters, each=own()))
-    means = sums / np.maximum(counts.sum(axis=0), 1)[:, None]
-    (costs,) = total_of(table.engine.run(_costs, table.chunks, names, means, each=own()))
-    return counts, costs
-
-
-def _counts_and_sums(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clusters: int) -> tuple[Any, ...]:
-    X, values = chunk.read()
-    if not len(X):
-        return ()
-    labels = labels.astype(np.int32)
-    counts = contingency(labels, group_codes(values, names, chunk).astype(np.int32), n_clusters, len(names))
-    return counts, cluster_moments(np.array(X), labels, n_clusters)[1]
-
-
-def _costs(chunk: Chunk, labels: np.ndarray, names: np.ndarray, means: np.ndarray) -> tuple[np.ndarray]:
-    X, values = chunk.read()
-    costs = squared_distances_to_own(X, labels, means)
-    return (np.bincount(group_codes(values, names, chunk), costs, len(names)),)

@@ -12,17 +12,15 @@ from fairclust.chunks.passes import MOST_GROUPS
 from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.frame import typical_distance
 from fairclust.group_encoding import encode_groups
-from fairclust.messages import count
 
 # The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision. A fit of a
 # million rows of 256 features took 5 GiB when all of them were in the sample.
-SAMPLE_ROWS, _SAMPLE_NUMBERS = 1 << 22, 1 << 26
-# The square of a larger number, or the sum of many such squares, is not finite even in double precision, and the square
-# of its inverse is zero.
+_SAMPLE_ROWS, _SAMPLE_NUMBERS = 1 << 22, 1 << 26
+# The square of a larger number, or the sum of many such squares, is not finite even in double precision.
 _LARGEST = 1e140
 # Single precision is enough if no number is further from the median than _FAR times the typical distance of a row to
-# its centre, and if squares of numbers and of this distance are within its range. The typical distance is the median
-# over _FEW_ROWS rows of the sample, with centres drawn from them.
+# its centre, and if their squares are within its range. The typical distance is the median over _FEW_ROWS rows of the
+# sample, with centres drawn from them.
 _FAR, _SMALL_DISTANCE, _LARGE_DISTANCE, _FEW_ROWS = 1e3, 1e-15, 1e15, 1 << 14
 # Columns of so many rows at a time are compared, which is much faster than one row at a time.
 _ROWS_AT_ONCE = 64
@@ -42,7 +40,6 @@ class Survey(NamedTuple):
     codes: np.ndarray  # (n_sampled,), int32
     low: np.ndarray  # (n_features,), the smallest number of every feature
     high: np.ndarray
-    total: float  # the sum of all numbers, which tells other rows from these
 
     @property
     def n_rows(self) -> int:
@@ -57,36 +54,22 @@ class Survey(NamedTuple):
     def needs_double(self, n_clusters: int) -> bool:
         """Whether the rows differ so much in size that squared distances need double precision."""
         center = self.center
-        reach = max(float((self.high - center).max()), float((center - self.low).max()))
-        if 0 < reach < 1 / _LARGEST:
-            raise ChunkError(
-                f"the numbers of every feature differ by less than {1 / _LARGEST:g}, and their squares are zero: "
-                "multiply the features by a power of ten"
-            )
-        rows = self.X[: max(_FEW_ROWS, n_clusters)] - center
-        if max(self.high.max(), -self.low.min()) > _LARGE_DISTANCE or n_clusters >= len(rows):
-            return True
-        typical = typical_distance(rows, n_clusters)
-        return reach > _FAR * typical or 0 < typical < _SMALL_DISTANCE
+        reach = np.maximum(self.high - center, center - self.low).max()
+        typical = typical_distance(self.X[: max(_FEW_ROWS, n_clusters)] - center, n_clusters)
+        return bool(typical < _SMALL_DISTANCE or reach > min(_FAR * typical, _LARGE_DISTANCE))
 
 
 def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int | None, seed: int) -> Survey:
     """Check every row and draw a sample of about `sample_rows` rows, in one pass.
 
-    ChunkError if a number is not finite or too large, a group is missing, chunks have different numbers of features,
-    or there are no rows.
+    ChunkError if a number is not finite or too large, a group is missing, or there are no rows.
     """
     n_rows = sum(chunk.n_rows for chunk in chunks)
     if not n_rows:
         raise ChunkError("there are no rows: pass at least one row for each cluster")
     seeds = (([seed, number],) for number in range(len(chunks)))
-    found = engine.run(_look, chunks, sample_rows, n_rows, len(chunks), each=seeds)
-    parts = [part for part in found if part is not None]
-    widths = sorted({part.X.shape[1] for part in parts})
-    if len(widths) > 1:
-        raise ChunkError(
-            f"some chunks have {count(widths[0], 'feature')} and others {widths[-1]}: all must have the same"
-        )
+    surveys = engine.run(_survey_of, chunks, sample_rows, n_rows, len(chunks), each=seeds)
+    parts = [part for part in surveys if part is not None]
     if len({part.names.dtype.kind == "U" for part in parts}) > 1:
         raise ChunkError("the groups are text in some chunks and numbers in others: use one type in all")
     names = np.unique(np.concatenate([part.names for part in parts]))
@@ -97,19 +80,18 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int | None, 
     sizes = np.zeros(len(names), np.int64)
     codes = []
     for part in parts:
-        at = np.searchsorted(names, part.names)
-        sizes[at] += part.sizes
-        codes.append(at[part.codes].astype(np.int32))
+        positions = np.searchsorted(names, part.names)
+        sizes[positions] += part.sizes
+        codes.append(positions[part.codes].astype(np.int32))
     X, group = np.concatenate([part.X for part in parts]), np.concatenate(codes)
     order = np.random.default_rng(seed).permutation(len(X))
-    # This is ten times as fast as X[order].
     low = np.min([part.low for part in parts], axis=0)
     high = np.max([part.high for part in parts], axis=0)
-    total = float(sum(part.total for part in parts))
-    return Survey(names, sizes, X.take(order, axis=0), group[order], low, high, total)
+    # `take` is ten times as fast as X[order].
+    return Survey(names, sizes, X.take(order, axis=0), group[order], low, high)
 
 
-def _look(
+def _survey_of(
     chunk: Chunk, seed: list[int], sample_rows: int | None, n_rows: int, n_chunks: int
 ) -> Survey | None:
     """Groups, their sizes and a sample of one chunk; None if the chunk is empty."""
@@ -122,13 +104,16 @@ def _look(
     except ValueError as error:
         raise ChunkError(f"{chunk.place(0)} and after: {error}") from None
     sizes = np.bincount(codes, minlength=len(names))
-    sample_rows = sample_rows or min(SAMPLE_ROWS, _SAMPLE_NUMBERS // max(1, X.shape[1]))
+    sample_rows = sample_rows or default_rows(X.shape[1])
     share = min(1.0, sample_rows / n_rows)
     least = max(_LEAST_ROWS, int(_LEAST_SHARE * sample_rows / n_chunks))
     rows = _drawn(codes, sizes, share, least, np.random.default_rng(seed))
-    total = float(X.sum(dtype=np.float64))
-    chunk.check()
-    return Survey(names, sizes, X[rows], codes[rows], low, high, total)
+    return Survey(names, sizes, X[rows], codes[rows], low, high)
+
+
+def default_rows(n_features: int) -> int:
+    """The number of rows of the sample for which none is asked."""
+    return max(1, min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // n_features))
 
 
 def ends_of(X: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +126,7 @@ def ends_of(X: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
     parts = [X[whole:]]
     if whole:
         many = X[:whole].reshape(-1, _ROWS_AT_ONCE * n_features)
-        parts += [found.reshape(-1, n_features) for found in (many.min(axis=0), many.max(axis=0))]
+        parts += [most.reshape(-1, n_features) for most in (many.min(axis=0), many.max(axis=0))]
     ends = np.concatenate(parts).astype(np.float64)
     low, high = ends.min(axis=0), ends.max(axis=0)
     if not (max(high.max(), -low.min()) <= _LARGEST):
@@ -162,8 +147,8 @@ def _drawn(
         return np.arange(len(codes))
     rows = rng.choice(len(codes), int(np.ceil(share * len(codes))), replace=False, shuffle=False)
     drawn = np.bincount(codes[rows], minlength=len(sizes))
-    found = [rows]
+    parts = [rows]
     for j in np.flatnonzero(drawn < np.minimum(least, sizes)):
         left = np.setdiff1d(np.flatnonzero(codes == j), rows)
-        found.append(rng.choice(left, min(least, int(sizes[j])) - int(drawn[j]), replace=False))
-    return np.sort(np.concatenate(found))
+        parts.append(rng.choice(left, min(least, int(sizes[j])) - int(drawn[j]), replace=False))
+    return np.sort(np.concatenate(parts))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -17,14 +15,10 @@ from fairclust.chunks.sources import (
     Chunk,
     ChunkError,
     array_chunks,
-    files_of,
-    on_one_line,
     parquet_chunks,
+    parquet_files,
 )
-from fairclust.outputs import OutputError, check_outputs
-
-# A mapped array is read into memory if its points and distances, as float32, take at most this many bytes.
-_IN_MEMORY = 1 << 31
+from fairclust.outputs import check_outputs
 
 
 @dataclass(frozen=True)
@@ -34,13 +28,11 @@ class ChunkTable:
     Attributes
     ----------
     chunks : list of Chunk
+    engine : Engine
     features : tuple of str
         Names of the features; empty if they have none.
-    engine : Engine
-    is_collection : bool
-        Whether X was a Dask collection.
-    labels, checkpoint : Path or None
-        Files for the labels and for the checkpoint.
+    labels : Path or None
+        The file for the labels.
     sample_rows : int or None
         Approximate size of the sample on which the fit starts. None is the default of `open_chunks`.
     has_groups : bool
@@ -48,12 +40,10 @@ class ChunkTable:
     """
 
     chunks: list[Chunk]
-    features: tuple[str, ...]
     engine: Engine
-    is_collection: bool
-    labels: Path | None
-    checkpoint: Path | None
-    sample_rows: int | None
+    features: tuple[str, ...] = ()
+    labels: Path | None = None
+    sample_rows: int | None = None
     has_groups: bool = True
 
     @property
@@ -77,12 +67,11 @@ def open_chunks(
     *,
     features: Sequence[str] | None = None,
     labels: str | Path | None = None,
-    checkpoint: str | Path | None = None,
     client: Any = None,
     chunk_rows: int = CHUNK_ROWS,
     sample_rows: int | None = None,
 ) -> ChunkTable:
-    """Open rows that do not fit in memory, which a fit reads chunk by chunk in every pass.
+    """Open rows that do not fit in memory, which a fit reads chunk by chunk in every pass; they must not change then.
 
     Parameters
     ----------
@@ -94,19 +83,18 @@ def open_chunks(
         The group of every row, as an array, the path of a .npy file, or a Dask array. For Parquet files and Dask data
         frames, the name of the column of groups. For arrays it may be left out, if a fit bounds only sizes.
     features : sequence of str, optional
-        Columns of Parquet files or of a Dask data frame to cluster by. By default all columns but the sensitive one.
+        Columns of Parquet files or of a Dask data frame to cluster by. By default these are all columns of the first
+        file or of the data frame but the sensitive one.
     labels : path, optional
-        A .npy file to which the labels are written. ``labels_`` is then mapped from this file. By default the labels
-        are an array in memory and, for Dask collections, a Dask array. Their type is the smallest unsigned integer
-        type that holds them. For Dask collections, whose files are not known, the file must not exist.
-    checkpoint : path, optional
-        A file to which the fit writes its last outer step. If the file exists, the fit resumes from it. The fit
-        removes the file at its end.
+        A .npy file to which the last pass writes the labels, part by part. ``labels_`` is then mapped from this file.
+        By default the labels are an array in memory. Their type is the smallest unsigned integer type that holds them.
+        For Dask collections, whose files are not known, the file must not exist.
     client : distributed.Client, str or int, optional
         The Dask cluster whose workers read the chunks: its client, the address of its scheduler, the path of its
-        scheduler file, or the number of worker processes to start on this machine. Files must have the same paths and
-        the same times of the last change on all workers. By default the threads of this process read the chunks. For
-        Dask collections, the default is the client that this process connected last, or else two worker processes.
+        scheduler file, or the number of worker processes to start on this machine. All workers need the same version
+        of fairclust, and the files at the same paths. Arrays are sent to them, so pass the paths of large ones. By
+        default the threads of this process read the chunks. For Dask collections, the default is the client that this
+        process connected last, or else two worker processes.
     chunk_rows : int
         Number of rows of a chunk of an array, and the most rows of a chunk of several Parquet row groups. Another
         value changes the order in which sums are added and, if not all rows are in the sample, the sample.
@@ -123,17 +111,15 @@ def open_chunks(
     ------
     ChunkError
         A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, a number of rows is
-        less than 1, there is no Dask cluster at the given address, or `labels` or `checkpoint` is a file that is read
-        or may be read, or cannot be written. A fit raises it if a file has changed since.
+        less than 1, or there is no Dask cluster at the given address.
+    ValueError
+        `labels` is a file that is read or may be read, or it cannot be written.
     """
-    for name, number in (
-        ("chunk_rows", chunk_rows),
-        ("sample_rows", 1 if sample_rows is None else sample_rows),
-    ):
-        if not isinstance(number, Integral) or number < 1:
-            raise ChunkError(f"{name}={number!r} is not a number of rows: pass a whole number of at least 1")
+    if chunk_rows < 1 or (sample_rows is not None and sample_rows < 1):
+        raise ChunkError(f"chunk_rows={chunk_rows} and sample_rows={sample_rows} must be at least 1")
     engine = _engine(client, X)
     names: tuple[str, ...] = ()
+    inputs: list[str | Path] = [client] if isinstance(client, str) else []
     try:
         if _is_collection(X):
             from fairclust.chunks.cluster import collection_chunks
@@ -150,34 +136,34 @@ def open_chunks(
                     "for Parquet files, sensitive_features is the name of their column of groups: pass that name"
                 )
             chunks, names = parquet_chunks(X, sensitive_features, features, chunk_rows)
+            inputs += parquet_files(X)
         else:
-            chunks = array_chunks(_mapped(X), _mapped(sensitive_features), chunk_rows)
-        read = files_of(chunks) | ({client} if isinstance(client, str) else set())
-        check_outputs({"labels": labels, "checkpoint": checkpoint}, read)
-    except BaseException as error:
+            chunks = array_chunks(X, sensitive_features, chunk_rows)
+            inputs += [
+                file for file in map(_file_of, (X, sensitive_features)) if isinstance(file, str | Path)
+            ]
+        check_outputs({"labels": labels}, inputs)
+    except BaseException:
         engine.close()
-        if isinstance(error, OutputError):
-            raise ChunkError(str(error)) from None
         raise
-    return ChunkTable(
-        chunks,
-        names,
-        engine,
-        _is_collection(X),
-        None if labels is None else Path(labels),
-        None if checkpoint is None else Path(checkpoint),
-        sample_rows,
-        sensitive_features is not None,
-    )
+    path = None if labels is None else Path(labels)
+    return ChunkTable(chunks, engine, names, path, sample_rows, sensitive_features is not None)
+
+
+def _file_of(array: Any) -> Any:
+    """The path, or the name of the file from which an array is mapped."""
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return getattr(array, "filename", array)
 
 
 def _engine(client: Any, X: Any) -> Engine:
     if client is None and not _is_collection(X):
         return Threads()
     # Imported only here, because Dask is not needed without a cluster.
-    from fairclust.chunks.cluster import Cluster, running_client
+    from fairclust.chunks.cluster import Cluster
 
-    return Cluster((running_client() or 2) if client is None else client)
+    return Cluster(client)
 
 
 def _is_collection(X: Any) -> bool:
@@ -185,24 +171,6 @@ def _is_collection(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def _mapped(X: Any) -> Any:
-    """The mapped array of a .npy file if X is a path, else X."""
-    if not isinstance(X, str | Path):
-        return X
-    try:
-        array = np.load(X, mmap_mode="r")
-    except (OSError, ValueError, TypeError, ArithmeticError, EOFError, SyntaxError, TokenError) as error:
-        raise ChunkError(
-            f"{X} cannot be mapped as an array: {on_one_line(error)}. Pass an existing .npy file of numbers or, for "
-            "groups, of numbers or text"
-        ) from None
-    if not isinstance(array, np.ndarray):
-        raise ChunkError(f"{X} is an archive of arrays: save one array by np.save, and pass its .npy file")
-    return array
-
-
-def comes_in_chunks(X: Any, n_clusters: int) -> bool:
-    """Whether `fit` reads X chunk by chunk: a path, Dask collection, `ChunkTable` or large mapped array."""
-    if isinstance(X, np.memmap) and X.ndim == 2:
-        return X.shape[0] * (X.shape[1] + n_clusters) * 4 > _IN_MEMORY
+def comes_in_chunks(X: Any) -> bool:
+    """Whether `fit` reads X chunk by chunk: a path, Dask collection or `ChunkTable`. It reads arrays into memory."""
     return isinstance(X, str | Path | ChunkTable) or _is_collection(X)

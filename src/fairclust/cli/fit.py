@@ -23,8 +23,7 @@ from sklearn.cluster import KMeans
 
 from fairclust.chunks import ChunkError, ChunkTable
 from fairclust.chunks.engines import Engine, Threads
-from fairclust.chunks.passes import score_chunks
-from fairclust.chunks.sources import opened
+from fairclust.chunks.sources import read_metadata
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import (
     RawTable,
@@ -182,7 +181,7 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
 
 def _is_chunked(args: Fit) -> bool:
     """Whether the table is read in chunks: an option of chunks is given, or Parquet files do not fit in memory."""
-    if args.workers is not None or args.scheduler or args.checkpoint:
+    if args.workers is not None or args.scheduler:
         return True
     files = table_files(args.table)
     if files[0].suffix.lower() != ".parquet":
@@ -190,7 +189,7 @@ def _is_chunked(args: Fit) -> bool:
     size = 0
     with suppress(ChunkError):  # A damaged file is reported by the road through memory.
         for file in files:
-            metadata = opened(file)[1]
+            metadata = read_metadata(file)
             size += metadata.num_rows * (_PER_CELL * metadata.num_columns + _PER_CLUSTER * args.n_clusters)
     return size > memory()
 
@@ -228,15 +227,14 @@ def _check_chunks(args: Fit, cls: type, params: dict[str, Any]) -> None:
     if any(file.suffix.lower() != ".parquet" for file in files):
         raise CommandError(
             f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
-            "Parquet, or leave out --workers, --scheduler and --checkpoint"
+            "Parquet, or leave out --workers and --scheduler"
         )
     read: list[str | Path] = [*files, *([args.scheduler] if args.scheduler else [])]
-    outputs = {"--out": args.out, "--save": args.save, "--report": args.report}
-    check_outputs(outputs | {"--checkpoint": args.checkpoint}, read)
+    check_outputs({"--out": args.out, "--save": args.save, "--report": args.report}, read)
 
 
 def _print_steps(stack: ExitStack) -> None:
-    """Print the steps of the fit until the stack is closed, without the log messages of Dask."""
+    """Print the passes of the fit until the stack is closed, without the log messages of Dask."""
     log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     log.addHandler(handler)
@@ -260,18 +258,16 @@ def _rows_in_chunks(args: Fit, cls: type, params: dict[str, Any], stack: ExitSta
         lambda sample: decided(sample, args),
         engine,
         values=possible(args.sensitive, args.categories),
-        checkpoint=args.checkpoint,
         seed=args.seed,
     )
     decision = found.decision
 
     def plain(model: Any) -> Any:
         with progress("fitting k-means, to compare with"):
-            return plain_kmeans(model, params).fit(replace(found.table, checkpoint=None)).labels_
+            return plain_kmeans(model, params).fit(found.table).labels_
 
     def measured(labels: Any, model: Any) -> Measured:
-        names = np.array(list(found.groups.index))
-        return measure(found.groups, *score_chunks(found.table, labels, names, model.n_clusters))
+        return measure(found.groups, *found.scored(labels, model.n_clusters))
 
     def parts(labels: Any) -> Iterator[Any]:
         first = 0

@@ -168,9 +168,6 @@ class Fit(Raw):
         None
     )
     scheduler: Annotated[str | None, _of(_LARGE, "of Dask, whose workers read the chunks", "ADDRESS")] = None
-    checkpoint: Annotated[
-        Path | None, _of(_LARGE, "save every outer step here; a stopped fit continues from it", "FILE")
-    ] = None
 
     @property
     def settings(self) -> list[str]:

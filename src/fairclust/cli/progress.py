@@ -87,7 +87,7 @@ def expected_seconds(cls: type, params: dict[str, Any], X: Any, groups: Any) -> 
     """Estimate how long a fit takes from a fit to a twentieth of the rows.
 
     None if the data are too small for an estimate, the sample has too few rows for the clusters, it cannot be fitted,
-    or the rows are read in chunks, so that the steps of the fit are printed.
+    or the rows are read in chunks, so that the passes of the fit are printed.
     """
     if not isinstance(X, np.ndarray):
         return None

@@ -70,7 +70,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     _column_prices: list[np.ndarray]
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
-        if not (self.takes_chunks and comes_in_chunks(X, self.n_clusters)):
+        if not (self.takes_chunks and comes_in_chunks(X)):
             super()._fit_rows(X, sensitive_features, sample_weight)
             return
         self._validate_params()
@@ -87,10 +87,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
                 )
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             dtype = DTYPES[getattr(self, "precision", "single")]
-            fit = {"method": type(self).__name__, **self.get_params()}
-            rows = ChunkedRows(
-                table, self.n_clusters, seed, dtype=dtype, takes_lists=self._takes_lists, fit=fit
-            )
+            rows = ChunkedRows(table, self.n_clusters, seed, dtype=dtype, takes_lists=self._takes_lists)
             n_features = rows.known.X.shape[1]
             self.groups_, self.n_features_in_, self._sensitive = rows.known.names, n_features, None
             if table.features:
@@ -100,14 +97,14 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             self._frame = Frame.plain(n_features)._replace(is_far=rows.is_far)
             self._fit_chunks(rows)
             self._restore(rows.known.X)
-            self.labels_ = rows.labels(self.labels_)
+            self.labels_ = rows.written(self.labels_)
             self.n_passes_ = rows.points.n_passes
 
     def _check_chunks(self, sample_weight: Any) -> None:
         """Raise NotSupported for parameters and weights that are for rows in memory only."""
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
-        """Set the attributes of the fit as `_fit` does, but `labels_` as `LazyLabels`, which are computed later."""
+        """Set the attributes of the fit as `_fit` does, but `labels_` as `ChunkLabels`, which are written later."""
         raise NotImplementedError
 
     def _points(

@@ -134,9 +134,9 @@ class KMeans(PrototypeClusterer):
         # all rows.
         self._fit(self._frame.into(known.X[:n_rows]), known.codes[:n_rows])
         prototypes = Prototypes(self._frame.out_of(self.cluster_centers_.astype(np.float64)))
-        for n_rows in more if rows.begun is None else ():
+        for n_rows in more:
             prototypes = alternate(kind, rows.sample(n_rows), prototypes, max_iter=self.max_iter).prototypes
-        run = rows.alternate(kind, prototypes, max_iter=self.max_iter, verbose=self.verbose)
+        run = alternate(kind, rows.points, prototypes, max_iter=self.max_iter, verbose=self.verbose)
         self.labels_, self.inertia_ = run.last.labels, run.last.clustering
         self.cluster_centers_ = self._frame.into(run.prototypes.centers)
         self._model.cluster_centers_ = self.cluster_centers_.astype(known.X.dtype)

@@ -94,12 +94,8 @@ def alternate(
     max_iter: int,
     verbose: int = 0,
     begun: Run | None = None,
-    keep: Callable[[Run], None] | None = None,
 ) -> Run:
-    """Compute assignments and centres in turn, from the given centres or from a run that was stopped (`begun`).
-
-    `keep` is called with the run so far after every step.
-    """
+    """Compute assignments and centres in turn, from the given centres or from a run that was stopped (`begun`)."""
     history: list[dict[str, float]] = []
     last: Step | None = None
     n_rises, verdict, n_done = 0, "cut short", 0
@@ -122,10 +118,7 @@ def alternate(
         history.append(record(step, begin, now.objective, now.clustering, now.fairness, **more))
         if verbose:
             print(f"step {step}: objective {now.objective:.6g}, fairness {now.fairness:.4g}", flush=True)
-        judged = kind.judge(step, before, now)
-        if keep is not None:
-            keep(Run(prototypes, last, history, step, n_rises, judged))
-        if judged:
+        if judged := kind.judge(step, before, now):
             verdict = judged
             break
     assert last is not None

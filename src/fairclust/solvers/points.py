@@ -3,8 +3,8 @@
 The points may be in memory together with their distances, in a file that is read in every pass, or on several machines.
 Solvers do not depend on that. They only get sums that can be added up from chunk to chunk, whose sizes depend on J
 groups, K clusters and d features: the J x K table of an assignment, its K x K moments for each group, K x d sums, and
-costs. Labels are an array in the order of the points, or an object such as `LazyLabels` that stands for one. Solvers
-only pass labels back to the points and read or change those of a few rows.
+costs. Labels are an array in the order of the points, or `ChunkLabels`, which stand for one. Solvers only pass labels
+back to the points and read or change those of a few rows.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ class Lists(Protocol):
 
 
 class Points(Protocol):
-    """Points at fixed potentials a[p, k], the cost of point p in cluster k."""
+    """N points in J groups at fixed potentials ``a[p, k]``, the cost of point p in cluster k, for K clusters.
 
-    n_groups: int
+    All sums are about ``scale * a[p, k] + offset[group of p, k]``; offsets, prices and tables have the shape (J, K).
+    """
+
+    n_groups: int  # J
     row_min_sum: float
     """Sum over points of the least potential."""
 
@@ -44,49 +47,64 @@ class Points(Protocol):
 
     @property
     def weights(self) -> np.ndarray | None:
-        """Weights of the points with mean 1; None if every point counts once."""
+        """Weights of the points with mean 1, shape (N,); None if every point counts once."""
 
     @property
-    def n_samples(self) -> int: ...
+    def n_samples(self) -> int:
+        """N."""
 
     @property
-    def n_clusters(self) -> int: ...
+    def n_clusters(self) -> int:
+        """K."""
 
     @property
-    def group_sizes(self) -> np.ndarray: ...
+    def group_sizes(self) -> np.ndarray:
+        """The number of points of each group, or the sum of their weights, shape (J,)."""
 
     @property
     def rounding(self) -> float:
         """Relative error of sums of softmax rows."""
 
-    def mean_gap(self) -> float: ...
+    def mean_gap(self) -> float:
+        """The mean difference between the least and the second least potential of a point."""
 
-    def mean_excess(self) -> float: ...
+    def mean_excess(self) -> float:
+        """The mean over points and clusters of a potential minus the least one of the point."""
 
-    def n_beyond(self, limit: float) -> int: ...
+    def n_beyond(self, limit: float) -> int:
+        """The number of points all of whose potentials are above a limit."""
 
-    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]: ...
+    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Sums of the softmax rows s of minus the potentials: table (J, K), sum of s * a, and sum of log-sum-exp."""
 
-    def soft_moments(
-        self, scale: float, offset: np.ndarray
-    ) -> tuple[np.ndarray, float, float, np.ndarray]: ...
+    def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
+        """The results of `soft`, and the sums of the products of s of each group, shape (J, K, K)."""
 
-    def hard(self, scale: float, offset: np.ndarray) -> tuple[Any, np.ndarray, float]: ...
+    def hard(self, scale: float, offset: np.ndarray) -> tuple[Any, np.ndarray, float]:
+        """Labels of the cheapest clusters, shape (N,), their table (J, K), and the sum of their potentials."""
 
-    def priced(self, prices: np.ndarray) -> tuple[Any, np.ndarray, float, float]: ...
+    def priced(self, prices: np.ndarray) -> tuple[Any, np.ndarray, float, float]:
+        """As `hard` with scale 1, in double precision, followed by the sum of the least potentials plus prices."""
 
     def movable(
         self, prices: np.ndarray, labels: Any, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]: ...
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
+        """For each group j with ``units[j]`` > 0, of shape (J,), the points that cost least to move to other clusters.
+
+        Yields j, the points, their potentials minus the least one, shape (n_points, m), and the m clusters of each
+        point, of the same shape; None if these are all K in order.
+        """
 
 
 class MeasuredPoints(Points, Protocol):
-    """Points whose potentials are distances to centres that move."""
+    """Points of d features whose potentials are distances to centres that move."""
 
     @property
     def shift(self) -> np.ndarray:
-        """Subtracted from points and centres before distances are computed, shape (n_features,)."""
+        """Subtracted from points and centres before distances are computed, shape (d,)."""
 
-    def measure(self, centers: np.ndarray) -> None: ...
+    def measure(self, centers: np.ndarray) -> None:
+        """Take centres of shape (K, d); the potentials are the distances to them."""
 
-    def sums(self, labels: Any) -> tuple[np.ndarray, np.ndarray]: ...
+    def sums(self, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The sizes of the clusters, shape (K,), and the sums of their points, shape (K, d)."""

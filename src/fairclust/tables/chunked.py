@@ -17,8 +17,12 @@ import sklearn
 
 from fairclust.chunks import ChunkError, ChunkTable
 from fairclust.chunks.engines import Engine
-from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, opened, row_groups
+from fairclust.chunks.passes import group_codes, total_of
+from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ParquetChunk, read_metadata, row_groups, slices_of
 from fairclust.group_encoding import Values, factored
+from fairclust.kernels.assignment import cluster_moments
+from fairclust.metrics.centers import squared_distances_to_own
+from fairclust.metrics.counts import contingency
 from fairclust.tables.preparation import Decision, Preparation, cross
 from fairclust.tables.reading import check_same_columns, clean, column_names, table_files
 from fairclust.tables.text import TableError
@@ -80,9 +84,6 @@ class PreparedChunk:
             X = self.preparation.transform(frame[keep])
         return X, factored(cross(groups[keep]).to_numpy())
 
-    def check(self) -> None:
-        self.source.rows.check()
-
     def place(self, row: int) -> str:
         return f"row {row} of those with a group from {self.source.rows.place(0)} on"
 
@@ -107,6 +108,21 @@ class ChunkedTable(NamedTuple):
             frame, _, reasons = chunk.source.usable(preparation, preparation.ids)  # type: ignore[attr-defined]
             yield frame[preparation.ids], reasons
 
+    def scored(self, labels: Any, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+        """The group-by-cluster table, and for each group the sum of squared distances to the cluster means.
+
+        The rows of the table are those of `groups`. This takes two passes.
+        """
+        names, chunks, engine = np.array(list(self.groups.index)), self.table.chunks, self.table.engine
+
+        def parts() -> Iterator[tuple[np.ndarray]]:
+            return ((np.asarray(labels[rows]),) for rows in slices_of(chunks))
+
+        counts, sums = total_of(engine.run(_counts_and_sums, chunks, names, n_clusters, each=parts()))
+        means = sums / np.maximum(counts.sum(axis=0), 1)[:, None]
+        (costs,) = total_of(engine.run(_costs, chunks, names, means, each=parts()))
+        return counts, costs
+
 
 def prepare_chunks(
     path: str | Path,
@@ -114,7 +130,6 @@ def prepare_chunks(
     engine: Engine,
     *,
     values: Collection[str] = (),
-    checkpoint: Path | None = None,
     seed: int = 0,
 ) -> ChunkedTable:
     """Decide the preparation on a sample of the rows, then count the rows that it keeps, in two passes.
@@ -135,11 +150,11 @@ def prepare_chunks(
     preparation = decision.preparation
     _check_types(chunks, {*preparation.sensitive, *preparation.features})
     kept, combinations, sizes, reasons = [], [], Counter[str](), Counter[str]()
-    for own, of_groups, of_reasons in engine.run(_counted, chunks, preparation):  # type: ignore[arg-type]
-        kept.append(sum(of_groups.values()))
-        combinations.append(own)
-        sizes.update(of_groups)
-        reasons.update(of_reasons)
+    for crossed, group_sizes, left_out in engine.run(_counted, chunks, preparation):  # type: ignore[arg-type]
+        kept.append(sum(group_sizes.values()))
+        combinations.append(crossed)
+        sizes.update(group_sizes)
+        reasons.update(left_out)
     prepared = [PreparedChunk(chunk, preparation, n) for chunk, n in zip(chunks, kept, strict=True)]
     drawn = (
         f"roles of columns, usual values and scales are those of {len(sample):,} rows drawn from {n_rows:,}"
@@ -147,7 +162,7 @@ def prepare_chunks(
     notes = [drawn, *spellings] if share < 1 else spellings
     groups = pd.concat(combinations)
     return ChunkedTable(
-        ChunkTable(prepared, (), engine, False, None, checkpoint, None),  # type: ignore[arg-type]
+        ChunkTable(prepared, engine),  # type: ignore[arg-type]
         decision,
         groups[~groups.index.duplicated()].sort_index(),
         sizes,
@@ -160,13 +175,13 @@ def _chunks(path: str | Path, values: frozenset[str]) -> list[FrameChunk]:
     chunks: list[FrameChunk] = []
     begin = 0
     for file in table_files(path):
-        state, metadata = opened(file)
+        metadata = read_metadata(file)
         schema = metadata.schema.to_arrow_schema()
         written = tuple(name for name in schema.names if not name.startswith(_INDEX))
         names = tuple(column_names(written, file))
         if chunks:
-            check_same_columns(names, file, chunks[0].names, Path(chunks[0].rows.file.path))
-        for rows in row_groups(state, metadata, written, "", CHUNK_ROWS):
+            check_same_columns(names, file, chunks[0].names, Path(chunks[0].rows.file))
+        for rows in row_groups(file, metadata, written, "", CHUNK_ROWS):
             chunks.append(FrameChunk(rows, begin, names, values))
             begin += rows.n_rows
     if not chunks:
@@ -177,13 +192,13 @@ def _chunks(path: str | Path, values: frozenset[str]) -> list[FrameChunk]:
 def _check_types(chunks: list[FrameChunk], columns: set[str]) -> None:
     """TableError if a column of another file has another type than in the first one."""
     first: dict[str, Any] = {}
-    for file in dict.fromkeys(chunk.rows.file.path for chunk in chunks):
-        schema = opened(Path(file))[1].schema.to_arrow_schema()
-        types = {name.strip(): kind for name, kind in zip(schema.names, schema.types, strict=True)}
+    for file in dict.fromkeys(chunk.rows.file for chunk in chunks):
+        schema = read_metadata(Path(file)).schema.to_arrow_schema()
+        types = dict(zip(map(str.strip, schema.names), schema.types, strict=True))
         for name in columns & {*types}:
             if types[name] != first.setdefault(name, types[name]):
                 raise TableError(
-                    f"{file}: column {name!r} is of type {types[name]}, but in {chunks[0].rows.file.path} it is of "
+                    f"{file}: column {name!r} is of type {types[name]}, but in {chunks[0].rows.file} it is of "
                     f"type {first[name]}"
                 )
 
@@ -209,3 +224,18 @@ def _counted(
         crossed.value_counts().to_dict(),
         reasons[~keep].value_counts().to_dict(),
     )
+
+
+def _counts_and_sums(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clusters: int) -> tuple[Any, ...]:
+    X, values = chunk.read()
+    if not len(X):
+        return ()
+    labels = labels.astype(np.int32)
+    counts = contingency(labels, group_codes(values, names, chunk).astype(np.int32), n_clusters, len(names))
+    return counts, cluster_moments(np.array(X), labels, n_clusters)[1]
+
+
+def _costs(chunk: Chunk, labels: np.ndarray, names: np.ndarray, means: np.ndarray) -> tuple[np.ndarray]:
+    X, values = chunk.read()
+    costs = squared_distances_to_own(X, labels, means)
+    return (np.bincount(group_codes(values, names, chunk), costs, len(names)),)

@@ -21,7 +21,7 @@ from fairclust.base import (
     check_weights,
     initial_centers,
 )
-from fairclust.chunks.rows import ChunkedRows, Rows
+from fairclust.chunks.rows import ChunkedRows
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count
@@ -157,8 +157,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
     spread_ : float
         The cost of the dearest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
         dearer stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
-        whose centres were crossed. The certificate is about the centres of the cheapest only. A fit that goes on from
-        a checkpoint does not set it.
+        whose centres were crossed. The certificate is about the centres of the cheapest only.
     n_finished_ : int
         The number of starts that `spread_` compares. Starts that end at the same centres count one each.
     tolerance_, tolerance_bound_ : float
@@ -309,7 +308,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             # Newton's method and the search for whole numbers of points must not depend on the names of the groups.
             order = neutral_order(X, codes)
             codes = np.argsort(order).astype(np.int32)[codes]
-        self._fit_points(Rows(self._points(X, codes, weights=weights)), codes, order)
+        self._fit_points(self._points(X, codes, weights=weights), codes, order)
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         known = rows.known
@@ -323,17 +322,20 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         self._sensitive = Sensitive(columns, known.codes, cells)
         self.groups_ = self._sensitive.names
         self._unit = 1.0
-        self._fit_points(rows)
+        self._fit_points(rows.points, rows=rows)
 
     def _fit_points(
-        self, rows: Rows, codes: np.ndarray | None = None, order: np.ndarray | None = None
+        self,
+        points: Any,
+        codes: np.ndarray | None = None,
+        order: np.ndarray | None = None,
+        rows: ChunkedRows | None = None,
     ) -> None:
         """Fit points in memory with the groups `codes`, see `_criterion` for `order`, or in chunks."""
-        points, rng = rows.points, check_random_state(self.random_state)
+        rng = check_random_state(self.random_state)
         unit = None if points.weights is None else self._unit
         criterion_of = partial(self._criterion, order=order, unit=unit)
-        # A fit without a budget has no tolerance to report, and one that goes on from a checkpoint no spread, so the
-        # attributes of an earlier fit are removed.
+        # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
         for stated in ("tolerance_", "tolerance_bound_", "spread_", "n_finished_"):
             self.__dict__.pop(stated, None)
         starts: list[Prototypes] = []
@@ -343,10 +345,10 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             )
         else:
             criterion = criterion_of(points.group_sizes)
-            if isinstance(rows, ChunkedRows):
+            if rows is not None:
                 start, multipliers = self._start_on_samples(rows, rng)
                 kind = self._priced(criterion, multipliers)
-                run = rows.alternate(kind, start, max_iter=self.max_iter, verbose=self.verbose)
+                run = alternate(kind, points, start, max_iter=self.max_iter, verbose=self.verbose)
                 points.measure(run.prototypes.centers)
                 found = solve(points, criterion, run.last.state)
             else:
@@ -359,10 +361,8 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
     ) -> tuple[Prototypes, np.ndarray | None]:
         """Centres and multipliers from fits on samples, with bounds for their group sizes.
 
-        If rows of a sample cannot keep the bounds, or a fit goes on, the multipliers are None.
+        If rows of a sample cannot keep the bounds, the multipliers are None.
         """
-        if rows.begun is not None:
-            return rows.begun.prototypes, None
         n_rows, *more = rows.samples
         sample = rows.sample(n_rows)
         try:

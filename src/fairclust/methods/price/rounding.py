@@ -335,7 +335,7 @@ def move_singly(
 class Labels(NamedTuple):
     """Labels with their cost and table, and the centres and prices from which they were found."""
 
-    labels: Any  # An array, or `LazyLabels` for rows in chunks
+    labels: Any  # An array, or `ChunkLabels` for rows in chunks
     cost: float
     counts: np.ndarray
     prototypes: Prototypes

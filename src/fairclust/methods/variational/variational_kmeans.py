@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from fairclust.base import NON_NEGATIVE, POSITIVE, NotSupported, at_least, initial_centers
-from fairclust.chunks.rows import ChunkedRows, Rows
+from fairclust.chunks.rows import ChunkedRows
 from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
 from fairclust.messages import count
@@ -22,7 +22,7 @@ from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.variational.penalty import bound_step, newton_step, penalty_slope
 from fairclust.metrics.counts import contingency
-from fairclust.solvers.alternation import Alternation, Prototypes, Step, mean_centers, overshot
+from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate, mean_centers, overshot
 from fairclust.solvers.points import MeasuredPoints
 
 # Default `tol` of the published program, and ours. Ours is tighter, which is cheap because the energy never rises.
@@ -32,12 +32,12 @@ _FIRST = 1e-3
 
 
 class Start(NamedTuple):
-    """The start of a fit: rows, centres, the random state for restarts, and prices if there are any.
+    """The start of a fit: points, centres, the random state for restarts, and prices if there are any.
 
     A fit that starts from the result of a fit on a sample has no random state, because that fit has had its restarts.
     """
 
-    rows: Rows
+    points: Any
     prototypes: Prototypes
     rng: np.random.RandomState | None
     prices: np.ndarray | None = None
@@ -190,8 +190,8 @@ class VariationalFairKMeans(PrototypeClusterer):
 
     def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
         rng = check_random_state(self.random_state)
-        rows = Rows(self._points(X, codes))
-        return Start(rows, Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng)), rng)
+        points = self._points(X, codes)
+        return Start(points, Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng)), rng)
 
     def _warmed(self, start: Start) -> Start:
         """The start with the final centres and prices of this fit."""
@@ -202,8 +202,8 @@ class VariationalFairKMeans(PrototypeClusterer):
     def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
         """Alternate assignments and centres, with new seeds if a cluster is empty. `lam` is that of the frame."""
         self.lam_ = lam
-        rows, prototypes, _, prices = start
-        points, rng = rows.points, deepcopy(start.rng)
+        points, prototypes, _, prices = start
+        rng = deepcopy(start.rng)
         self._restarts_left = self.max_restarts if rng is not None else 0
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
@@ -216,7 +216,7 @@ class VariationalFairKMeans(PrototypeClusterer):
             if self.match_reference:
                 of_paper = partial(bound_step, lam=lam, target=self._target, lipschitz=self.lipschitz)
                 kind = Alternation(of_paper, self._update, self._judge_as_reference)
-            run = rows.alternate(kind, prototypes, max_iter=steps, verbose=self.verbose)
+            run = alternate(kind, points, prototypes, max_iter=steps, verbose=self.verbose)
             begun = self.history_ if self.match_reference else []
             self.history_ = begun + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
             self.n_inner_iter_ += sum(int(record["inner_iter"]) for record in run.history)
@@ -264,19 +264,13 @@ class VariationalFairKMeans(PrototypeClusterer):
         self.target_, self._target = shares, list(zip(self._members(), shares.values(), strict=True))
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
-        known, begun = rows.known, rows.begun
+        known = rows.known
         self.__dict__.pop("path_", None)
         self._set_target(known.codes)
         if self.target is None:
             self.target_ = self._target = known.sizes / known.n_rows
-        prices: np.ndarray | None = None
-        if begun is None or isinstance(self.lam, str) or self.relative_weights:
-            prototypes, prices, lam = self._start_on_samples(rows)
-        else:
-            lam = float(self.lam)
-        if begun is not None:
-            prototypes, prices = begun.prototypes, None
-        self._fit_from(Start(rows, prototypes, None, prices), known.codes, lam)
+        prototypes, prices, lam = self._start_on_samples(rows)
+        self._fit_from(Start(rows.points, prototypes, None, prices), known.codes, lam)
         self._complain_of_moving()
 
     def _start_on_samples(self, rows: ChunkedRows) -> tuple[Prototypes, np.ndarray, float]:
