@@ -308,6 +308,19 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     n_iter_ : int
     history_ : list of dict
         One record per outer step: objective, clustering term, fairness term, seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairclust import FairClusterer
+    >>> class Halves(FairClusterer):
+    ...     n_clusters = 2
+    ...     def _fit(self, X, codes):
+    ...         self.labels_ = (X[:, 0] > 0).astype(np.int32)
+    ...         self.n_iter_, self.history_ = 1, []
+    ...
+    >>> Halves().fit([[1.0], [2.0], [8.0], [9.0]], sensitive_features=["a", "b", "a", "b"]).labels_.tolist()
+    [0, 0, 1, 1]
     """
 
     def __init_subclass__(cls, *, described: str | None = None, **more: Any) -> None:

@@ -62,6 +62,13 @@ class FairAssignment:
         With a budget, the smallest tolerance found whose assignment costs no more than the budget; else None.
     tolerance_bound : float or None
         With a budget, else None. If positive, every assignment with this tolerance or less costs more than the budget.
+
+    Examples
+    --------
+    >>> from fairclust import fair_assignment
+    >>> found = fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], size_max=2)
+    >>> found.labels.tolist(), found.cost, found.slack
+    ([1, 1, 0, 0], 2.0, 0.0)
     """
 
     labels: np.ndarray
