@@ -224,9 +224,7 @@ def test_what_was_asked_of_several_columns_and_of_sizes():
     assert asked(VariationalFairKMeans(3, max_gap=0.1), ["sex"]) == ["sex: a Delta of at most 0.1"]
 
 
-@pytest.mark.parametrize(
-    "command", [(), ("fit",), ("predict",), ("audit",), ("front",), ("methods",)]
-)
+@pytest.mark.parametrize("command", [(), ("fit",), ("predict",), ("audit",), ("front",), ("methods",)])
 def test_the_help_fits_on_a_screen_and_that_with_all_options_has_more(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     short, whole = (told(run(capsys, *command, option)).splitlines() for option in ("--help", "--help-all"))

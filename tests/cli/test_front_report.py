@@ -56,7 +56,12 @@ def test_the_report_of_a_front_is_in_the_words_of_a_user(front, tmp_path):
 
 
 def test_the_answer_names_the_fairest_setting_within_a_cost():
-    rows = [("KMeans", "", 100.0, 0.2), ("A", "x=1", 100.9, 0.5), ("A", "x=2", 104.0, 0.7), ("B", "", 120.0, 0.9)]
+    rows = [
+        ("KMeans", "", 100.0, 0.2),
+        ("A", "x=1", 100.9, 0.5),
+        ("A", "x=2", 104.0, 0.7),
+        ("B", "", 120.0, 0.9),
+    ]
     points = pd.DataFrame(rows, columns=["method", "setting", "sse", "balance"]).assign(n_clusters=3)
     assert answer(with_increase(points)) == [
         "without a bound: k-means costs SSE 100.0, with balance 0.200",
@@ -64,7 +69,9 @@ def test_the_answer_names_the_fairest_setting_within_a_cost():
         "within 1%: A x=1 has balance 0.500 and costs 0.9% more than k-means",
         "within 5%: A x=2 has balance 0.700 and costs 4.0% more than k-means",
     ]
-    assert answer(with_increase(points[points.setting != "x=1"]))[2] == "within 1%: no setting costs so little"
+    assert (
+        answer(with_increase(points[points.setting != "x=1"]))[2] == "within 1%: no setting costs so little"
+    )
 
 
 def test_a_report_over_k_has_the_recommendation(front, tmp_path):

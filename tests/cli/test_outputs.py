@@ -113,7 +113,9 @@ def test_a_place_that_cannot_be_written_is_named_before_the_fit(folder, capsys, 
         assert message in err and (option in err or "File name too long" in err), err
     (folder / f"kept{ending or '.csv'}").write_text("mine")
     monkeypatch.setattr(os, "access", lambda path, mode: "kept" not in str(path))
-    err = refused(run(capsys, *command, option, f"kept{ending or ('' if name == '--out of front' else '.csv')}"))
+    err = refused(
+        run(capsys, *command, option, f"kept{ending or ('' if name == '--out of front' else '.csv')}")
+    )
     assert "is write-protected" in err
     assert (folder / f"kept{ending or '.csv'}").read_text() == "mine"
 

@@ -16,11 +16,11 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import PLAIN, Grid, fit, fit_starts
-from fairclust.cli.options import Front
 from fairclust.cli.front_page import front_page
+from fairclust.cli.labels import read_labels
+from fairclust.cli.options import Front
 from fairclust.cli.progress import progress
 from fairclust.cli.results import GIVEN
-from fairclust.cli.labels import read_labels
 from fairclust.cli.screen import in_columns
 from fairclust.messages import UserError, count
 from fairclust.metrics import score_labels
@@ -66,7 +66,11 @@ def run(args: Front) -> list[str | Table]:
             try:
                 groups = grid.groups(cls)
                 model, seconds, warned = fit_starts(cls, params, X, groups, args.starts)
-                point = {"method": cls.__name__, "setting": setting, **_measure(grid, model.labels_, model.n_clusters)}
+                point = {
+                    "method": cls.__name__,
+                    "setting": setting,
+                    **_measure(grid, model.labels_, model.n_clusters),
+                }
                 if over_k:
                     point["stability"] = _stability(model, X, groups)
                 rows.append(point | {"seconds": round(seconds, 2)})

@@ -35,7 +35,9 @@ def front_page(
     """
     numbers, groups = sorted(points.n_clusters.unique()), len(set(raw.crossed))
     over_k = cells[0][1] == "K"
-    many = f"{numbers[0]} to {numbers[-1]} clusters" if over_k else count(int(points.n_clusters[0]), "cluster")
+    many = (
+        f"{numbers[0]} to {numbers[-1]} clusters" if over_k else count(int(points.n_clusters[0]), "cluster")
+    )
     facts = (
         f"{count(len(points), 'clustering')} with {many}, {count(len(raw.X), 'row')}, "
         f"{count(len(raw.preparation.features), 'column')} clustered by, {count(groups, 'group')}"
@@ -75,7 +77,9 @@ def _fronts(points: pd.DataFrame) -> str:
 def _over_k(points: pd.DataFrame) -> str:
     """Cost, fairness and silhouette over the number of clusters."""
     charts = []
-    names = {name: f"{METRICS[name].label} ({METRICS[name].direction} is better)" for name in ("sse", "balance")}
+    names = {
+        name: f"{METRICS[name].label} ({METRICS[name].direction} is better)" for name in ("sse", "balance")
+    }
     for name, label in (names | {"silhouette": "Silhouette (higher is better)"}).items():
         drawn = points.assign(x=points.n_clusters, y=points[name], joined=points[name].notna(), strong=True)
         y0, y1 = drawn.y.min(), drawn.y.max()
@@ -113,7 +117,7 @@ def _chart(points: pd.DataFrame, edges: tuple[float, float, float, float], label
             told = escape(f"{method} {of.setting}: {labels[0]} {of.x:.4g}, {labels[1]} {of.y:.4g}")
             marks.append(
                 f'<path d="{SHAPES[shape]}" transform="translate({of.across:g} {of.up:g})" fill="{COLOURS[colour]}"'
-                f'{"" if of.strong else " class=pale"}><title>{told}</title></path>'
+                f"{'' if of.strong else ' class=pale'}><title>{told}</title></path>"
             )
     beyond = len(points) - len(inside)
     note = f"<p class=quiet>{count(beyond, 'setting')} beyond the edges: see the table.</p>" if beyond else ""
@@ -150,8 +154,12 @@ def _settings(points: pd.DataFrame, cells: Sequence[Sequence[str]], *, over_k: b
         else f"Every setting; the {number(int(best.sum()), 0)} on the front of cost and balance are bold. "
         "'More' is the cost above k-means."
     )
-    return "<h2>All settings</h2>" + table_part(caption, list(map(escape, head)), lines, text=(1,)) + (
-        "<p class=quiet>The report of one setting, with profiles of its clusters and shares of groups, is made by "
-        "<code>fairclust fit</code> with the same table, <code>--method</code>, <code>--set</code> with the setting, "
-        "and <code>--report</code>.</p>"
+    return (
+        "<h2>All settings</h2>"
+        + table_part(caption, list(map(escape, head)), lines, text=(1,))
+        + (
+            "<p class=quiet>The report of one setting, with profiles of its clusters and shares of groups, is made by "
+            "<code>fairclust fit</code> with the same table, <code>--method</code>, <code>--set</code> with the setting "
+            "and <code>--report</code>.</p>"
+        )
     )

@@ -84,7 +84,9 @@ def answer_list(lines: Iterable[str]) -> str:
         term, sign, text = line.partition(": ")
         if sign and len(term) < 20 and not term.startswith("budget"):
             # What was asked begins with the name of a column.
-            terms.append((term[:1].upper() + term[1:], text if term == "asked" else text[:1].upper() + text[1:]))
+            terms.append(
+                (term[:1].upper() + term[1:], text if term == "asked" else text[:1].upper() + text[1:])
+            )
         else:
             terms.append(("Budget" if term.startswith("budget") else "Note", line[:1].upper() + line[1:]))
     told = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}.</dd>" for term, text in terms)
@@ -202,9 +204,7 @@ def _payers(result: dict[str, Any]) -> str:
         for name, of in result["metrics"][result["method"]].items()
     )
     caption = "The mean squared distance of a row of each group to the mean of its cluster."
-    return (
-        f"<h2>Who pays</h2>{table_part(caption, head, lines)}<p class=quiet>All metrics: {escape(metrics)}.</p>"
-    )
+    return f"<h2>Who pays</h2>{table_part(caption, head, lines)}<p class=quiet>All metrics: {escape(metrics)}.</p>"
 
 
 def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> str:
