@@ -159,7 +159,7 @@ def _settings(points: pd.DataFrame, cells: Sequence[Sequence[str]], *, over_k: b
         + table_part(caption, list(map(escape, head)), lines, text=(1,))
         + (
             "<p class=quiet>The report of one setting, with profiles of its clusters and shares of groups, is made by "
-            "<code>fairclust fit</code> with the same table, <code>--method</code>, <code>--set</code> with the setting "
-            "and <code>--report</code>.</p>"
+            "<code>fairclust fit</code> with the same table, <code>--method</code>, <code>--set</code> and "
+            "<code>--report</code>.</p>"
         )
     )

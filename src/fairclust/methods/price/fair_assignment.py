@@ -155,12 +155,12 @@ def fair_assignment(
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if isinstance(costs, np.ndarray) and costs.dtype not in (np.float32, np.float64):
         costs = costs.astype(np.float64)
-    rest = rows_without_weight(sample_weight, len(costs)) if isinstance(costs, np.ndarray) else ()
+    rest = rows_without_weight(sample_weight, costs.shape[0])
     if len(rest):
         given, other_costs = sample_weight, costs[rest]
         counted = np.flatnonzero(given)
-        others = groups_of_rows(sensitive_features, rest, len(costs))
-        sensitive_features = groups_of_rows(sensitive_features, counted, len(costs))
+        others = groups_of_rows(sensitive_features, rest, costs.shape[0])
+        sensitive_features = groups_of_rows(sensitive_features, counted, costs.shape[0])
         costs, sample_weight = costs[counted], np.asarray(given)[counted]
         if not np.isfinite(other_costs).all():
             raise ValueError("distances has entries that are not finite")
