@@ -3,6 +3,7 @@
 import doctest
 import importlib.util
 import inspect
+import re
 
 import pytest
 import yaml
@@ -77,13 +78,35 @@ def test_signatures_are_full_and_examples_run(root, name):
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
-@pytest.mark.parametrize("name", ["FairCoreset", "FrontDisplay", "ClusterSharesDisplay", "profiles"])
-def test_examples_of_tools_run(name):
+def public_classes_that_are_no_methods():
+    for module in (fairclust, fairclust.metrics, fairclust.datasets, fairclust.tables):
+        for name in sorted({*module.__all__} - {*fairclust.methods.__all__, *fairclust._MODULES}):
+            member = getattr(module, name)
+            if inspect.isclass(member) and not issubclass(member, BaseException):
+                yield member
+
+
+@pytest.mark.parametrize(
+    "member", [fairclust.profiles, *public_classes_that_are_no_methods()], ids=lambda of: of.__name__
+)
+def test_every_page_of_the_reference_has_an_example_that_runs(member):
     pytest.importorskip("matplotlib")
-    (example,) = [
-        of for of in doctest.DocTestFinder(recurse=False).find(getattr(fairclust, name), name) if of.examples
-    ]
+    finder = doctest.DocTestFinder(recurse=False)
+    (example,) = [of for of in finder.find(member, member.__name__) if of.examples]
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_the_drawing_of_the_workflow_has_its_rules(root):
+    rules = {
+        name
+        for file in (root / "workflow/rules").glob("*.smk")
+        for name in re.findall(r"^rule (\w+):", file.read_text(), re.MULTILINE)
+    }
+    drawing = (root / "docs/figures/workflow.svg").read_text()
+    drawn = set(re.findall(r'class="t">([^<]*)<', drawing))
+    assert {name for name in drawn if not (root / name).is_dir()} <= rules
+    # These make all outputs of another rule, and the overview stands in the box of the leaderboard.
+    assert rules - drawn == {"download", "tables", "figures", "overview"} and "and overview" in drawing
 
 
 def test_the_citation_is_bibtex(hooks):

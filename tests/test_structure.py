@@ -27,7 +27,7 @@ def test_every_method_has_a_file_of_its_own(root):
     assert files == {home for home in homes.values() if "." not in home}
 
 
-PUBLIC_MODULES = ("", ".chunks", ".datasets", ".methods", ".metrics", ".plot")
+PUBLIC_MODULES = ("", ".chunks", ".datasets", ".methods", ".metrics", ".plot", ".tables")
 
 
 def public_definitions():

@@ -44,7 +44,7 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_parameter_constraints,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups, split_columns
@@ -126,8 +126,8 @@ def record(
 def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Weights of rows as floats, shape (n_samples,).
 
-    ValueError unless there is one weight for each row, and all are positive and finite. `FairClusterer.fit` sets rows
-    of weight 0 aside before this.
+    ValueError unless there is one weight for each row, and all are positive and finite. Rows of weight 0 are set aside
+    before this, see `rows_without_weight`.
     """
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
@@ -135,6 +135,26 @@ def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise ValueError("sample_weight must be positive and finite; leave out rows that should not count")
     return weights
+
+
+def rows_without_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """The rows of weight 0, which do not count and get a label; none if `positive_weights` would refuse the others."""
+    weights = np.asarray(() if sample_weight is None else sample_weight)
+    usable = weights.shape == (n_samples,) and weights.any()
+    return np.flatnonzero(weights == 0) if usable else np.zeros(0, np.intp)
+
+
+def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) -> Any:
+    """Sensitive features of some of `n_samples` rows, in the form in which they are given."""
+    if sensitive_features is None:
+        return None
+    if isinstance(sensitive_features, Mapping):
+        return {name: groups_of_rows(column, rows, n_samples) for name, column in sensitive_features.items()}
+    if _num_samples(sensitive_features) != n_samples:
+        raise ValueError(
+            f"sensitive_features has {_num_samples(sensitive_features)} rows, expected {n_samples}"
+        )
+    return _safe_indexing(sensitive_features, rows)
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
@@ -288,6 +308,19 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     n_iter_ : int
     history_ : list of dict
         One record per outer step: objective, clustering term, fairness term, seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairclust import FairClusterer
+    >>> class Halves(FairClusterer):
+    ...     n_clusters = 2
+    ...     def _fit(self, X, codes):
+    ...         self.labels_ = (X[:, 0] > 0).astype(np.int32)
+    ...         self.n_iter_, self.history_ = 1, []
+    ...
+    >>> Halves().fit([[1.0], [2.0], [8.0], [9.0]], sensitive_features=["a", "b", "a", "b"]).labels_.tolist()
+    [0, 0, 1, 1]
     """
 
     def __init_subclass__(cls, *, described: str | None = None, **more: Any) -> None:
@@ -389,33 +422,24 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             )
         if given:
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
-        weightless = np.zeros(0, bool) if weights is None else np.asarray(weights) == 0
-        if weightless.ndim == 1 and weightless.any() and not weightless.all():
-            self._fit_counted(X, sensitive_features, weights, weightless)
-        else:
+        rest = rows_without_weight(weights, np.size(weights))
+        if not len(rest):
             self._fit_rows(X, sensitive_features, weights)
-        return self
-
-    def _fit_counted(self, X: Any, sensitive_features: Any, weights: Any, weightless: np.ndarray) -> None:
-        """Fit the rows that have a weight, and predict the labels of the others."""
+            return self
+        # The rows that have a weight are fitted, and the labels of the others predicted.
         check_same_order(X, weights, "sample_weight")
         check_same_order(X, sensitive_features)
-
-        def of(rows: np.ndarray) -> tuple[Any, Any]:
-            groups = sensitive_features
-            if isinstance(groups, Mapping):
-                groups = {name: _safe_indexing(column, rows) for name, column in groups.items()}
-            elif groups is not None:
-                groups = _safe_indexing(groups, rows)
-            return _safe_indexing(X, rows), groups
-
-        counted, rest = np.flatnonzero(~weightless), np.flatnonzero(weightless)
-        self._fit_rows(*of(counted), np.asarray(weights)[counted])
-        labels = np.empty(len(weightless), self.labels_.dtype)
+        weights = np.asarray(weights)
+        counted = np.flatnonzero(weights)
+        check_consistent_length(X, weights)
+        groups = groups_of_rows(sensitive_features, counted, len(weights))
+        self._fit_rows(_safe_indexing(X, counted), groups, weights[counted])
+        labels = np.empty(len(weights), self.labels_.dtype)
         labels[counted] = self.labels_
-        others, groups = of(rest)
-        labels[rest] = self.predict(others, sensitive_features=groups)
+        others = groups_of_rows(sensitive_features, rest, len(weights))
+        labels[rest] = self.predict(_safe_indexing(X, rest), sensitive_features=others)
         self.labels_ = labels
+        return self
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         check_same_order(X, sample_weight, "sample_weight")

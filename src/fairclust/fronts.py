@@ -5,6 +5,7 @@ Matplotlib (`fairclust.plot`, the figures) and the pages draw this model.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,3 +70,22 @@ def front_of(points: pd.DataFrame, x: str, y: str, *, higher: bool) -> Front:
         several=points.groupby("method").method.transform("size") > 1,
     )
     return Front(made, higher)
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """About five round numbers between `low` and `high`."""
+    raw = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * 0.9999), 10 * power)
+    first = math.ceil(low / step - 1e-9)
+    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def tick_text(value: float) -> str:
+    """The short text of a tick's number."""
+    size = abs(value)
+    if size >= 1e6:
+        return f"{value / 1e6:.6g}M"
+    if size >= 1e4:
+        return f"{value / 1e3:.6g}k"
+    return f"{value:.6g}" if size > 1e-12 else "0"

@@ -192,7 +192,7 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
         (["--seed", "3.5"], "--seed: '3.5' is not a whole number"),
         (["--missing", "x"], 'Invalid value "x" for --missing. Choose from: "impute", "drop", "group"'),
         (["--max-cost-increase", "5"], "5 would be 500%. Fix: write 5%, or 500% if that is meant"),
-        (["--n-clusters", "2:10"], "'2:10' is not a whole number; `fairclust front` and `report` take"),
+        (["--n-clusters", "2:10"], "'2:10' is not a whole number; `fairclust front` takes a range"),
     ],
 )
 def test_a_wrong_option_is_the_first_thing_that_is_said(people, capsys, options, message):
@@ -224,9 +224,7 @@ def test_what_was_asked_of_several_columns_and_of_sizes():
     assert asked(VariationalFairKMeans(3, max_gap=0.1), ["sex"]) == ["sex: a Delta of at most 0.1"]
 
 
-@pytest.mark.parametrize(
-    "command", [(), ("fit",), ("predict",), ("audit",), ("front",), ("report",), ("methods",)]
-)
+@pytest.mark.parametrize("command", [(), ("fit",), ("predict",), ("audit",), ("front",), ("methods",)])
 def test_the_help_fits_on_a_screen_and_that_with_all_options_has_more(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     short, whole = (told(run(capsys, *command, option)).splitlines() for option in ("--help", "--help-all"))

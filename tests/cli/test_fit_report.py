@@ -1,12 +1,12 @@
 """The answer in words, the report of a fit in one file, and the audit of labels that another program made."""
 
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
 from commands import refused, run, told
+from outline import Outline
 
 from browser import CHROMIUM, Page
 
@@ -27,28 +27,6 @@ def people(tmp_path):
     path = tmp_path / "people & co.csv"
     frame.to_csv(path, index=False)
     return path
-
-
-class Outline(HTMLParser):
-    """The tags of a page with their attributes, and its text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.text, self._open = [], "", []
-        self.feed(text)
-        assert not self._open, self._open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "input", "br", "circle", "rect", "path"):
-            self._open.append(tag)
-
-    def handle_endtag(self, tag):
-        if tag not in ("circle", "rect", "path"):
-            assert self._open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
 
 
 OPTIONS = ("--sensitive", "sex", "--n-clusters", 2, "--set", "n_init=2")

@@ -40,7 +40,7 @@ COMMANDS = {
     "--out of chunks": ("fit", "parts", *FIT, "--out"),
     "--out of predict": ("predict", "model", "table.csv", "--out"),
     "--out of front": ("front", "table.csv", *FRONT, "--out"),
-    "--out of report": ("report", "table.csv", *FRONT, "--out"),
+    "--report of front": ("front", "table.csv", *FRONT, "--report"),
 }
 
 
@@ -52,7 +52,7 @@ def content(folder):
 def test_no_output_replaces_an_input(folder, capsys, name):
     command = COMMANDS[name]
     inputs = ["parts/0.parquet"] if command[1].startswith("parts") else command[1:3]
-    ending = ".csv" if name.endswith("front") else ".npy" if "chunks" in name else ""
+    ending = ".csv" if name == "--out of front" else ".npy" if "chunks" in name else ""
     other = folder / f"other{ending}"
     before = content(folder)
     for read in [path for path in inputs if (folder / path).is_file()]:
@@ -64,7 +64,7 @@ def test_no_output_replaces_an_input(folder, capsys, name):
                 (other.symlink_to if given == "soft" else other.hardlink_to)(target)
                 given = other
             err = refused(
-                run(capsys, *command, str(given).removesuffix(".csv") if "front" in name else given)
+                run(capsys, *command, str(given).removesuffix(".csv") if name == "--out of front" else given)
             )
             assert "is read and would be overwritten. Fix: name another file" in err
             other.unlink(missing_ok=True)
@@ -112,7 +112,9 @@ def test_a_place_that_cannot_be_written_is_named_before_the_fit(folder, capsys, 
         assert message in err and (option in err or "File name too long" in err), err
     (folder / f"kept{ending or '.csv'}").write_text("mine")
     monkeypatch.setattr(os, "access", lambda path, mode: "kept" not in str(path))
-    err = refused(run(capsys, *command, option, f"kept{ending or ('' if 'front' in name else '.csv')}"))
+    err = refused(
+        run(capsys, *command, option, f"kept{ending or ('' if name == '--out of front' else '.csv')}")
+    )
     assert "is write-protected" in err
     assert (folder / f"kept{ending or '.csv'}").read_text() == "mine"
 

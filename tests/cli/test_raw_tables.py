@@ -167,10 +167,10 @@ def test_the_label_file_has_every_row_its_identifier_and_the_reason_without_a_la
         assert labels.reason.dropna().tolist() == ["no value in ethnicity"] * 5
     assert fit(capsys, people, "ethnicity", "--out", tmp_path / "labels.npy")[0] == 0
     assert np.load(tmp_path / "labels.npy").tolist() == labels.cluster.fillna(-1).tolist()
-    # `report` takes the file, with the rows that have a label.
+    # `front` takes the file, with the rows that have a label.
     options = ("--sensitive", "ethnicity", "--n-clusters", 3, "--methods", "kmeans", "--starts", 1)
-    page = tmp_path / "page.html"
-    told(run(capsys, "report", people, *options, "--labels", out, "--out", page))
+    told(run(capsys, "front", people, *options, "--labels", out, "--out", tmp_path / "front"))
+    assert "labels.csv" in set(pd.read_csv(tmp_path / "front.csv").method)
     # Without such rows there is no column of reasons.
     assert fit(capsys, people, "gender", "--out", out)[0] == 0
     assert list(pd.read_csv(out).columns) == ["row", "person", "cluster"]

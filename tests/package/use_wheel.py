@@ -57,6 +57,11 @@ def check_command(X: np.ndarray, sex: np.ndarray, folder: Path) -> None:
     command = [str(Path(sys.executable).with_name("fairclust"))]
     options = ["--sensitive", "sex", "--n-clusters", "3", "--id", "id"]
     subprocess.run([*command, "fit", table, *options, "--save", model, "--out", out], check=True)
+    subprocess.run(
+        [*command, "audit", out, table, "--sensitive", "sex", "--report", folder / "audit.html"], check=True
+    )
+    front = [*command, "front", table, *options, "--out", folder / "front", "--report", folder / "front.html"]
+    subprocess.run(front, check=True)
     subprocess.run([*command, "predict", model, table, "--out", folder / "new.csv"], check=True)
     subprocess.run([*command, "front", table, *options, "--out", folder / "front"], check=True)
     assert len(pd.read_csv(folder / "new.csv")) == len(pd.read_csv(out)) == len(X)

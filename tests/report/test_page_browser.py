@@ -282,6 +282,59 @@ def test_claims_can_be_read(page, width):
     assert page.js("document.querySelector('header').getBoundingClientRect().height") < 140
 
 
+def test_the_first_screen_names_program_commit_and_day(page):
+    note = "document.querySelector('#summary .note')"
+    assert page.js(f"{note}.textContent") == "fairclust , commit abc of 2026-11-28"
+    assert page.js(f"{note}.getBoundingClientRect().bottom") < 300
+
+
+def test_the_header_stays_and_is_low_on_a_telephone(page):
+    page.resize(390)
+    page.js("scrollTo(0, 1500)")
+    box = "document.querySelector('header').getBoundingClientRect()"
+    assert page.js(f"scrollY > 1000 && {box}.top === 0") and page.js(f"{box}.height") < 100
+    page.js("location.hash = '#leaderboard'")
+    page.settle()
+    assert page.js("document.querySelector('#leaderboard h2').getBoundingClientRect().top") >= page.js(
+        f"{box}.bottom"
+    )
+
+
+def test_a_legend_shows_marks_on_and_off_the_front(page):
+    keys = "[...document.querySelectorAll('.levels li')]"
+    assert [text.split()[0] for text in page.js(f"{keys}.map(e => e.textContent.trim())")] == [
+        "on",
+        "only",
+        "beaten",
+    ]
+    opacity = page.js(f"{keys}.map(e => +getComputedStyle(e.querySelector('use')).opacity)")
+    assert opacity == sorted(opacity, reverse=True) and len(set(opacity)) == 3
+    drawn = "(l => [...document.querySelectorAll(`svg.front .l${l}`)].map(e => +getComputedStyle(e).opacity))"
+    for level, shown in zip((2, 1, 0), opacity, strict=True):
+        assert set(page.js(f"{drawn}({level})")) <= {shown}
+
+
+def test_a_print_is_black_on_white_with_whole_tables_and_without_controls(page):
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    page.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    page.call("Emulation.setEmulatedMedia", media="print", features=dark)
+    try:
+        assert page.js("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+        assert page.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        drawn = (
+            "[...document.querySelectorAll('nav, select, input, form')].filter(e => e.offsetParent).length"
+        )
+        assert page.js(drawn) == 0
+        cut = (
+            "[...document.querySelectorAll('.scroll')].filter(e => e.offsetParent &&"
+            "(e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY !== 'visible')).length"
+        )
+        assert page.js(cut) == 0
+    finally:
+        page.call("Emulation.setEmulatedMedia", media="", features=[])
+        page.choose_scheme("light")
+
+
 def test_the_page_of_one_data_set(page):
     shown = "[...document.querySelectorAll('details.of')].filter(d => !d.hidden).map(d => d.dataset.dataset)"
     assert page.js(shown) == ["Adult", "Bank <J=3> & co"]

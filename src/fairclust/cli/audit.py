@@ -9,9 +9,9 @@ from rich.table import Table
 
 from fairclust.cli.fit import rows_of
 from fairclust.cli.fitting import PLAIN, read_raw
+from fairclust.cli.labels import read_labels
 from fairclust.cli.options import Audit
 from fairclust.cli.results import GIVEN, as_text, describe, write_fit
-from fairclust.cli.score import read_labels
 from fairclust.outputs import check_outputs
 from fairclust.tables import table_files
 

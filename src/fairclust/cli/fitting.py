@@ -18,7 +18,7 @@ from fairclust import methods
 from fairclust.base import Diverged
 from fairclust.cli import CommandError
 from fairclust.cli.methods import find_method
-from fairclust.cli.options import Compared, Raw
+from fairclust.cli.options import Front, Raw
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import nearest, shortened
 from fairclust.metrics import Scored
@@ -291,9 +291,9 @@ def fit_starts(
 
 
 class Grid:
-    """What `front` and `report` fit to a table: the options name the numbers of clusters and the methods."""
+    """What `front` fits to a table: the options name the numbers of clusters and the methods."""
 
-    def __init__(self, args: Compared) -> None:
+    def __init__(self, args: Front) -> None:
         if args.starts < 1:
             raise CommandError(
                 f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"

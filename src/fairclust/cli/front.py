@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,18 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import PLAIN, Grid, fit, fit_starts
+from fairclust.cli.front_page import front_page
+from fairclust.cli.labels import read_labels
 from fairclust.cli.options import Front
 from fairclust.cli.progress import progress
+from fairclust.cli.results import GIVEN
 from fairclust.cli.screen import in_columns
 from fairclust.messages import UserError, count
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs, write_text
 from fairclust.plot import MEASURED, FrontDisplay
+from fairclust.report.render import MISSING, number
 from fairclust.tables import table_files
 
 _SHOWN = ("sse", "balance", "delta")
@@ -34,6 +39,8 @@ _SAMPLE_ROWS = 5000
 _STABLE, _CLEARLY = 0.8, 0.02
 # Costs that differ by less than this fraction count as equal.
 _ALIKE = 1e-4
+# The fairest settings that cost this much more than k-means are named.
+_BUDGETS = (0.01, 0.05)
 
 
 def run(args: Front) -> list[str | Table]:
@@ -45,19 +52,25 @@ def run(args: Front) -> list[str | Table]:
         )
     endings = ("csv", "png") if importlib.util.find_spec("matplotlib") else ("csv",)
     paths = {ending: Path(f"{args.out}.{ending}") for ending in endings}
-    check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, table_files(args.table))
+    outputs = {f"--out ({ending})": path for ending, path in paths.items()} | {"--report": args.report}
+    check_outputs(outputs, [*table_files(args.table), *args.labels])
     grid = Grid(args)
     over_k = len(grid.numbers) > 1
     if over_k and not args.methods:
         grid.classes = [methods.PriceFairKMeans]
     X, rows, notes = grid.raw.X, [], list(grid.raw.notes)
+    given = {path.name: read_labels(path, grid.raw.frame.index.to_numpy() + 1, None) for path in args.labels}
     settings = list(grid.settings(args.seed, one=over_k))
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
                 groups = grid.groups(cls)
                 model, seconds, warned = fit_starts(cls, params, X, groups, args.starts)
-                point = {"method": cls.__name__, "setting": setting, **_measure(grid, model)}
+                point = {
+                    "method": cls.__name__,
+                    "setting": setting,
+                    **_measure(grid, model.labels_, model.n_clusters),
+                }
                 if over_k:
                     point["stability"] = _stability(model, X, groups)
                 rows.append(point | {"seconds": round(seconds, 2)})
@@ -67,25 +80,61 @@ def run(args: Front) -> list[str | Table]:
             done()
     if not rows:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
-    points = pd.DataFrame(rows)
-    said = recommended(points) if over_k else []
+    rows += [
+        {"method": name, "setting": GIVEN, **_measure(grid, labels, int(labels.max()) + 1)}
+        for name, labels in given.items()
+    ]
+    points = with_increase(pd.DataFrame(rows))
+    fitted = points[points.setting != GIVEN]
+    said = recommended(fitted) if over_k else answer(points)
     said += [
         f"k-means: the cheapest of {PLAIN['n_init']} starts, as in `fairclust fit`; every setting: the cheapest of "
         f"{count(args.starts, 'start')}",
-        *cheaper(points),
+        *cheaper(fitted),
     ]
     write_text(paths["csv"], points.to_csv(index=False))
     if "png" in paths:
         with atomic_write(paths["png"]) as file:
             _draw(points, over_k, said).savefig(file, format="png", dpi=150)
     hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
-    said.append(f"written: {', '.join(map(str, paths.values()))}{hint}")
-    return [*(f"note: {note}" for note in notes), _table(points, over_k), "", *said]
+    written = [f"written: {', '.join(map(str, paths.values()))}{hint}"]
+    if args.report:
+        shown = cells(points, over_k)
+        page = front_page(points, shown, said, grid.raw, notes, args.words, args.table)
+        write_text(args.report, page)
+        written.append(f"report: {args.report} (open it in a browser; it needs no network)")
+    return [*(f"note: {note}" for note in notes), _table(points, over_k), "", *said, *written]
 
 
-def _measure(grid: Grid, model: Any) -> dict[str, float]:
-    """Metrics of a fit."""
-    labels, n_clusters = model.labels_, model.n_clusters
+def with_increase(points: pd.DataFrame) -> pd.DataFrame:
+    """The points with `increase`, the part by which their SSE is above that of k-means with as many clusters."""
+    plain = points[points.method == "KMeans"].set_index("n_clusters").sse
+    return points.assign(increase=points.sse / points.n_clusters.map(plain) - 1)
+
+
+def answer(points: pd.DataFrame) -> list[str]:
+    """What fairness costs, in words: k-means, the fairest setting, and the fairest within 1% and 5% of its cost."""
+    plain = points[points.method == "KMeans"].head(1)
+    others = points[(points.method != "KMeans") & points.balance.notna()]
+    asked = [("fairest", others), *((f"within {b:.0%}", others[others.increase <= b]) for b in _BUDGETS)]
+    lines = [
+        f"without a bound: k-means costs SSE {of.sse:,.1f}, with balance {of.balance:.3f}"
+        for of in plain.itertuples()
+    ]
+    for words, fits in asked:
+        if fits.empty:
+            lines.append(f"{words}: no setting costs so little")
+            continue
+        of = fits.sort_values(["balance", "sse"], ascending=[False, True]).iloc[0]
+        name = " ".join(filter(None, (of.method, of.setting)))
+        more = f"{abs(of.increase):.1%} {'more' if round(of.increase, 3) >= 0 else 'less'} than k-means"
+        cost = f"SSE {of.sse:,.1f}" if math.isnan(of.increase) else more
+        lines.append(f"{words}: {name} has balance {of.balance:.3f} and costs {cost}")
+    return lines
+
+
+def _measure(grid: Grid, labels: np.ndarray, n_clusters: int) -> dict[str, float]:
+    """Metrics of labels."""
     scores = score_labels(grid.scored(labels, n_clusters), MEASURED)
     several = 1 < len(np.unique(labels)) < len(labels)
     size = min(_SAMPLE_ROWS, len(labels))
@@ -160,13 +209,20 @@ def cheaper(points: pd.DataFrame) -> list[str]:
 
 
 def _table(points: pd.DataFrame, over_k: bool) -> Table:
-    more = ["silhouette", *(["stability"] if over_k else []), "seconds"]
-    rows = [["method", "K" if over_k else "setting", *(METRICS[m].label for m in _SHOWN), *more]]
+    return in_columns(cells(points, over_k), left=(0, 1))
+
+
+def cells(points: pd.DataFrame, over_k: bool) -> list[list[str]]:
+    """The table of all settings as text, whose first row is the head."""
+    more = ["silhouette", *(["stability"] if over_k else [])]
+    names = [METRICS[m].label for m in _SHOWN]
+    rows = [["method", "K" if over_k else "setting", names[0], "more", *names[1:], *more, "seconds"]]
     for of in points.to_dict("records"):
-        shown = [of["method"], str(of["n_clusters"] if over_k else of["setting"])]
-        shown += [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
-        rows.append([*shown, *(f"{of[name]:.3f}" for name in more[:-1]), f"{of['seconds']:.1f}"])
-    return in_columns(rows, left=(0, 1))
+        first, *others = (number(of[name], METRICS[name].decimals) for name in _SHOWN)
+        increase = MISSING if math.isnan(of["increase"]) else f"{round(of['increase'], 3) + 0.0:+.1%}"
+        shown = [of["method"], str(of["n_clusters"] if over_k else of["setting"]), first, increase, *others]
+        rows.append([*shown, *(number(of[name], 3) for name in more), number(of["seconds"], 1)])
+    return rows
 
 
 def _draw(points: pd.DataFrame, over_k: bool, said: list[str]) -> Any:

@@ -36,7 +36,7 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
     try:
         return int(text)
     except ValueError:
-        hint = "; `fairclust front` and `report` take a range" if ":" in text else ""
+        hint = "; `fairclust front` takes a range" if ":" in text else ""
         raise ValueError(f"{text!r} is not a whole number{hint}") from None
 
 
@@ -214,28 +214,18 @@ class Audit(Raw, _Given):
 
 
 @dataclass(kw_only=True)
-class Compared(Raw):
-    n_clusters: Annotated[str, _of(_FIRST, "a number, or a range: 2:10", "K")]
-    methods: Annotated[_Many, _of(_FIRST, "methods to compare with k-means", "NAME")] = ()
-    starts: Annotated[_Whole, _of(_FIRST, "starts of every setting", "N", show_default=True)] = 3
-    seed: _Seed = 0
-
-
-@dataclass(kw_only=True)
-class Front(Compared):
+class Front(Raw):
     """Draw the cost of fairness: several settings, or several K."""
 
+    n_clusters: Annotated[str, _of(_FIRST, "a number, or a range: 2:10", "K")]
+    methods: Annotated[_Many, _of(_FIRST, "methods to compare with k-means", "NAME")] = ()
+    labels: Annotated[_Files, _of(_FIRST, "labels that other programs made", "FILE")] = ()
+    starts: Annotated[_Whole, _of(_FIRST, "starts of every setting", "N", show_default=True)] = 3
     out: Annotated[Path, _of(_FIRST, "write STEM.csv, and STEM.png", "STEM", show_default=True)] = Path(
         "front"
     )
-
-
-@dataclass(kw_only=True)
-class Report(Compared):
-    """Write a page that compares methods on a table."""
-
-    labels: Annotated[_Files, _of(_FIRST, "labels that other programs made", "FILE")] = ()
-    out: Annotated[Path, _of(_FIRST, "write the page here", "FILE", show_default=True)] = Path("report.html")
+    report: _Report = None
+    seed: _Seed = 0
 
 
 @dataclass(kw_only=True)
@@ -282,7 +272,7 @@ class Score(Options):
 
 # All commands, in the order of the help.
 COMMANDS = {
-    _TABLES: (Fit, Predict, Audit, Front, Report, Methods),
+    _TABLES: (Fit, Predict, Audit, Front, Methods),
     _RUNS: (Status, Verify, Score),
 }
 

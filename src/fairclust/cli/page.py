@@ -1,4 +1,4 @@
-"""The report of a fit, or of given labels, as one HTML file that needs no network."""
+"""The report of a fit, or of given labels, as one HTML file that needs no network, and the parts of such files."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from fairclust.cli.results import GIVEN, Rows, answer_lines
 from fairclust.explain import rounded
 from fairclust.messages import count, shortened
 from fairclust.report.render import number
+from fairclust.tables import Preparation
+from fairclust.tables.columns import Column
 
 _MOST_POINTS = 1500
 # Colours of clusters and groups, which also differ in lightness; further ones repeat them, and points have numbers.
@@ -41,40 +43,52 @@ _GROUPS = 12  # the largest groups are shown
 _STYLE = files("fairclust.cli").joinpath("page.css").read_text(encoding="utf-8")
 
 
+def document(head: str, facts: str, parts: Iterable[str]) -> str:
+    """A page with a heading, a line of facts, and parts in HTML."""
+    made = f"Made on {datetime.now(UTC):%Y-%m-%d} by fairclust {__version__}."
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(head)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{_STYLE}</style></head><body><main><h1>{escape(head)}</h1>"
+        f"<p class=quiet>{escape(facts)}. {made}</p>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def title(table: str) -> str:
+    """How a page calls the user's table."""
+    return "standard input" if table == "-" else Path(table).name
+
+
 def fit_page(result: dict[str, Any], rows: Rows, labels: Any, words: Sequence[str], table: str) -> str:
     """The page: answer, profiles, shares, who pays, a map of the rows, columns, and how to make it again."""
-    title = "standard input" if table == "-" else Path(table).name
-    head = f"{count(result['n_clusters'], 'cluster')} of {title}"
+    facts = (
+        f"{result['method']}, {count(result['rows'], 'row')}, {count(len(result['features']), 'column')} clustered "
+        f"by, {count(len(result['groups']), 'group')}"
+    )
     parts = [
-        f"<h1>{escape(head)}</h1>",
-        f"<p class=quiet>{escape(result['method'])}, {count(result['rows'], 'row')}, "
-        f"{count(len(result['features']), 'column')} clustered by, {count(len(result['groups']), 'group')}. "
-        f"Made on {datetime.now(UTC):%Y-%m-%d} by fairclust {__version__}.</p>",
-        _answer(result),
+        answer_list(answer_lines(result)),
         _profiles(result),
         _shares(result),
         _payers(result),
         _map(rows, labels, result),
-        _columns(result, rows),
-        _again(result, words),
+        columns_part(rows.preparation, rows.columns, result["notes"]),
+        again_part(words, None if result["method"] == GIVEN else result["parameters"]),
     ]
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(head)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head><body><main>{''.join(parts)}</main></body></html>\n"
-    )
+    return document(f"{count(result['n_clusters'], 'cluster')} of {title(table)}", facts, parts)
 
 
-def _answer(result: dict[str, Any]) -> str:
-    """The lines of the command's answer, each with its first word as the term."""
+def answer_list(lines: Iterable[str]) -> str:
+    """The lines of a command's answer, each with its first words as the term."""
     terms = []
-    for line in answer_lines(result):
+    for line in lines:
         term, sign, text = line.partition(": ")
-        if sign and " " not in term.replace("who pays", "") and len(term) < 20:
+        if sign and len(term) < 20 and not term.startswith("budget"):
             # What was asked begins with the name of a column.
-            terms.append((term.capitalize(), text if term == "asked" else text[:1].upper() + text[1:]))
+            terms.append(
+                (term[:1].upper() + term[1:], text if term == "asked" else text[:1].upper() + text[1:])
+            )
         else:
-            terms.append(("Budget", line[:1].upper() + line[1:]))
+            terms.append(("Budget" if term.startswith("budget") else "Note", line[:1].upper() + line[1:]))
     told = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}.</dd>" for term, text in terms)
     return f"<h2>The answer</h2><dl class=answer>{told}</dl>"
 
@@ -121,7 +135,7 @@ def _bar(row: dict[str, Any]) -> str:
     )
 
 
-def _table(
+def table_part(
     caption: str, head: Sequence[str], lines: Iterable[Sequence[str]], text: Sequence[int] = ()
 ) -> str:
     """A table whose cells are HTML already; the columns in `text` are aligned to the left."""
@@ -138,7 +152,7 @@ def _table(
     )
     return (
         f'<div class=scroll tabindex="0" role="region" aria-label="{escape(head[0])}: table"><table>'
-        f"<caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<caption><span>{caption}</span></caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
@@ -166,7 +180,7 @@ def _shares(result: dict[str, Any]) -> str:
         "sizes would lie; bold shares are outside."
         + (f" {rest} smaller groups are not shown." if rest else "")
     )
-    return "<h2>Groups in the clusters</h2>" + _table(
+    return "<h2>Groups in the clusters</h2>" + table_part(
         caption, ["cluster", "rows", *map(escape, names)], lines
     )
 
@@ -190,9 +204,7 @@ def _payers(result: dict[str, Any]) -> str:
         for name, of in result["metrics"][result["method"]].items()
     )
     caption = "The mean squared distance of a row of each group to the mean of its cluster."
-    return (
-        f"<h2>Who pays</h2>{_table(caption, head, lines)}<p class=quiet>All metrics: {escape(metrics)}.</p>"
-    )
+    return f"<h2>Who pays</h2>{table_part(caption, head, lines)}<p class=quiet>All metrics: {escape(metrics)}.</p>"
 
 
 def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> str:
@@ -261,8 +273,8 @@ def _in_two_dimensions(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, s
     return points, f"Two principal components, with {part:.0%} of the variance"
 
 
-def _columns(result: dict[str, Any], rows: Rows) -> str:
-    preparation = rows.preparation
+def columns_part(preparation: Preparation, columns: Sequence[Column], notes: Sequence[str]) -> str:
+    """What became of each column, and the notes on the table and the fits."""
     lines = [
         [
             escape(name),
@@ -271,33 +283,30 @@ def _columns(result: dict[str, Any], rows: Rows) -> str:
         ]
         for name in preparation.sensitive
     ]
-    for column in rows.columns:
+    for column in columns:
         note = "; ".join(filter(None, [column.note, column.odd]))
         lines.append([escape(shortened(column.name)), column.role, escape(note or "as it is")])
-    known = {column.name for column in rows.columns}
+    known = {column.name for column in columns}
     lines += [
         [escape(name), "identifier", "written beside the labels"]
         for name in preparation.ids
         if name not in known
     ]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in result["notes"])
-    listed = f"<h3>Notes</h3><ul>{notes}</ul>" if notes else ""
+    told = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    listed = f"<h3>Notes</h3><ul>{told}</ul>" if notes else ""
     return (
         "<h2>What became of each column</h2>"
-        + _table("How every column of the table was read.", ["column", "role", "how"], lines, text=(1, 2))
+        + table_part("How every column of the table was read.", ["column", "role", "how"], lines, text=(1, 2))
         + listed
     )
 
 
-def _again(result: dict[str, Any], words: Sequence[str]) -> str:
+def again_part(words: Sequence[str], params: dict[str, Any] | None = None) -> str:
+    """The command and the versions that make the page again."""
     packages = {"fairclust": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__}
     packages["Python"] = platform.python_version()
     versions = ", ".join(f"{name} {version}" for name, version in packages.items())
-    how = (
-        ""
-        if result["method"] == GIVEN
-        else f"<p>Parameters: <code>{escape(str(result['parameters']))}</code></p>"
-    )
+    how = "" if params is None else f"<p>Parameters: <code>{escape(str(params))}</code></p>"
     return (
         f"<h2>How to make it again</h2><pre>{escape(shlex.join(['fairclust', *words]))}</pre>{how}"
         f"<p class=quiet>{escape(versions)}</p>"

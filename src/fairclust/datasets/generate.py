@@ -38,6 +38,13 @@ class Generated(NamedTuple):
         The sensitive columns that were cut into ranges, before the cut. Ignored if a generator returns it.
     card : mapping, optional
         Entries of the data card, such as what was left out. Ignored if a generator returns it.
+
+    Examples
+    --------
+    >>> from fairclust.datasets.blobs import make_group_blobs
+    >>> data = make_group_blobs()
+    >>> data.X.shape, data.group_names
+    ((600, 2), ('A', 'B', 'C'))
     """
 
     X: np.ndarray

@@ -88,6 +88,17 @@ class WeightPath:
         Clustering term of the objective of each fit.
     best : int or None
         Position of the fit that was kept. None if no weight reached the level; the fairest fit was kept then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairclust import VariationalFairKMeans
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> sex = np.where(X[:, 0] > 0, "m", "f")
+    >>> model = VariationalFairKMeans(2, lam="auto", min_balance=0.5, random_state=0)
+    >>> path = model.fit(X, sensitive_features=sex).path_
+    >>> bool(path.values[path.best] >= 0.5), str(path.level)
+    (True, 'min_balance=0.5')
     """
 
     level: Level

@@ -33,6 +33,13 @@ class Audit:
     changes : ndarray of shape (n_groups,)
         Relative change of each cost against the plain clustering, such as 0.1 for ten per cent more; ``nan`` without
         plain labels.
+
+    Examples
+    --------
+    >>> from fairclust.metrics import audit
+    >>> found = audit([[0], [1], [8], [9]], [0, 0, 1, 1], sensitive_features=["a", "b", "a", "b"])
+    >>> found.scores["balance"], found.costs.tolist()
+    (1.0, [0.25, 0.25])
     """
 
     scores: dict[str, float]

@@ -66,6 +66,14 @@ class Metric:
         Whether `audit` reports it. A run computes it only if a configuration, table or figure names it.
     limits : mapping of str to int
         Further arguments that `score_labels` passes to ``function``, so that large data take minutes and not hours.
+
+    Examples
+    --------
+    >>> from fairclust.metrics import METRICS
+    >>> METRICS["balance"].label, METRICS["balance"].direction, METRICS["balance"].range
+    ('Balance', 'higher', (0.0, 1.0))
+    >>> METRICS["balance"].worst([0.4, 0.9])
+    0.4
     """
 
     name: str

@@ -56,6 +56,15 @@ class Scored:
         the value of the least fair column.
     numbers : mapping of str to array-like of float, shape (n_samples,)
         Sensitive columns of numbers, for the deviation of means: the value of the least fair column.
+
+    Examples
+    --------
+    >>> from fairclust.metrics import Scored, score_labels
+    >>> scored = Scored(labels=[0, 0, 1, 1], groups=[0, 1, 0, 1], X=[[0], [1], [8], [9]])
+    >>> scored.table.tolist()
+    [[1, 1], [1, 1]]
+    >>> score_labels(scored, ["sse", "balance"])
+    {'sse': 1.0, 'balance': 1.0}
     """
 
     labels: ArrayLike

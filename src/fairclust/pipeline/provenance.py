@@ -20,18 +20,23 @@ _PACKAGES = ("fairclust", "numpy", "scipy", "scikit-learn", "numba", "pandas", "
 @cache
 def git_commit() -> str:
     """The commit of this package's checkout, with '+' if tracked files are changed; outside git the version."""
-    here = str(Path(__file__).parent)
-
-    def git(*arguments: str) -> str:
-        command = ("git", "-C", here, *arguments)
-        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=20).strip()
-
     try:
-        git("ls-files", "--error-unmatch", __file__)  # the checkout could be another project's
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "HEAD") + ("+" if changed else "")
+        _git("ls-files", "--error-unmatch", __file__)  # the checkout could be another project's
+        changed = _git("status", "--porcelain", "--untracked-files=no")
+        return _git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return f"version {__version__}"
+
+
+@cache
+def commit_date() -> str:
+    """The day of that commit, such as 2026-11-28; empty outside git."""
+    return "" if git_commit().startswith("version") else _git("show", "--no-patch", "--format=%cs", "HEAD")
+
+
+def _git(*arguments: str) -> str:
+    command = ("git", "-C", str(Path(__file__).parent), *arguments)
+    return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=20).strip()
 
 
 @cache
@@ -57,6 +62,7 @@ def provenance() -> dict[str, Any]:
     """Plain record of program versions and machine; no names of users or hosts."""
     return {
         "git_commit": git_commit(),
+        "commit_date": commit_date(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),

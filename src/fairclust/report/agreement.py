@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
+from fairclust.fronts import tick_text
 from fairclust.pipeline.names import Names
-from fairclust.report.charts import tick_text
 from fairclust.report.render import lam, metric_label, number, table_name
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS
 

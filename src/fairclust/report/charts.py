@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
-from fairclust.fronts import Front, front_of
+from fairclust.fronts import Front, front_of, tick_text, ticks
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIR_ENOUGH, FAIRNESS, SHOWN
@@ -49,25 +49,6 @@ def full_fairness(points: pd.DataFrame, cost: str, fairness: str) -> float | Non
     start, best = values[costs.argmin()], values.max() if higher else values.min()
     level, scale = start + FAIR_ENOUGH * (best - start), 10.0 ** METRICS[fairness].decimals
     return (math.floor(level * scale + 1e-6) if higher else math.ceil(level * scale - 1e-6)) / scale
-
-
-def ticks(low: float, high: float) -> list[float]:
-    """About five round numbers between `low` and `high`."""
-    raw = (high - low) / 5
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * 0.9999), 10 * power)
-    first = math.ceil(low / step - 1e-9)
-    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def tick_text(value: float) -> str:
-    """The short text of a tick's number."""
-    size = abs(value)
-    if size >= 1e6:
-        return f"{value / 1e6:.6g}M"
-    if size >= 1e4:
-        return f"{value / 1e3:.6g}k"
-    return f"{value:.6g}" if size > 1e-12 else "0"
 
 
 def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, title: str) -> dict[str, Any]:

@@ -162,6 +162,7 @@ def _origin(scores: pd.DataFrame, provenance: Mapping[str, Any]) -> dict[str, An
     config = provenance.get("config", {})
     return {
         "origin": {key: provenance.get(key, "unknown") for key in _ORIGIN},
+        "commit_date": provenance.get("commit_date", ""),
         "versions": provenance.get("versions", {}),
         "mixture": scores.versions.value_counts().to_dict() if scores.versions.nunique() > 1 else {},
         "config": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.fronts import tick_text
 from fairclust.messages import count, counted
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.charts import full_fairness, ranks_picture, tick_text, whole, with_values
+from fairclust.report.charts import full_fairness, ranks_picture, whole, with_values
 from fairclust.report.leaderboard import (
     COSTS,
     FAIRNESS,

@@ -38,6 +38,13 @@ class OptimalClustering:
         No clustering within the bounds costs less.
     is_optimal : bool
         Whether the search ended within the time limit. The bound is then equal to the cost, up to HiGHS's tolerance.
+
+    Examples
+    --------
+    >>> from fairclust import optimal_clustering
+    >>> best = optimal_clustering([[0], [1], [8], [9]], 2)
+    >>> best.labels.tolist(), best.cost, best.is_optimal
+    ([0, 0, 1, 1], 1.0, True)
     """
 
     labels: np.ndarray

@@ -22,7 +22,19 @@ from fairclust.tables.text import TableError
 
 @dataclass
 class TableModel:
-    """A fitted method, and the preparation that turns raw rows into its input."""
+    """A fitted method, and the preparation that turns raw rows into its input.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fairclust import KMeans
+    >>> from fairclust.tables import TableModel, decide
+    >>> people = pd.DataFrame({"sex": list("fmfm"), "age": [20, 22, 50, 48]})
+    >>> preparation = decide(people, ["sex"]).preparation
+    >>> model = TableModel(preparation, KMeans(2, random_state=0).fit(preparation.transform(people)))
+    >>> len(set(model.predict(people)))
+    2
+    """
 
     preparation: Preparation
     estimator: Any  # fitted

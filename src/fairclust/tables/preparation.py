@@ -38,7 +38,19 @@ SCALES = ("standardize", "l2", "none")
 
 @dataclass
 class Preparation:
-    """What was decided about a table. All rows, those of the fit and new ones, are prepared by it."""
+    """What was decided about a table. All rows, those of the fit and new ones, are prepared by it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fairclust.tables import decide
+    >>> people = pd.DataFrame({"sex": list("fmfm"), "age": [20, 30, 50, 40], "town": list("aabb")})
+    >>> preparation = decide(people, ["sex"]).preparation
+    >>> preparation.features
+    ['age', 'town']
+    >>> preparation.transform(people).shape
+    (4, 3)
+    """
 
     pipeline: Pipeline  # fitted, from `make_preparation`
     sensitive: list[str]
@@ -154,7 +166,19 @@ class Preparation:
 
 
 class Decision(NamedTuple):
-    """The preparation of a table, and what a reader should know about it."""
+    """The preparation of a table, and what a reader should know about it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fairclust.tables import decide
+    >>> people = pd.DataFrame({"sex": list("fmfm"), "age": [20, None, 50, 40], "town": list("abab")})
+    >>> found = decide(people, ["sex"])
+    >>> found.lacking
+    {'age': 1}
+    >>> [(column.name, column.role) for column in found.columns]
+    [('age', 'number'), ('town', 'category')]
+    """
 
     preparation: Preparation
     columns: list[Column]  # those that are not sensitive, excluded or named as identifiers

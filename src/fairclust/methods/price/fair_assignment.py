@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.base import check_weights
+from fairclust.base import check_weights, groups_of_rows, rows_without_weight
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price import bounds
@@ -24,7 +24,7 @@ from fairclust.methods.price.bounds import (
 )
 from fairclust.methods.price.rounding import round_prices
 from fairclust.metrics.registry import documented
-from fairclust.sensitive import Sensitive, read_sensitive
+from fairclust.sensitive import Sensitive, new_groups, read_sensitive
 from fairclust.solvers.criteria import Criterion, Work
 from fairclust.solvers.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 
@@ -62,6 +62,13 @@ class FairAssignment:
         With a budget, the smallest tolerance found whose assignment costs no more than the budget; else None.
     tolerance_bound : float or None
         With a budget, else None. If positive, every assignment with this tolerance or less costs more than the budget.
+
+    Examples
+    --------
+    >>> from fairclust import fair_assignment
+    >>> found = fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], size_max=2)
+    >>> found.labels.tolist(), found.cost, found.slack
+    ([1, 1, 0, 0], 2.0, 0.0)
     """
 
     labels: np.ndarray
@@ -112,7 +119,8 @@ def fair_assignment(
         columns and all hold truth values, each column is a group, and groups may overlap: the share of the points
         inside each group is bounded. None if only the sizes are bounded.
     sample_weight : array-like of shape (n_samples,), optional
-        Positive weights. A row of weight 2 counts as two rows with the same label, in the cost and in the bounds.
+        A row of weight 2 counts as two rows with the same label, in the cost and in the bounds. A row of weight 0
+        counts in neither, and gets the label that the prices of its group give it.
 
     Returns
     -------
@@ -147,6 +155,15 @@ def fair_assignment(
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if isinstance(costs, np.ndarray) and costs.dtype not in (np.float32, np.float64):
         costs = costs.astype(np.float64)
+    rest = rows_without_weight(sample_weight, costs.shape[0])
+    if len(rest):
+        given, other_costs = sample_weight, costs[rest]
+        counted = np.flatnonzero(given)
+        others = groups_of_rows(sensitive_features, rest, costs.shape[0])
+        sensitive_features = groups_of_rows(sensitive_features, counted, costs.shape[0])
+        costs, sample_weight = costs[counted], np.asarray(given)[counted]
+        if not np.isfinite(other_costs).all():
+            raise ValueError("distances has entries that are not finite")
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, bins=bins, means=mean_tolerance or ())
     weights, unit = check_weights(sample_weight, n_samples)
@@ -187,6 +204,13 @@ def fair_assignment(
         made = replace(made, tolerance=tolerance, tolerance_bound=tolerance_bound)
     if work.is_cut:
         warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=2)
+    if len(rest):
+        codes, prices = np.zeros(len(rest), int), made.prices
+        if sensitive.columns:
+            codes, prices = new_groups(sensitive.columns, sensitive.cells, prices, [], others, len(rest))
+        labels = np.empty(len(given), made.labels.dtype)
+        labels[counted], labels[rest] = made.labels, (other_costs + prices[codes]).argmin(axis=1)
+        made = replace(made, labels=labels)
     return made
 
 

@@ -1,0 +1,153 @@
+"""The report of `fairclust front`, its answer in words, and labels of other programs on it."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import refused, run, told
+from outline import Outline
+
+from browser import CHROMIUM, Page
+from fairclust.cli.front import answer, with_increase
+
+
+@pytest.fixture
+def front(people, tmp_path, capsys):
+    """Run the command on the table with options; returns what it prints and the points that it writes."""
+
+    def ran(*options):
+        stem = tmp_path / "front"
+        text = told(run(capsys, "front", people, "--sensitive", "sex", "--out", stem, *options))
+        return text, pd.read_csv(f"{stem}.csv")
+
+    return ran
+
+
+def test_the_report_of_a_front_is_in_the_words_of_a_user(front, tmp_path):
+    page = tmp_path / "page.html"
+    few = ("--n-clusters", 3, "--starts", 1)
+    text, points = front(*few, "--methods", "price", "vfc", "--report", page)
+    assert f"report: {page} (open it in a browser" in text
+    source = page.read_text(encoding="utf-8")
+    found = Outline(source)
+    assert re.findall("<h2>(.*?)</h2>", source) == [
+        *("The answer", "The cost of fairness", "All settings", "What became of each column"),
+        "How to make it again",
+    ]
+    for word in ("family", "leaderboard", "ours", "cell of the run", "paper"):
+        assert not re.search(rf"\b{word}\b", found.text.partition("The answer")[2], re.IGNORECASE)
+    assert not [tag for tag, attrs in found.tags if {"src", "href"} & {*attrs} or tag in ("script", "link")]
+    # The lines of the answer, and a row for each setting, are those that are printed and written.
+    for line in re.findall("^(?:fairest|within 5%): (.*)$", text, re.MULTILINE):
+        assert line[1:] in found.text
+    assert source.count("<title>") == 1 + 2 * len(points) and "--methods price vfc" in found.text
+    # Marks at a place that is the better one in both values are dark.
+    plain = points[points.method == "KMeans"].iloc[0]
+    assert points.increase.to_numpy() == pytest.approx(points.sse / plain.sse - 1, abs=1e-12)
+    beaten = [
+        ((points.sse < of.sse) & (points.balance >= of.balance)).any()
+        or ((points.sse == of.sse) & (points.balance > of.balance)).any()
+        for of in points.itertuples()
+    ]
+    assert source.partition("All settings")[0].partition("Delta (lower")[0].count("class=pale") == sum(beaten)
+    assert f"the {len(points) - sum(beaten)} on the front of cost and balance are bold" in found.text
+
+
+def test_the_answer_names_the_fairest_setting_within_a_cost():
+    rows = [
+        ("KMeans", "", 100.0, 0.2),
+        ("A", "x=1", 100.9, 0.5),
+        ("A", "x=2", 104.0, 0.7),
+        ("B", "", 120.0, 0.9),
+    ]
+    points = pd.DataFrame(rows, columns=["method", "setting", "sse", "balance"]).assign(n_clusters=3)
+    assert answer(with_increase(points)) == [
+        "without a bound: k-means costs SSE 100.0, with balance 0.200",
+        "fairest: B has balance 0.900 and costs 20.0% more than k-means",
+        "within 1%: A x=1 has balance 0.500 and costs 0.9% more than k-means",
+        "within 5%: A x=2 has balance 0.700 and costs 4.0% more than k-means",
+    ]
+    assert (
+        answer(with_increase(points[points.setting != "x=1"]))[2] == "within 1%: no setting costs so little"
+    )
+
+
+def test_a_report_over_k_has_the_recommendation(front, tmp_path):
+    page = tmp_path / "page.html"
+    text, points = front("--n-clusters", "2:3", "--starts", 1, "--report", page)
+    found = Outline(page.read_text(encoding="utf-8"))
+    (said,) = re.findall("^PriceFairKMeans: (.*)$", text, re.MULTILINE)
+    assert said[1:] in found.text and "How many clusters: people.csv" in found.text
+    assert sum(tag == "svg" and attrs.get("role") == "img" for tag, attrs in found.tags) == 3
+    assert len(points) == 4
+
+
+def test_a_setting_that_fails_is_a_note(people, front, tmp_path):
+    frame = pd.read_csv(people)
+    frame["sex"] = np.where(frame.index < 50, "x", frame.sex)
+    frame.to_csv(people, index=False)
+    page = tmp_path / "page.html"
+    text, points = front("--n-clusters", 2, "--starts", 1, "--methods", "backurs", "--report", page)
+    assert "fairlets are made for two groups, found 3" in text
+    assert "fairlets are made for two groups, found 3" in page.read_text(encoding="utf-8")
+    assert points.method.tolist() == ["KMeans"]
+
+
+@pytest.mark.parametrize(
+    "option, value, message",
+    [
+        ("--starts", "0", "--starts: 0 is no number of starts"),
+        ("--report", "nowhere/page.html", "--report: there is no folder nowhere"),
+        ("--methods", "prise", "there is no method 'prise'; did you mean 'price'?"),
+    ],
+)
+def test_impossible_requests_of_a_front(people, capsys, option, value, message):
+    arguments = ("--sensitive", "sex", "--n-clusters", "2", option, value)
+    assert message in refused(run(capsys, "front", people, *arguments))
+
+
+def test_labels_of_another_program_are_a_point_of_the_front(people, front, tmp_path, capsys):
+    labels, page = tmp_path / "KMeans.csv", tmp_path / "page.html"
+    pd.DataFrame({"cluster": np.arange(600) % 3}).to_csv(labels, index=False)
+    few = ("--n-clusters", 3, "--starts", 1, "--methods", "kmeans")
+    text, points = front(*few, "--labels", labels, "--report", page)
+    given = points.set_index("method").loc["KMeans.csv"]
+    assert given.setting == "given labels" and given.n_clusters == 3 and given.increase > 0
+    assert "KMeans.csv" in text and "KMeans.csv" in page.read_text(encoding="utf-8")
+    labels.write_text("cluster\n0\n1\n")
+    message = refused(run(capsys, "front", people, "--sensitive", "sex", *few, "--labels", labels))
+    assert "has 2 labels; the data have 600 rows" in message
+
+
+def test_fit_audit_and_front_compare_with_the_same_kmeans(people, front, tmp_path, capsys):
+    labels = tmp_path / "labels.csv"
+    options = ("--sensitive", "sex", "--json")
+    fitted = json.loads(told(run(capsys, "fit", people, *options, "--n-clusters", 5, "--out", labels)))
+    audited = json.loads(told(run(capsys, "audit", labels, people, *options)))
+    _, points = front("--n-clusters", 5, "--starts", 1, "--methods", "kmeans")
+    plain = points.set_index("method").loc["KMeans"]
+    for result in (fitted, audited):
+        of = result["metrics"]["KMeans"]
+        assert of["sse"] == pytest.approx(plain.sse, rel=1e-9)
+        assert of["balance"] == pytest.approx(plain.balance, rel=1e-9)
+        assert of["delta"] == pytest.approx(plain.delta, rel=1e-9)
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+def test_the_report_of_a_front_in_a_browser(front, tmp_path, tmp_path_factory):
+    page = tmp_path / "page.html"
+    front("--n-clusters", 3, "--starts", 1, "--methods", "vfc", "--report", page)
+    browser = Page(tmp_path_factory.mktemp("profile"))
+    try:
+        for width in (1400, 390):
+            browser.resize(width)
+            browser.open(page)
+            assert browser.js("document.documentElement.scrollWidth") <= width
+            widest = "Math.max(...[...document.querySelectorAll('caption span')].map(e => e.offsetWidth))"
+            assert browser.js(widest) <= width
+        assert browser.errors == []
+    finally:
+        browser.close()
