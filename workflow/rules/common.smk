@@ -93,28 +93,6 @@ def scaled_fit(amount, per_input_mb=0):
     )(wildcards, input, min(attempt, CONFIG.jobs.attempts))
 
 
-def of_cluster(**keys):
-    """Resources that the `jobs` of some method asks for, under the given keys. Other methods keep the user's default.
-
-    A rule that names a resource hides the default of the profile and the command line. So a resource that no method
-    asks for is left out.
-    """
-    jobs = [method.jobs for method in CONFIG.methods.values()]
-    defaults = workflow.resource_settings.default_resources or {}
-
-    def asked(resource, key):
-        default = (
-            str(defaults[resource].raw).strip("'\"") if resource in defaults else None
-        )
-        return of_fit(lambda fit: getattr(PLAN.job(fit), key) or default)
-
-    return {
-        resource: asked(resource, key)
-        for resource, key in keys.items()
-        if any(getattr(own, key) for own in jobs)
-    }
-
-
 # For its limit of 100 jobs a second, Snakemake 9.27 starts a timer at every job that ends, and each timer starts the
 # next one, so that after 500 jobs it plans 500 times a second. Without this limit it plans when a job ends. A limit
 # that the user states is kept.
