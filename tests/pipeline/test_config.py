@@ -211,7 +211,7 @@ def test_empty_missing_and_undecodable_yaml(tmp_path):
 
 
 def test_a_paper_cannot_take_the_place_of_the_fronts():
-    with pytest.raises(ConfigError, match="papers.fronts: rename the paper"):
+    with pytest.raises(ConfigError, match=r"papers\.fronts: rename the paper"):
         load_config(small_config(papers={"fronts": small_paper()}))
 
 

@@ -16,8 +16,7 @@ from fairclust.pipeline.plan import Plan, megabytes, share_sources
 ORIGIN = " with ".join(map(str, workflow.configfiles))
 share_sources()
 try:
-    # Snakemake has read the files already. It uses the last of two equal keys without a message and reads 010 as 8,
-    # which this call refuses.
+    # Snakemake has read the files already, but it uses the last of two equal keys without a message.
     for file in workflow.configfiles:
         read_yaml(Path(file))
     CONFIG = load_config(

@@ -15,7 +15,6 @@ import importlib.util
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 
 class ClassNotFound(ValueError):

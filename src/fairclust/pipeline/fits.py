@@ -74,7 +74,7 @@ def fit_grids(
     cache: Path,
     given_up: str = "",
 ) -> None:
-    """Fit, score and write all cells of a job. Finished fits are taken from the folder `cache`, and new ones kept there.
+    """Fit, score and write all cells of a job. The folder `cache` has finished fits and keeps new ones.
 
     If `given_up` states a reason, nothing is fitted, and every fit that the cache does not have becomes a row with the
     status 'error' and this reason.
