@@ -142,9 +142,9 @@ def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("datsets: {}", r"no such key 'datsets'; did you mean 'datasets'\?"),
-        ("1: {}", r"no such key 1"),
-        ("datasets: [a]", r"datasets: expected names and entries; found \['a'\]"),
+        ("datsets: {}", r"datsets: expected names and entries of sources, datasets, methods, papers"),
+        ("1: {}", r"1: expected names and entries"),
+        ("datasets: [a]", r"datasets: expected names and entries"),
         ("- a", r"expected keys and values; found \['a'\]"),
         ("a:\n  b: [1,\nc: 2", r"line 3: .*Fix: correct this line"),
         ("a: " + "[" * 10_000, r"nested too deeply"),

@@ -65,9 +65,8 @@ def test_a_source_that_cannot_be_had_is_recorded_and_its_data_set_and_graph_are_
         download("far", SOURCE, tmp_path / "must", [], must=True)
     download("near", SOURCE, folders[1], mirror, must=False)
     require_sources(folders[1:])
-    with pytest.raises(
-        DatasetError, match=r"1 of 2 sources .* not be downloaded. Fix: snakemake .*\nsource 'far'"
-    ):
+    fix = rf"Fix: snakemake --cores 1 --forcerun {folders[0]} -- download"
+    with pytest.raises(DatasetError, match=rf"1 of 2 sources .* not be downloaded. {fix}\nsource 'far'"):
         require_sources(folders)
 
 

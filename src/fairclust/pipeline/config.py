@@ -287,12 +287,8 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
         for section, entries in read_yaml(file).items():
             if str(section).startswith("x-"):  # anchors that the file's entries share
                 continue
-            if section not in SECTIONS:
-                raise ConfigError(f"{file}: no such key {section!r}; {nearest(str(section), SECTIONS)}")
-            if not isinstance(entries, dict):
-                raise ConfigError(
-                    f"{file}: {section}: expected names and entries; found {shortened(repr(entries))}"
-                )
+            if section not in SECTIONS or not isinstance(entries, dict):
+                raise ConfigError(f"{file}: {section}: expected names and entries of {', '.join(SECTIONS)}")
             for name, entry in entries.items():
                 key = f"{section}.{name}"
                 if key in homes:

@@ -38,12 +38,12 @@ def download(name: str, spec: Mapping[str, Any], folder: Path, mirrors: list[str
 
 def require_sources(folders: Iterable[Path]) -> None:
     """DatasetError, with a line for each, if sources could not be downloaded."""
-    records = [read_record(folder) for folder in folders]
-    missing = [record["reason"] for record in records if record["status"] != "ok"]
+    records = {folder: read_record(folder) for folder in folders}
+    missing = {str(of): record["reason"] for of, record in records.items() if record["status"] != "ok"}
     if missing:
         counted = f"{len(missing)} of {len(records)} sources could not be downloaded"
-        fix = "Fix: snakemake --cores 1 --forcerun download_source -- download"
-        raise DatasetError("\n".join([f"{counted}. {fix}", *missing]))
+        fix = f"Fix: snakemake --cores 1 --forcerun {' '.join(missing)} -- download"
+        raise DatasetError("\n".join([f"{counted}. {fix}", *missing.values()]))
 
 
 def prepare(

@@ -233,4 +233,5 @@ def cached_keys(folder: Path, keys: Iterable[str]) -> list[str]:
     """The keys whose fits the cache in a folder has."""
     if not folder.is_dir():  # joblib would create it
         return []
-    return list(filter(lambda key: _cache(folder).check_call_in_cache(key, None), keys))
+    cache = _cache(folder)
+    return [key for key in keys if cache.check_call_in_cache(key, None)]

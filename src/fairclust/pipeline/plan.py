@@ -398,13 +398,12 @@ class Plan:
 
     def source(self, name: str) -> SourceSpec:
         """A source of the catalogue or of a single data set."""
+        known = dict(self.config.sources)
         for dataset in self.config.datasets:
-            found = self.config.sources_of(dataset)
-            if name in found:
-                return found[name]
-        if name not in self.config.sources:
-            raise ConfigError(f"there is no source {name!r}; {nearest(name, self.config.sources)}")
-        return self.config.sources[name]
+            known |= self.config.sources_of(dataset)
+        if name not in known:
+            raise ConfigError(f"there is no source {name!r}; {nearest(name, known)}")
+        return known[name]
 
     def source_params(self, name: str) -> dict[str, Any]:
         return _plain(self.source(name))

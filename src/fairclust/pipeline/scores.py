@@ -119,8 +119,6 @@ def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 def load_scores(scores: Path) -> pd.DataFrame:
     """All cells of a run as `fits_frame` returns them, from ``scores.parquet`` and ``runs.parquet``."""
     frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
-    if frame.key.fillna("").tolist() != runs.key.fillna("").tolist():
-        raise DamagedFile(f"{scores} and runs.parquet are of two runs. Fix: delete both and run again")
     return _with_more(_typed(pd.concat([frame, runs[RUN_COLUMNS]], axis=1)))
 
 
