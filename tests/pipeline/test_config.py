@@ -150,7 +150,7 @@ def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
         ("a: " + "[" * 10_000, r"nested too deeply"),
         ("a: " + "1" * 5000, r"cannot be read"),
         ("datasets:\n  a: {}\n  a: {}", r"line 3: found duplicate key \"a\""),
-        ("datasets: {a: &a {truth: *a}}", r"datasets\.a\.truth: Input should be a valid string"),
+        ("datasets: {a: &a {truth: *a}}", r"datasets\.a\.truth: Input should be a valid integer"),
         ("a: !!bool maybe", r"cannot be read: .*maybe"),
         ("a: !!python/object:os.system x", r"line 1: could not determine a constructor for the tag"),
     ],

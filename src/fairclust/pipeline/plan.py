@@ -338,6 +338,7 @@ class Plan:
         rows = mentioned or [*run, *(row for paper in self.specs for row in self._reported(paper))]
         datasets, methods = ({row.get(key) for row in rows} for key in ("dataset", "method"))
         known = {name: spec for name, spec in self.config.methods.items() if name in methods}
+        planned = {row["method"] for row in run}
         names = Names(
             datasets={
                 name: spec.title + (f" ({spec.shown})" if spec.shown else "")
@@ -347,7 +348,7 @@ class Plan:
             methods={name: spec.label or name for name, spec in known.items()},
             families={name: spec.family for name, spec in known.items()},
             ours=[name for name, spec in known.items() if spec.ours],
-            order=[name for name in known if name in {of["method"] for of in run}],
+            order=[name for name in known if name in planned],
             looks={name: spec.look for name, spec in known.items() if spec.look},
         )
         return asdict(names)
