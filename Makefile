@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 CORES ?= $(shell nproc 2>/dev/null || echo 2)
 # Tests sometimes wait for other processes, so three of them run at a time for every two cores.
 TESTS := $(shell echo $$(( ($(CORES) * 3 + 1) / 2 )))
-STAMP := $(VENV)/.installed
+# What a run needs, the tools of maintainers, and the compiled kernels of all methods.
+RUN := $(VENV)/.installed
+STAMP := $(VENV)/.tools
 COMPILED := $(VENV)/.compiled
 SHELL := bash
 # Of what Snakemake says, a line for each job that is done, and all that is unusual.
@@ -16,13 +18,18 @@ STEPS := grep --line-buffered -vE '^(Execute [0-9]+ jobs|Select jobs|Finished jo
 setup: $(STAMP)
 
 # uv where it works (seconds instead of a minute), else pip: some sites configure their index for pip alone.
-$(STAMP): requirements.lock pyproject.toml
+define install
+	$(BIN)/uv pip install --quiet --python $(BIN)/python $(1) 2>/dev/null || $(BIN)/python -m pip install --quiet $(1)
+	touch $@
+endef
+
+$(RUN): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv || true
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements.lock 2>/dev/null \
-	  || $(BIN)/python -m pip install --quiet -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
-	touch $@
+	$(call install,--constraint requirements.lock --editable ".[pipeline]")
+
+$(STAMP): $(RUN)
+	$(call install,--requirement requirements.lock)
 
 # A run compiles what it uses. Tests in many processes would compile the same kernels several times.
 $(COMPILED): $(STAMP)
@@ -30,7 +37,7 @@ $(COMPILED): $(STAMP)
 	$(BIN)/python tools/compile_kernels.py
 	touch $@
 
-reproduce: $(STAMP)
+reproduce: $(RUN)
 	@set -o pipefail; \
 	$(BIN)/snakemake --cores $(CORES) --configfile config/quickstart.yaml --quiet rules host 2>&1 | (trap '' INT; $(STEPS))
 	@echo "Now open results/quickstart/report/index.html in a browser."

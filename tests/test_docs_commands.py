@@ -71,7 +71,7 @@ def test_blocks_are_in_languages_that_are_tested():
 
 
 def test_every_command_is_of_a_known_kind():
-    known = {*PROGRAMS, "export", ".", "srun"}
+    known = {*PROGRAMS, "cp", "export", ".", "srun"}
     assert [words for _, words in EVERY if words[0] not in known] == []
     for start in NOT_RUN:
         assert any(" ".join(words).startswith(start) for _, words in EVERY), f"{start} is in no page any more"
@@ -147,7 +147,6 @@ def folder(tmp_path_factory):
     (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
     people = write_people(folder / "people.csv")
     (folder / "big").mkdir()
-    (folder / "earlier/results").mkdir(parents=True)
     people[["age", "income", "sex"]].to_parquet(folder / "big/0.parquet")
     # The data set and the method of the gallery.
     dataset, method = map(yaml.safe_load, blocks("docs/gallery/adding.md", "yaml"))

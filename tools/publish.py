@@ -27,6 +27,7 @@ from fairclust.looks import COLOURS, MARKS
 from fairclust.messages import UserError, counted, in_words
 from fairclust.outputs import atomic_write, check_outputs, replace_folder, write_text
 from fairclust.pipeline.config import user_config
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_arrow, write_arrow
 from fairclust.pipeline.summary import describe, load_summary
@@ -127,7 +128,7 @@ def publish(args: argparse.Namespace) -> str:
         scoreboard = results / "tables" / "scoreboard.csv"
         if scoreboard.is_file():
             board = load_evidence([scoreboard])
-            points = agreement.compared(board, _titles(board, plan), plan.names_of())
+            points = agreement.compared(board, _titles(board, plan), Names(**plan.names()))
             draw(points, new / _PICTURE)
         write_text(new / "provenance.json", shareable(json.dumps(origin, indent=2)) + "\n")
         copy_small(Path(__file__).parents[1] / WORKFLOW, new / WORKFLOW)
@@ -202,7 +203,7 @@ def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], plan
         if mark["what"] == "results":
             block = _results_block(tables, out, origin, plan)
         else:
-            overview = overview_texts(pd.read_csv(needed), plan.names_of())
+            overview = overview_texts(pd.read_csv(needed), Names(**plan.names()))
             asked = {"data set": mark["datasets"].split(" / "), "method": mark["methods"].split(" / ")}
             for column, names in asked.items():
                 if missing := set(names) - set(overview[column]):

@@ -65,7 +65,7 @@ def finished(tmp_path_factory):
             plan.scorer_code(fit),
         )
         fit_grids(
-            Request("a", "one", *asked, 30.0, 4000.0), Path(FIRST), data=data, caches=[Path("results/cache")]
+            Request("a", "one", *asked, 30.0, 4000.0), Path(FIRST), data=data, cache=Path("results/cache")
         )
     return folder
 

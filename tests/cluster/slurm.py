@@ -62,9 +62,7 @@ AccountingStorageHost=127.0.0.1
 AccountingStoragePort={ports[1]}
 AccountingStoragePass={folder}/munge.socket
 AccountingStorageEnforce=associations
-AccountingStorageTRES=gres/lab
 AccountingStoreFlags=job_comment
-GresTypes=lab
 {nodes}
 PartitionName={partition} Nodes=ALL Default=YES MaxTime=UNLIMITED DefMemPerCPU=200 State=UP
 PartitionName={short} Nodes=ALL MaxTime=10 DefMemPerCPU=200 State=UP
@@ -133,16 +131,13 @@ class Cluster:
         values |= {"partition": PARTITION, "short": SHORT_PARTITION}
         nodes = "\n".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} "
-            f"RealMemory={memory_mb} Gres=lab:2 State=UNKNOWN"
+            f"RealMemory={memory_mb} State=UNKNOWN"
             for name, port in zip(NODES, self.ports[3:], strict=True)
         )
         for name in NODES:
             (self.folder / "spool" / name).mkdir(parents=True)
         (self.folder / "state").mkdir()
         self.configuration.write_text(CONFIGURATION.format(**values, nodes=nodes))
-        # A generic resource without a device, so that methods can ask for one.
-        gres = "".join(f"NodeName={name} Name=lab Count=2\n" for name in NODES)
-        (self.folder / "gres.conf").write_text(gres)
         accounting = self.folder / "slurmdbd.conf"
         accounting.write_text(ACCOUNTING.format(**values))
         accounting.chmod(0o600)

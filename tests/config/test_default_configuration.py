@@ -234,7 +234,7 @@ def test_the_quickstart_needs_no_download_and_runs_every_method_on_every_data_se
         ran[fit.dataset].add(fit.method)
     assert set(quickstart.run.methods) - TWO_GROUPS_ONLY <= ran["toy_blobs"]
     assert ran["diabetes_sklearn"] >= set(quickstart.run.methods)
-    assert {"vfc_kmedians", "vfc_ncut_accelerated"} <= ran["toy_blobs"]
+    assert {"vfc_kmeans", "fmc_smooth", "bfkm", "sfairsc"} <= ran["toy_blobs"]
 
 
 def test_the_page_of_standard_data_states_the_rows_of_the_catalogue(catalogue):

@@ -103,8 +103,8 @@ def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path):
         names = {"dataset": "demo", "method": "m", "class_path": cls, "code": "f", "scorer": "s"}
         metrics = {2: ["balance", "sse", "ncut"]}
         request = Request(**names, grids=[grid], metrics=metrics, cell_seconds=60.0, cell_memory_mb=4000.0)
-        out, caches = tmp_path / "m.parquet", [tmp_path / "cache"]
-        fit_grids(request, out, data=tmp_path / "data", graph=graph, caches=caches)
+        out, cache = tmp_path / "m.parquet", tmp_path / "cache"
+        fit_grids(request, out, data=tmp_path / "data", graph=graph, cache=cache)
         return read_fits(out).iloc[0]
 
     for cls in ("fairclust.methods.FairSpectralClustering", "fairclust.methods.VariationalFairNCut"):

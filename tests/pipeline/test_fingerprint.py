@@ -7,6 +7,8 @@ from fairclust import methods
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import fingerprint
 from fairclust.pipeline.fingerprint import ClassNotFound, class_fingerprint, class_parameters
+from fairclust.pipeline.fit_cell import VERSION
+from fairclust.pipeline.plan import digest_of
 from toys import forget_code
 
 
@@ -140,6 +142,17 @@ def test_a_scorer_is_the_code_of_its_metrics():
     for metric in metrics:
         assert f"{metric.function.__module__}:{metric.function.__name__}" in closure
     assert not any(name.startswith("fairclust.metrics.individual:") for name in closure)
+
+
+def test_a_change_of_what_calls_a_method_is_noticed():
+    """If it changes results, set `VERSION` in `fit_cell.py`, which fits everything again. Then set the digest here."""
+    roots = (
+        "fairclust.pipeline.fit_cell",
+        "fairclust.pipeline.fits:_prepare",
+        "fairclust.pipeline.fits:_fit",
+    )
+    places = {place: code for place, code in fingerprint._closure(*roots).items() if place.startswith(roots)}
+    assert (VERSION, digest_of(places)) == ("", "affd0e9059")
 
 
 @pytest.mark.parametrize(

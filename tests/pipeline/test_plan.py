@@ -235,7 +235,7 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
 def test_a_table_needs_the_fits_of_its_rows_and_is_not_made_without_any(tmp_path, reported, needs):
     plan = doe(tmp_path, reported=reported)
     table = plan.shown["doe"]["tables"].get("t")
-    assert (table and {(at[0], at[2]) for at in table.needs}) == needs
+    assert (table and {(at[0], at[2]) for at in table}) == needs
     assert any("/doe/t." in file for file in plan.targets()) == bool(needs)
 
 

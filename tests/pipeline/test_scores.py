@@ -182,16 +182,6 @@ def test_a_damaged_file_is_named_with_the_fix_and_earlier_scores_stay(tmp_path, 
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")]
 
 
-def test_scores_and_runs_of_two_runs_are_not_joined(tmp_path, files):
-    gather(tmp_path / "g", files)
-    gather(tmp_path / "h", files[:1])
-    (tmp_path / "h/runs.parquet").replace(tmp_path / "g/runs.parquet")
-    with pytest.raises(
-        DamagedFile, match=r"scores\.parquet and runs\.parquet are of two runs. Fix: delete both"
-    ):
-        load_scores(tmp_path / "g/scores.parquet")
-
-
 def test_the_summary_says_what_is_missing_and_sets_the_exit_status(tmp_path, files):
     found = gather(tmp_path / "g", files)
     assert describe(found) == [

@@ -36,8 +36,8 @@ def paper(tmp_path):
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"papers": {"mine": mine}}))
         (tmp_path / file).write_text(lines((tmp_path / file).read_text()))
         raw = copy.deepcopy(shipped())
-        run = {**raw["run"], "papers": ["mine"]}
-        return paper_problems(load_config({**raw, "also": str(tmp_path), "run": run}))
+        changes = {"catalogues": [*raw.get("catalogues", []), str(tmp_path)]}
+        return paper_problems(load_config({**raw, **changes, "run": {**raw["run"], "papers": ["mine"]}}))
 
     return problems
 

@@ -26,4 +26,5 @@ def add_paper(project):
     blobs = project.config["datasets"]["blobs"]
     project.config["datasets"] |= {"synthetic": {"title": "Synthetic"} | SYNTHETIC, "toy_blobs": blobs}
     project.config["methods"] |= METHODS
-    project.config["also"] = "papers"
+    project.config["catalogues"] = ["papers"]
+    project.config["run"]["papers"] = ["doe"]

@@ -16,8 +16,7 @@ from fairclust.pipeline.plan import Plan, megabytes, share_sources
 ORIGIN = " with ".join(map(str, workflow.configfiles))
 share_sources()
 try:
-    # Snakemake has read the files already. It uses the last of two equal keys without a message and reads 010 as 8,
-    # which this call refuses.
+    # Snakemake has read the files already, but it uses the last of two equal keys without a message.
     for file in workflow.configfiles:
         read_yaml(Path(file))
     CONFIG = load_config(
@@ -91,28 +90,6 @@ def scaled_fit(amount, per_input_mb=0):
     return lambda wildcards, input, attempt: scaled(
         of_fit(amount)(wildcards), per_input_mb
     )(wildcards, input, min(attempt, CONFIG.jobs.attempts))
-
-
-def of_cluster(**keys):
-    """Resources that the `jobs` of some method asks for, under the given keys. Other methods keep the user's default.
-
-    A rule that names a resource hides the default of the profile and the command line. So a resource that no method
-    asks for is left out.
-    """
-    jobs = [method.jobs for method in CONFIG.methods.values()]
-    defaults = workflow.resource_settings.default_resources or {}
-
-    def asked(resource, key):
-        default = (
-            str(defaults[resource].raw).strip("'\"") if resource in defaults else None
-        )
-        return of_fit(lambda fit: getattr(PLAN.job(fit), key) or default)
-
-    return {
-        resource: asked(resource, key)
-        for resource, key in keys.items()
-        if any(getattr(own, key) for own in jobs)
-    }
 
 
 # For its limit of 100 jobs a second, Snakemake 9.27 starts a timer at every job that ends, and each timer starts the

@@ -19,7 +19,6 @@ rule fit:
         "../envs/fairclust.yml"
     threads: of_fit(lambda fit: PLAN.job(fit).threads or CONFIG.jobs.threads)
     resources:
-        **of_cluster(slurm_partition="partition", gres="gres"),
         mem_mb=scaled_fit(
             lambda fit: PLAN.job(fit).mem_mb or CONFIG.jobs.mem_mb, per_input_mb=6
         ),
@@ -40,9 +39,7 @@ rule fit:
         code=of_fit(PLAN.fit_code),
         scorer=of_fit(PLAN.scorer_code),
         cell_seconds=CONFIG.limits.cell_seconds,
-        cell_memory_mb=CONFIG.limits.cell_memory_mb,
         dunn_max_rows=CONFIG.score.dunn_max_rows,
-        reuse=as_list(CONFIG.reuse),
     message:
         "Fitting {wildcards.method} on {wildcards.dataset}"
     script:

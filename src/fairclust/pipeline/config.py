@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import posixpath
-import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 from ruamel.yaml import YAML, YAMLError
 from ruamel.yaml.error import MarkedYAMLError
@@ -20,13 +18,7 @@ from fairclust.looks import Colour, Mark
 from fairclust.messages import UserError, nearest, shortened
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.papers import Clusters, GridSpec, Names, Papers, Seeds, _check_unique
-from fairclust.pipeline.script import BESIDE_THE_FIT_MB
 
-# What papers cannot be called, because each is a target of its name.
-_RULE = re.compile(
-    "all|everything|download(_source)?|prepare_(dataset|unscaled)|neighbour_graph|fit|scores|tables?|figures?|claims|"
-    "leaderboard|overview|scoreboard|page|check|fronts"
-)
 SECTIONS = ("sources", "datasets", "methods", "papers")
 
 
@@ -53,12 +45,10 @@ class RunSpec(Spec):
 
 
 class LimitSpec(Spec):
-    """Limits of one cell. A cell that exceeds them becomes a row with the status 'timeout' or 'error'."""
+    """Limits of one cell."""
 
     cell_seconds: float = Field(default=3600, gt=0)
     """Wall seconds of one fit. A longer fit gets the status 'timeout'."""
-    cell_memory_mb: float | None = Field(default=None, gt=0)
-    """Resident memory of one fit. Default: the memory that its job asked for, minus 500 MB."""
 
 
 class JobSpec(Spec):
@@ -78,8 +68,6 @@ class MethodJobSpec(Spec):
     mem_mb: int | None = Field(default=None, ge=800, description="For small data; it grows with the data.")
     runtime: int | None = Field(default=None, ge=1)
     """Smallest time limit in minutes; it grows with the work."""
-    partition: str | None = Field(default=None, description="Partition of a SLURM cluster.")
-    gres: str | None = Field(default=None, description="Generic resources of a SLURM cluster, such as gpu:1.")
     seconds_per_million: float = Field(default=5, gt=0)
     """Estimated seconds of one fit of a million rows with K = 10."""
 
@@ -116,12 +104,6 @@ def _check_metrics(names: list[str]) -> list[str]:
     return names
 
 
-def _check_against_cost(names: list[str]) -> list[str]:
-    if "sse" in names:
-        raise ValueError("'sse' is the cost of every front already. Fix: remove it")
-    return names
-
-
 class ScoreSpec(Spec):
     """Options of the scorer."""
 
@@ -148,7 +130,7 @@ class ReportSpec(Spec):
     """Whether to make the table of every method and data set."""
     fairness_error: float = Field(default=0.05, ge=0)
     """The fairness error that the overview's settings must reach."""
-    fronts: Annotated[Names, AfterValidator(_check_metrics), AfterValidator(_check_against_cost)] = Field(
+    fronts: Annotated[Names, AfterValidator(_check_metrics)] = Field(
         default_factory=lambda: ["balance", "delta", "fairness_error", "fairness_ratio"],
         description="Fairness metrics of the fronts, one figure per data set, one panel per metric; empty: no fronts.",
     )
@@ -163,11 +145,7 @@ class Config(Catalogue):
 
     catalogues: list[str] = Field(default_factory=list)
     """Folders of YAML files with sources, datasets, methods, papers."""
-    also: str | list[str] = Field(default_factory=list)
-    """Further catalogue folders or files; the papers in them are run."""
     results: str = Field(default="results", min_length=1, description="Folder of all results.")
-    reuse: str | list[str] = Field(default_factory=list)
-    """Other results folders, whose finished fits are used again."""
     mirror: str | list[str] | None = None
     """Folder(s) or base URL(s) tried before upstream."""
     strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
@@ -214,21 +192,10 @@ class Config(Catalogue):
         for name, paper in self.papers.items():
             for key, kind, used in paper.named():
                 problems += unknown(f"papers.{name}.{key}", [used], known[kind])
-        problems += [
-            f"papers.{name}: this is the name of a rule of the workflow; rename the paper"
-            for name in filter(_RULE.fullmatch, self.papers)
-        ]
+        if "fronts" in self.papers:
+            problems.append("papers.fronts: rename the paper; the fronts of all data sets have this name")
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
-        folders = [folder for folder in as_list(self.reuse) if not Path(folder).is_dir()]
-        problems += [f"reuse: there is no folder {folder!r}" for folder in folders]
-        limit = self.limits.cell_memory_mb
-        if limit is not None and limit + BESIDE_THE_FIT_MB > self.jobs.mem_mb:
-            problems.append(
-                f"limits.cell_memory_mb: a fit of {limit:g} MB does not fit into a job of jobs.mem_mb = "
-                f"{self.jobs.mem_mb} MB; raise jobs.mem_mb to {limit + BESIDE_THE_FIT_MB:g}, or leave the "
-                "limit out"
-            )
         if problems:
             raise ValueError("\n".join(dict.fromkeys(problems)))
         return self
@@ -270,33 +237,20 @@ def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[
     return dict(merged)
 
 
-def read_yaml(path: Path, *, for_snakemake: bool = True) -> dict[str, Any]:
-    """The mapping in a YAML file, in which no key may occur twice. If it cannot be read, it is a ConfigError.
-
-    The files are YAML 1.2. Snakemake reads the configuration of a run as YAML 1.1, without any message: 010 is 8 there,
-    `no` is false and 1e5 is text. A value that both read differently is an error, unless it is not `for_snakemake`.
-    """
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file, in which no key may occur twice. If it cannot be read, it is a ConfigError."""
     try:
         if path.exists() and not path.is_file():
             raise ValueError("it is not a regular file")
         found = YAML(typ="safe", pure=True).load(path)
-        ours = dict(_leaves(found))
-        theirs = dict(_leaves(yaml.safe_load(path.read_bytes()))) if for_snakemake else ours
-    except (MarkedYAMLError, yaml.MarkedYAMLError) as error:
+    except MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         what = shortened(f"{error.problem}".partition("\n")[0], 200)
         raise ConfigError(f"{path} cannot be read: {where}{what}. Fix: correct this line") from None
     except RecursionError:
-        reason = "it is nested too deeply, or an alias in it contains itself"
-        raise ConfigError(f"{path} cannot be read: {reason}") from None
-    except (OSError, ValueError, LookupError, AttributeError, TypeError, YAMLError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read: it is nested too deeply") from None
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, YAMLError) as error:
         raise ConfigError(f"{path} cannot be read: {error}".partition("\n")[0]) from None
-    for key in [key for key in ours if theirs.get(key) != ours[key]]:
-        raise ConfigError(
-            f"{path}: {key}: Snakemake reads {shortened(theirs.get(key, 'the key as another one'))} where YAML 1.2 has "
-            f"{shortened(ours[key])}. Fix: write numbers as 10 or 1.0e+5 and booleans as true or false, and put texts "
-            "in quotes"
-        )
     if found is None:
         return {}
     if not isinstance(found, dict):
@@ -304,30 +258,21 @@ def read_yaml(path: Path, *, for_snakemake: bool = True) -> dict[str, Any]:
     return found
 
 
-def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
-    """Every value that holds no other one: its key with dots, and how Python writes it."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    if not parts:
-        yield at, repr(value)
-    for key, part in parts:
-        yield from _leaves(part, f"{at}.{key}" if at else str(key))
-
-
-def catalogue_files(places: Any, key: str = "catalogues") -> list[Path]:
+def catalogue_files(places: Any) -> list[Path]:
     """The YAML files of catalogue folders, sorted by name. A place can also be a single file.
 
-    Messages name the `key`. ConfigError if there is no such folder or file.
+    ConfigError if there is no such folder or file.
     """
     found: list[Path] = []
-    if not isinstance(places, str | list | None) or any(not isinstance(p, str) for p in as_list(places)):
-        raise ConfigError(f"{key}: expected a folder or a list of folders; found {shortened(repr(places))}")
-    for place in map(Path, as_list(places)):
+    if not isinstance(places, list | None) or any(not isinstance(place, str) for place in places or ()):
+        raise ConfigError(f"catalogues: expected a list of folders; found {shortened(repr(places))}")
+    for place in map(Path, dict.fromkeys(places or ())):
         if place.is_dir():
             found += sorted([*place.glob("*.yaml"), *place.glob("*.yml")])
         elif place.is_file():
             found.append(place)
         else:
-            raise ConfigError(f"{key}: there is no folder or file {str(place)!r}")
+            raise ConfigError(f"catalogues: there is no folder or file {str(place)!r}")
     return found
 
 
@@ -339,15 +284,11 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
     sections: dict[str, Any] = {section: {} for section in SECTIONS}
     homes: dict[str, Path] = {}
     for file in files:
-        for section, entries in read_yaml(file, for_snakemake=False).items():
+        for section, entries in read_yaml(file).items():
             if str(section).startswith("x-"):  # anchors that the file's entries share
                 continue
-            if section not in SECTIONS:
-                raise ConfigError(f"{file}: no such key {section!r}; {nearest(str(section), SECTIONS)}")
-            if not isinstance(entries, dict):
-                raise ConfigError(
-                    f"{file}: {section}: expected names and entries; found {shortened(repr(entries))}"
-                )
+            if section not in SECTIONS or not isinstance(entries, dict):
+                raise ConfigError(f"{file}: {section}: expected names and entries of {', '.join(SECTIONS)}")
             for name, entry in entries.items():
                 key = f"{section}.{name}"
                 if key in homes:
@@ -368,18 +309,8 @@ def resolve(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
 
     The result is plain data that is not checked yet.
     """
-    also, shipped = (catalogue_files(raw.get(key), key) for key in ("also", "catalogues"))
-    files = list(dict.fromkeys([*shipped, *also]))
-    sections, homes = read_catalogues(files)
-    found = laid_over({name: entries for name, entries in sections.items() if entries}, raw)
-    places = (key.partition(".") for key, home in homes.items() if home in also)
-    mine = [name for section, _, name in places if section == "papers"]
-    run = found.get("run")
-    if mine and isinstance(run, dict):
-        asked = run.get("papers") or []
-        if isinstance(asked, list):
-            found["run"] = {**run, "papers": asked + [name for name in mine if name not in asked]}
-    return found, homes
+    sections, homes = read_catalogues(catalogue_files(raw.get("catalogues")))
+    return laid_over({name: entries for name, entries in sections.items() if entries}, raw), homes
 
 
 def load_config(
@@ -464,7 +395,7 @@ def _known_fields(location: tuple[Any, ...]) -> list[str]:
 
 def _is_union_tag(part: Any) -> bool:
     return isinstance(part, str) and (
-        part in {"int", "str", "constrained-str"}
+        part in {"int", "str", "constrained-int", "constrained-str"}
         or part.endswith("Spec")
         or part.startswith(("list[", "tuple[", "function-"))
     )

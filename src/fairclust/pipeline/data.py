@@ -14,7 +14,7 @@ from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_graph, save_prepared, write_skipped
-from fairclust.outputs import content_digest, is_damaged, write_text
+from fairclust.outputs import content_digest, write_text
 
 RECORD = "source.json"
 """The file in a source's folder that says whether the source was obtained, and if not, why."""
@@ -38,31 +38,27 @@ def download(name: str, spec: Mapping[str, Any], folder: Path, mirrors: list[str
 
 def require_sources(folders: Iterable[Path]) -> None:
     """DatasetError, with a line for each, if sources could not be downloaded."""
-    records = [read_record(folder) for folder in folders]
-    missing = [record["reason"] for record in records if record["status"] != "ok"]
+    records = {folder: read_record(folder) for folder in folders}
+    missing = {str(of): record["reason"] for of, record in records.items() if record["status"] != "ok"}
     if missing:
         counted = f"{len(missing)} of {len(records)} sources could not be downloaded"
-        fix = "Fix: snakemake --cores 1 --forcerun download_source -- download"
-        raise DatasetError("\n".join([f"{counted}. {fix}", *missing]))
+        fix = f"Fix: snakemake --cores 1 --forcerun {' '.join(missing)} -- download"
+        raise DatasetError("\n".join([f"{counted}. {fix}", *missing.values()]))
 
 
 def prepare(
     name: str, dataset: Mapping[str, Any], sources: Mapping[str, Any], folders: Iterable[Path], output: Path
 ) -> None:
-    """Prepare a data set from the folders of its fetched sources, or write the folder of a skipped one.
-
-    DatasetError if a source is not what was fetched.
-    """
+    """Prepare a data set from the folders of its fetched sources, or write the folder of a skipped one."""
     spec = DatasetSpec.model_validate(dataset)
     specs = {source: SourceSpec.model_validate(of) for source, of in sources.items()}
     fetched = {folder.name: folder for folder in folders}
     paths = {source: Path(str(of.path)) for source, of in specs.items() if of.reads_in_place}
-    records = {source: read_record(folder) for source, folder in fetched.items()}
-    missing = [record["reason"] for record in records.values() if record["status"] != "ok"]
+    missing = [record["reason"] for record in map(read_record, fetched.values()) if record["status"] != "ok"]
     if missing:
         write_skipped(output, name, missing[0])
         return
-    paths |= {of: fetched_file(folder, of, specs[of], records[of]) for of, folder in fetched.items()}
+    paths |= {source: local_paths(source, specs[source], folder)[1] for source, folder in fetched.items()}
     try:
         data = prepare_dataset(name, spec, paths, specs)
         for note in data.card.get("notes", ()):
@@ -93,25 +89,5 @@ def build_graph(data: Path, output: Path, *, n_neighbors: int, exact_max_rows: i
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """The record of a source; DatasetError if there is none, or it is damaged."""
-    try:
-        record = json.loads((folder / RECORD).read_text())
-        if record[{"ok": "sha256", "unavailable": "reason"}[record["status"]]]:
-            return record
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise DatasetError(f"'{folder / RECORD}' is damaged. Fix: delete the folder '{folder}' and run again")
-
-
-def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str, Any]) -> Path:
-    """The file of a fetched source. Its path follows from the catalogue's entry, its hash from the record.
-
-    DatasetError if the file is missing, or its content is not what was fetched.
-    """
-    path = folder / local_paths(name, spec, "")[1]
-    if is_damaged(path, record["sha256"]):
-        raise DatasetError(
-            f"'{path}' is damaged: its content is not what was downloaded. "
-            f"Fix: delete the folder '{folder}' and run again"
-        )
-    return path
+    """The record of a source."""
+    return json.loads((folder / RECORD).read_text())

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib
 import importlib.util
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 
 class ClassNotFound(ValueError):
@@ -71,22 +71,13 @@ def _is_ours(module: str, top: str) -> bool:
     return file is not None and file.is_relative_to(Path.cwd()) and "site-packages" not in file.parts
 
 
-def _lazy_homes(file: Path) -> dict[str, str]:
-    """The table ``_HOMES`` of a package that imports its members when they are first used."""
-    for node in _tree(file).body:
-        if not isinstance(node, ast.Assign) or getattr(node.targets[0], "id", "") != "_HOMES":
-            continue
-        if isinstance(node.value, ast.Dict):
-            known: dict[str, Any] = {}
-            for key, value in zip(node.value.keys, node.value.values, strict=True):
-                if key is not None:
-                    known[ast.literal_eval(key)] = ast.literal_eval(value)
-                elif isinstance(value, ast.Call):  # `dict.fromkeys(package.__all__, "package")`, unpacked
-                    package = ast.literal_eval(value.args[1])
-                    known |= dict.fromkeys(_lazy_homes(file.parent / package / "__init__.py"), package)
-            # An entry of `fairclust.methods` states the look as well.
-            return {key: home if isinstance(home, str) else home[0] for key, home in known.items()}
-    return {}
+def _lazy_homes(module: str) -> dict[str, str]:
+    """The modules in which a package of fairclust finds its members when they are first used."""
+    if module.partition(".")[0] != "fairclust" or not _module_file(f"{module}.__init__"):
+        return {}
+    homes = getattr(importlib.import_module(module), "_HOMES", {})
+    # An entry of `fairclust.methods` states the look as well.
+    return {name: home if isinstance(home, str) else home[0] for name, home in homes.items()}
 
 
 # What a name stands for: a module and a name in it, or a module as a whole if the second is empty.
@@ -164,7 +155,7 @@ def _resolved(place: _Place, top: str) -> _Place | None:
         file = _module_file(module)
         if not _is_ours(module, top) or file is None:
             return None
-        home = _lazy_homes(file).get(name)
+        home = _lazy_homes(module).get(name)
         if home is not None:
             place = (f"{module}.{home}", name)
         elif name in _module(module).bound and name not in _module(module).named:
@@ -244,54 +235,32 @@ def code_fingerprint(*roots: str) -> str:
 
 
 def class_parameters(path: str) -> set[str] | None:
-    """Parameter names of a class's ``__init__``, which may be inherited; None if the source does not show them.
+    """Parameter names of a class: the arguments of its ``__init__``, which may be inherited, or a dataclass's fields.
 
-    Those of a dataclass are its fields and those of its bases.
+    None if the source does not show them.
     """
-    found = _class_and_bases(path)
-    if found is None:
+    module, _, name = path.rpartition(".")
+    place = _resolved((module, name), module.partition(".")[0])
+    node = (
+        next((node for node in _statements(place) if isinstance(node, ast.ClassDef)), None) if place else None
+    )
+    if place is None or node is None:
         return None
-    node, bases = found
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and item.name == "__init__":
             taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
             return None if item.args.kwarg is not None else taken
-    mark = _dataclass_mark(node)
-    if mark and "init=False" not in mark:
-        return _fields(path)
-    return next((names for names in map(class_parameters, bases) if names is not None), None)
-
-
-def _class_and_bases(path: str) -> tuple[ast.ClassDef, list[str]] | None:
-    """The definition of a class and the paths of its bases; None if there is no source of it."""
-    module, _, name = path.rpartition(".")
-    place = _resolved((module, name), module.partition(".")[0])
-    found = _statements(place) if place is not None else []
-    node = next((node for node in found if isinstance(node, ast.ClassDef)), None)
-    if place is None or node is None:
-        return None
-    return node, [f"{place[0]}.{base.id}" for base in node.bases if isinstance(base, ast.Name)]
-
-
-def _dataclass_mark(node: ast.ClassDef) -> str:
-    return next((text for mark in node.decorator_list if "dataclass" in (text := ast.unparse(mark))), "")
-
-
-def _fields(path: str) -> set[str]:
-    """The fields of a dataclass and of its bases."""
-    found = _class_and_bases(path)
-    if found is None:
-        return set()
-    node, bases = found
-    own = {
+    bases = [class_parameters(f"{place[0]}.{base.id}") for base in node.bases if isinstance(base, ast.Name)]
+    fields = {
         item.target.id
         for item in node.body
-        if _dataclass_mark(node)
-        and isinstance(item, ast.AnnAssign)
+        if isinstance(item, ast.AnnAssign)
         and isinstance(item.target, ast.Name)
         and not any(word in ast.unparse(item.annotation) for word in ("ClassVar", "KW_ONLY"))
+        and any("dataclass" in ast.unparse(mark) for mark in node.decorator_list)
     }
-    return own.union(*map(_fields, bases))
+    known = [names for names in bases if names is not None]
+    return fields.union(*known) if fields or known else None
 
 
 def _place_of_class(path: str) -> _Place:
@@ -303,7 +272,7 @@ def _place_of_class(path: str) -> _Place:
     place = _resolved((module, name), module.partition(".")[0])
     if place is None or not any(isinstance(node, ast.ClassDef) for node in _statements(place)):
         classes = [node.name for node in _tree(file).body if isinstance(node, ast.ClassDef)]
-        defined = ", ".join([*classes, *_lazy_homes(file)]) or "no class"
+        defined = ", ".join([*classes, *_lazy_homes(module)]) or "no class"
         raise ClassNotFound(
             f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
         )

@@ -56,7 +56,7 @@ class FitProcess:
         except OverTime:
             raise FitEnded("timeout", f"over the limit of {most:g} s{limit}") from None
         except MemoryError as error:
-            stated = f"over the limit of {self._memory_mb:.0f} MB (limits.cell_memory_mb, else what the job asked for)"
+            stated = f"over the limit of {self._memory_mb:.0f} MB (what its job asked for, less what starts the fits)"
             raise FitEnded("error", f"{stated}: {error}") from None
         except ProcessExpired as error:
             reason = f"the fitting process died (exit code {error.exitcode}; -9: perhaps out of memory)"

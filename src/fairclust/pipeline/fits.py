@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Memory
-from joblib.memory import extract_first_line
 
 from fairclust.datasets.store import load_graph, load_prepared, read_card
 from fairclust.pipeline.columns import record_of
@@ -72,13 +71,13 @@ def fit_grids(
     *,
     data: Path,
     graph: Path | None = None,
-    caches: Sequence[Path],
+    cache: Path,
     given_up: str = "",
 ) -> None:
-    """Fit, score and write all cells of a job.
+    """Fit, score and write all cells of a job. The folder `cache` has finished fits and keeps new ones.
 
-    Finished fits are taken from the `caches`, and new ones are kept in the first. If `given_up` states a reason,
-    nothing is fitted, and every fit that no cache has becomes a row with the status 'error' and this reason.
+    If `given_up` states a reason, nothing is fitted, and every fit that the cache does not have becomes a row with the
+    status 'error' and this reason.
     """
     card = read_card(data)
     own: dict[str, Any] = {"dataset": request.dataset, "method": request.method, "fingerprint": request.code}
@@ -92,8 +91,7 @@ def fit_grids(
     own |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
     own["data_hash"] = input_hash(card, graph)
     with ExitStack() as stack:
-        others = filter(None, map(_readable, caches[1:]))
-        job = _Job(request, data, graph, [_cache(caches[0]), *others], stack)
+        job = _Job(request, data, graph, _cache(cache), stack)
         cells, begin = request.cells(), time.perf_counter()
         outcomes: list[Outcome] = []
         for number, cell in enumerate(cells, 1):
@@ -120,7 +118,7 @@ class _Job:
     request: Request
     data: Path
     graph: Path | None
-    caches: Sequence[Any]  # `finished` with the memory of each folder
+    cached: Callable[..., Any]  # `finished` with its memory
     stack: ExitStack
     process: FitProcess | None = None
 
@@ -129,7 +127,7 @@ class _Job:
         request = self.request
         key = cell.key(data_hash=data_hash, class_path=request.class_path, code=request.code)
         try:
-            record, labels = self._cached(key, lambda: self._fit(cell, given_up))
+            record, labels = self.cached(key, lambda: self._fit(cell, given_up))
         except Unfinished as unfinished:
             record, labels = unfinished.args[0], None
         record = {"key": key, **record}
@@ -138,16 +136,9 @@ class _Job:
         metrics = list(request.metrics[cell.n_clusters])
         asked = f"{key}: {request.scorer}, {metrics}, {request.dunn_max_rows}"
         try:
-            return record | self._cached(asked, lambda: self._score(cell, labels, metrics)), labels
+            return record | self.cached(asked, lambda: self._score(cell, labels, metrics)), labels
         except FitEnded as ended:
             return {**record, "status": ended.status, "reason": f"while it was scored: {ended}"}, None
-
-    def _cached(self, key: str, compute: Callable[[], Any]) -> Any:
-        known = (cache for cache in self.caches[1:] if cache.check_call_in_cache(key, None))
-        if not self.caches[0].check_call_in_cache(key, None) and (other := next(known, None)) is not None:
-            found = other(key, None)
-            return self.caches[0](key, lambda: found)
-        return self.caches[0](key, compute)
 
     def _fit(self, cell: Cell, given_up: str) -> Outcome:
         if given_up:
@@ -238,19 +229,9 @@ def _cache(folder: Path) -> Any:
     return Memory(folder, verbose=0, compress=3).cache(finished, ignore=["compute"])
 
 
-def _readable(folder: Path) -> Any:
-    """The cache in a folder. None if there is none, or if joblib would empty it: its fits are of another `finished`."""
-    if not folder.is_dir():
-        return None
+def cached_keys(folder: Path, keys: Iterable[str]) -> list[str]:
+    """The keys whose fits the cache in a folder has."""
+    if not folder.is_dir():  # joblib would create it
+        return []
     cache = _cache(folder)
-    try:
-        kept = extract_first_line(cache.store_backend.get_cached_func_code([cache.func_id]))[0]
-    except OSError:  # it has no fits yet
-        return cache
-    return cache if kept == cache.func_code_info[0] else None
-
-
-def cached_keys(folders: Iterable[Path], keys: Iterable[str]) -> list[str]:
-    """The keys whose fits a cache in some folder has. No cache loses a fit by this."""
-    caches = list(filter(None, map(_readable, folders)))
-    return [key for key in keys if any(cache.check_call_in_cache(key, None) for cache in caches)]
+    return [key for key in keys if cache.check_call_in_cache(key, None)]

@@ -16,8 +16,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_va
 from fairclust.datasets.spec import Spec
 from fairclust.pipeline.grids import canonical_json
 
-MAX_SEEDS = 10_000
-
 
 def _check_unique(values: list[Any]) -> list[Any]:
     seen = set()
@@ -27,15 +25,6 @@ def _check_unique(values: list[Any]) -> list[Any]:
             raise ValueError(f"{value!r} occurs more than once")
         seen.add(text)
     return values
-
-
-def _check_seeds(value: int | list[int]) -> int | list[int]:
-    many = value if isinstance(value, int) else len(value)
-    if (value < 1) if isinstance(value, int) else (not value or min(value) < 0):
-        raise ValueError("give a number of seeds of at least 1, or a list of seeds from 0 on")
-    if many > MAX_SEEDS:
-        raise ValueError(f"{many} seeds are more than the {MAX_SEEDS:,} that are allowed")
-    return value
 
 
 def _check_plain(value: Any) -> Any:
@@ -57,12 +46,12 @@ def _check_unquoted(value: Any) -> Any:
         float(value)
     except ValueError:
         return value
-    raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
+    raise ValueError(f"{value!r} is a text; write the number without quotes, and 1e5 as 1.0e+5")
 
 
 Seeds = (
-    Annotated[StrictInt, AfterValidator(_check_seeds)]
-    | Annotated[list[StrictInt], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
+    Annotated[StrictInt, Field(ge=1, le=10_000)]
+    | Annotated[list[Annotated[StrictInt, Field(ge=0)]], Field(min_length=1), AfterValidator(_check_unique)]
 )
 Names = Annotated[list[str], AfterValidator(_check_unique)]
 Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]

@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from fairclust.pipeline.fingerprint import (
     class_parameters,
     code_fingerprint,
 )
+from fairclust.pipeline.fit_cell import VERSION
 from fairclust.pipeline.grids import At, Cell, Grid, cells_of_grids
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import (
@@ -100,16 +101,19 @@ def fits_of(config: Config, papers: Collection[str]) -> dict[str, Fit]:
     return {fit.name: fit for fit in fits}
 
 
-@dataclass(frozen=True)
-class Product:
-    """What a table, a figure or the claims of a paper need from the run."""
+Need = tuple[str, str, int, str]
+"""A data set, a method, a K, and a sweep or ''."""
 
-    needs: list[At]
-    metrics: set[str]
-    sweep: str = ""  # ALL: the fits of all sweeps
+Needs = dict[Need, set[str]]
+"""What a table, a figure or the claims of a paper need from the run, in their order, each with its metrics."""
 
-    def shows(self, sweep: str) -> bool:
-        return self.sweep in (sweep, ALL)
+
+def joined(parts: Iterable[Needs]) -> Needs:
+    """All that several products need."""
+    whole: Needs = {}
+    for need, metrics in itertools.chain.from_iterable(part.items() for part in parts):
+        whole[need] = whole.get(need, set()) | metrics
+    return whole
 
 
 def share_sources() -> None:
@@ -179,51 +183,56 @@ class Plan:
         return found
 
     @cached_property
-    def shown(self) -> dict[str, dict[str, dict[str, Product]]]:
-        """Every paper that has something to show, with its tables, figures and claims that have, by name."""
-        needs: dict[str, Callable[[str, Any], Product]]
-        needs = {"tables": self._table, "figures": self._figure, "claims": self._claim}
+    def shown(self) -> dict[str, dict[str, dict[str, Needs]]]:
+        """Every paper that has something to show, with its tables, figures and claims that have, by name.
+
+        The claims of a paper are one product, whose name is 'claims'.
+        """
         found = {}
         for paper, spec in self.specs.items():
-            of_paper: dict[str, dict[str, Product]] = {}
-            for kind, need in needs.items():
-                products = {name: need(paper, of) for name, of in getattr(spec, kind).items()}
-                of_paper[kind] = {name: product for name, product in products.items() if product.needs}
-            if any(of_paper.values()):
-                found[paper] = of_paper
+            claims = joined(self._claim(paper, claim) for claim in spec.claims.values())
+            of_paper = {
+                "tables": {name: self._table(paper, table) for name, table in spec.tables.items()},
+                "figures": {name: self._figure(paper, figure) for name, figure in spec.figures.items()},
+                "claims": {"claims": claims},
+            }
+            if any(needs for of_kind in of_paper.values() for needs in of_kind.values()):
+                found[paper] = {
+                    kind: {name: needs for name, needs in of_kind.items() if needs}
+                    for kind, of_kind in of_paper.items()
+                }
         return found
 
-    def _table(self, paper: str, spec: TableSpec) -> Product:
+    def _table(self, paper: str, spec: TableSpec) -> Needs:
         rows = [row for row in self._reported(paper) if row["table"] == spec.number]
         metrics = {row["metric"] for row in rows} | set(spec.beside)
         if spec.match is not None:
             metrics |= {spec.match.fairness, spec.match.order}
-        needs: dict[At, None] = {}
+        needs: Needs = {}
         for row in rows:
             ks = None if row["n_clusters"] is None else [row["n_clusters"]]
             for dataset in (row["dataset"], *spec.stand_ins.get(row["dataset"], ())):
                 variants = spec.variants.get(row["method"], ())
                 for method in filter(None, (row["method"], *variants, *spec.ours, spec.control)):
-                    needs |= dict.fromkeys(self._planned(paper, "", [dataset], [method], ks))
+                    needs |= self._planned(paper, metrics, "", [dataset], [method], ks)
                 if row["method"] == "data":
-                    needs |= dict.fromkeys(self._planned(paper, "", [dataset], [], None)[:1])
-        return Product(list(needs), metrics)
+                    planned = self._planned(paper, metrics, "", [dataset], [], None)
+                    needs |= dict(itertools.islice(planned.items(), 1))
+        return needs
 
-    def _figure(self, paper: str, spec: FigureSpec) -> Product:
+    def _figure(self, paper: str, spec: FigureSpec) -> Needs:
         metrics = {spec.x, *spec.y}
         if match := match_of(self.specs[paper].tables.values(), spec):
             metrics |= {match.fairness, match.order}
-        needs = self._planned(paper, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
-        return Product(needs, metrics, spec.sweep)
+        return self._planned(paper, metrics, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
 
-    def _claim(self, paper: str, spec: ClaimSpec) -> Product:
-        needs = self._planned(paper, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
+    def _claim(self, paper: str, spec: ClaimSpec) -> Needs:
         metrics = {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))}
         table = self.specs[paper].tables.get(str(spec.options.get("table", "")))
-        if table is None:
-            return Product(needs, metrics, spec.sweep)
-        of_table = self._table(paper, table)
-        return Product(list(dict.fromkeys([*needs, *of_table.needs])), metrics | of_table.metrics, spec.sweep)
+        of_table = self._table(paper, table) if table else {}
+        metrics = metrics.union(*of_table.values())
+        needs = self._planned(paper, metrics, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
+        return needs | dict.fromkeys(of_table, metrics)
 
     @cache  # noqa: B019 - there is one object in a process
     def _reported(self, paper: str) -> list[dict[str, Any]]:
@@ -243,17 +252,25 @@ class Plan:
         return fits_of(self.config, (paper, *self.specs[paper].cells_of))
 
     def _planned(
-        self, paper: str, sweep: str, datasets: Iterable[str], methods: Iterable[str], ks: list[int] | None
-    ) -> list[At]:
+        self,
+        paper: str,
+        metrics: set[str],
+        sweep: str,
+        datasets: Iterable[str],
+        methods: Iterable[str],
+        ks: list[int] | None,
+    ) -> Needs:
+        """Which fits of a paper these are; no methods and no K stand for all."""
         wanted, listed = set(datasets), set(methods)
-        found = (
-            (fit.dataset, fit.method, grid.n_clusters)
+        if "accuracy" in metrics:
+            metrics = metrics | {_OF_TRUTH}
+        return {
+            (fit.dataset, fit.method, grid.n_clusters, fit.sweep): metrics
             for fit in self._own(paper).values()
             if fit.dataset in wanted and (not listed or fit.method in listed) and sweep in (fit.sweep, ALL)
             for grid in fit.grids
             if ks is None or grid.n_clusters in ks
-        )
-        return list(dict.fromkeys(found))
+        }
 
     # Papers, tables and figures
 
@@ -265,58 +282,38 @@ class Plan:
         """The papers of the run that have a table."""
         return {paper: self.specs[paper] for paper, of in self.shown.items() if of["tables"]}
 
-    def products(self, paper: str, kind: str, name: str = "") -> list[Product]:
-        """What a table or figure shows, or the claims of a paper, which have no name; empty if there is nothing."""
-        of_kind = self.shown.get(paper, {}).get(kind, {})
-        return list(of_kind.values()) if kind == "claims" else [of_kind[name]] if name in of_kind else []
-
-    def fits_shown(self, paper: str, kind: str, name: str = "") -> list[str]:
-        """The files of fits that a table or figure, or all claims of a paper, read; ConfigError if there is none."""
-        if not (products := self.products(paper, kind, name)):
+    def fits_shown(self, paper: str, kind: str, name: str = "claims") -> list[str]:
+        """The files of fits that a table or figure, or the claims of a paper, read; ConfigError if there is none."""
+        if name not in self.shown.get(paper, {}).get(kind, {}):
             known = sorted(f"{p}/{n}" for p, of in self.shown.items() for n in of[kind])
             raise ConfigError(
                 f"this run has no {kind.removesuffix('s')} {paper}/{name}; {nearest(f'{paper}/{name}', known)}"
             )
-        needs = [(product, {at[:2] for at in product.needs}) for product in products]
-        return [
-            f"{self.results}/fits/{name}.parquet"
-            for name, fit in self.fits.items()
-            if any(of.shows(fit.sweep) and (fit.dataset, fit.method) in pairs for of, pairs in needs)
-        ]
+        shown = {(dataset, method, sweep) for dataset, method, _, sweep in self.shown[paper][kind][name]}
+        fits = self.fits.values()
+        return [self.fit_file(fit) for fit in fits if (fit.dataset, fit.method, fit.sweep) in shown]
 
-    def asked(self, paper: str, kind: str, name: str = "") -> list[dict[str, Any]]:
+    def asked(self, paper: str, kind: str, name: str) -> list[dict[str, Any]]:
         """The data sets, methods, K and grids that a product shows, in its order.
 
         They decide which rows it takes from its inputs, which also hold the fits of other papers.
         """
-        products, own, found = self.products(paper, kind, name), self._own(paper), []
-        sweeps = dict.fromkeys(fit.sweep for fit in own.values())
-        needs = dict.fromkeys(
-            (*at, sweep)
-            for product in products
-            for at in product.needs
-            for sweep in sweeps
-            if product.shows(sweep)
-        )
-        for dataset, method, k, sweep in needs:
-            fit = own.get(Fit(dataset, method, sweep, ()).name)
-            grids = [asdict(grid) for grid in fit.grids if grid.n_clusters == k] if fit else []
-            if grids:
-                at = {"dataset": dataset, "method": method, "n_clusters": k, "sweep": sweep}
-                found.append({**at, "grids": grids})
+        own, found = self._own(paper), []
+        for dataset, method, k, sweep in self.shown[paper][kind][name]:
+            fit = own[Fit(dataset, method, sweep, ()).name]
+            grids = [asdict(grid) for grid in fit.grids if grid.n_clusters == k]
+            at = {"dataset": dataset, "method": method, "n_clusters": k, "sweep": sweep}
+            found.append({**at, "grids": grids})
         return found
 
-    def product(self, paper: str, kind: str, name: str = "") -> dict[str, Any]:
+    def product(self, paper: str, kind: str, name: str = "claims") -> dict[str, Any]:
         """What the script of a table or figure, or of a paper's claims, needs besides its inputs, as plain data.
 
         `specs` are the entries that it makes, by name, and `tables` the tables to which they refer.
         """
         spec, asked = self.specs[paper], self.asked(paper, kind, name)
-        made = {
-            key: getattr(spec, kind)[key]
-            for key in self.shown[paper][kind]
-            if kind == "claims" or key == name
-        }
+        claims = {key: claim for key, claim in spec.claims.items() if self._claim(paper, claim)}
+        made = claims if kind == "claims" else {name: getattr(spec, kind)[name]}
         tables = {key: table for key, table in spec.tables.items() if _refer_to(made, key, table)}
         mentioned = [*asked, *self._reported(paper)]
         mentioned += [{"dataset": of} for claim in made.values() for of in getattr(claim, "datasets", ())]
@@ -327,7 +324,7 @@ class Plan:
             "programs": {key: _plain(one) for key, one in spec.programs.items()},
             "title": spec.short_name,
             "asked": asked,
-            "names": asdict(self.names_of(mentioned)),
+            "names": self.names(mentioned),
         }
 
     def unscaled(self, paper: str, figure: str) -> list[str]:
@@ -335,24 +332,14 @@ class Plan:
         spec = self.specs[paper].figures[figure]
         return [f"{self.results}/data/unscaled/{name}" for name in spec.datasets if spec.points]
 
-    def names(self) -> dict[str, Any]:
-        """Titles, labels and looks of the run and its papers, as plain data."""
-        return asdict(self.names_of())
-
-    def names_of(self, mentioned: Iterable[Mapping[str, Any]] = ()) -> Names:
-        """Titles, labels and looks of some data sets and methods; without any, of those of the run and its papers."""
-        rows = list(mentioned)
-        run = {fit.method for fit in self.fits.values()}
-        if not rows:
-            rows = [{"dataset": fit.dataset, "method": fit.method} for fit in self.fits.values()]
-            rows += [row for paper in self.specs for row in self._reported(paper)]
-        datasets = {row.get("dataset") for row in rows}
-        known = {
-            name: spec
-            for name, spec in self.config.methods.items()
-            if name in {row.get("method") for row in rows}
-        }
-        return Names(
+    def names(self, mentioned: Collection[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """Titles, labels and looks of some data sets and methods; by default, of those of the run and its papers."""
+        run = [{"dataset": fit.dataset, "method": fit.method} for fit in self.fits.values()]
+        rows = mentioned or [*run, *(row for paper in self.specs for row in self._reported(paper))]
+        datasets, methods = ({row.get(key) for row in rows} for key in ("dataset", "method"))
+        known = {name: spec for name, spec in self.config.methods.items() if name in methods}
+        planned = {row["method"] for row in run}
+        names = Names(
             datasets={
                 name: spec.title + (f" ({spec.shown})" if spec.shown else "")
                 for name, spec in self.config.datasets.items()
@@ -361,9 +348,10 @@ class Plan:
             methods={name: spec.label or name for name, spec in known.items()},
             families={name: spec.family for name, spec in known.items()},
             ours=[name for name, spec in known.items() if spec.ours],
-            order=[name for name in known if name in run],
+            order=[name for name in known if name in planned],
             looks={name: spec.look for name, spec in known.items() if spec.look},
         )
+        return asdict(names)
 
     # Files
 
@@ -371,25 +359,19 @@ class Plan:
         """The files of the values that a paper and its programs report."""
         return self.specs[paper].files if paper in self.specs else []
 
-    def files(self, paper: str, kind: str) -> list[str]:
-        """The files of a paper's tables or figures, or of its claims."""
-        of_kind = self.shown.get(paper, {}).get(kind, {})
-        if kind == "figures":
-            formats = self.config.report.formats
-            return [f"{self.results}/figures/{paper}/{name}.{end}" for name in of_kind for end in formats]
-        names = ["claims"] * bool(of_kind) if kind == "claims" else list(of_kind)
-        return [f"{self.results}/tables/{paper}/{name}.{end}" for name in names for end in TABLE_FORMATS]
+    def files(self, paper: str, kind: str, ends: Iterable[str] = ()) -> list[str]:
+        """The files of a paper's tables or figures, or of its claims; without endings, of those that readers see."""
+        usual = self.config.report.formats if kind == "figures" else TABLE_FORMATS
+        folder = f"{self.results}/{'figures' if kind == 'figures' else 'tables'}/{paper}"
+        return [f"{folder}/{name}.{end}" for name in self.shown[paper][kind] for end in ends or usual]
 
     def evidence(self) -> list[str]:
         """The evidence of all tables of papers."""
-        names = (f"{paper}/{name}" for paper, of in self.shown.items() for name in of["tables"])
-        return [f"{self.results}/tables/{name}.evidence.csv" for name in names]
+        return [file for paper in self.shown for file in self.files(paper, "tables", ["evidence.csv"])]
 
     def claims(self) -> list[str]:
         """The claims of all papers."""
-        return [
-            f"{self.results}/tables/{paper}/claims.csv" for paper, of in self.shown.items() if of["claims"]
-        ]
+        return [file for paper in self.shown for file in self.files(paper, "claims", ["csv"])]
 
     def table_files(self) -> list[str]:
         """The files of all tables, three for each."""
@@ -417,13 +399,12 @@ class Plan:
 
     def source(self, name: str) -> SourceSpec:
         """A source of the catalogue or of a single data set."""
+        known = dict(self.config.sources)
         for dataset in self.config.datasets:
-            found = self.config.sources_of(dataset)
-            if name in found:
-                return found[name]
-        if name not in self.config.sources:
-            raise ConfigError(f"there is no source {name!r}; {nearest(name, self.config.sources)}")
-        return self.config.sources[name]
+            known |= self.config.sources_of(dataset)
+        if name not in known:
+            raise ConfigError(f"there is no source {name!r}; {nearest(name, known)}")
+        return known[name]
 
     def source_params(self, name: str) -> dict[str, Any]:
         return _plain(self.source(name))
@@ -499,9 +480,12 @@ class Plan:
             raise ConfigError(f"this run has no fit {name!r}; {nearest(name, self.fits)}")
         return self.fits[name]
 
+    def fit_file(self, fit: Fit) -> str:
+        return f"{self.results}/fits/{fit.name}.parquet"
+
     def fit_files(self) -> list[str]:
         """The files of all fits of the run."""
-        return [f"{self.results}/fits/{name}.parquet" for name in self.fits]
+        return list(map(self.fit_file, self.fits.values()))
 
     def fit_inputs(self, fit: Fit) -> dict[str, str]:
         """The prepared data set, and its neighbour graph if the method fits it."""
@@ -529,8 +513,8 @@ class Plan:
         return [asdict(grid) for grid in fit.grids]
 
     def fit_code(self, fit: Fit) -> str:
-        """Fingerprint of the code of a method, of which its fits in the cache are named."""
-        return class_fingerprint(self.class_path(fit))
+        """Fingerprint of the code of a method, and the version of what calls it; keys of fits depend on it."""
+        return class_fingerprint(self.class_path(fit)) + VERSION
 
     def scorer_code(self, fit: Fit) -> str:
         """Fingerprint of the code of the metrics of a fit job."""
@@ -556,16 +540,9 @@ class Plan:
         return found
 
     @cached_property
-    def _asked_metrics(self) -> dict[tuple[str, str, int, str], set[str]]:
-        asked: dict[tuple[str, str, int, str], set[str]] = {}
-        sweeps = {fit.sweep for fit in self.fits.values()}
-        kinds = (products for of_paper in self.shown.values() for products in of_paper.values())
-        for product in (product for products in kinds for product in products.values()):
-            names = product.metrics | ({_OF_TRUTH} if "accuracy" in product.metrics else set())
-            for at, sweep in itertools.product(product.needs, sweeps):
-                if product.shows(sweep):
-                    asked.setdefault((*at, sweep), set()).update(names)
-        return asked
+    def _asked_metrics(self) -> Needs:
+        kinds = itertools.chain.from_iterable(of_paper.values() for of_paper in self.shown.values())
+        return joined(itertools.chain.from_iterable(of_kind.values() for of_kind in kinds))
 
     # The run as a whole
 
@@ -588,7 +565,7 @@ class Plan:
             chosen[section] = {name: spec for name, spec in chosen.get(section, {}).items() if name in names}
         for paper in chosen["papers"].values():
             paper["reported"] = Path(str(paper.get("reported"))).name
-        for key in ("sources", "mirror", "results", "reuse", "catalogues", "also", "jobs", "strict"):
+        for key in ("sources", "mirror", "results", "catalogues", "jobs", "strict"):
             chosen.pop(key, None)
         grids = {name: self.grids(fit) for name, fit in self.fits.items()}
         return {**chosen, "digest": digest_of([chosen, grids])}

@@ -48,6 +48,7 @@ _NUMBERS = {*METRICS, *RUN_COLUMNS, "lam", "objective", "n_iter"} - {"git_commit
 _COUNTS = ("n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state")
 _KINDS = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys(_COUNTS, "Int64") | {"converged": "boolean"}
 _ARROW = {"float64": pa.float64(), "Int64": pa.int64(), "boolean": pa.bool_()}
+_IN_FILES = {"lost": pa.bool_(), "labels": pa.large_binary()}
 
 
 def write_fits(path: Path, outcomes: Sequence[tuple[Mapping[str, Any], np.ndarray | None]]) -> None:
@@ -55,14 +56,12 @@ def write_fits(path: Path, outcomes: Sequence[tuple[Mapping[str, Any], np.ndarra
 
     Labels are bytes: integers of the smallest type that holds them, in the order of the rows of the data set.
     """
-    frame = _frame(_row(record) for record, _ in outcomes)
-    table = pa.Table.from_pandas(frame, schema=_schema(frame), preserve_index=False)
-    histories = [json.dumps(record["history"]) if record.get("history") else None for record, _ in outcomes]
-    packed = [None if labels is None else np.ascontiguousarray(labels).tobytes() for _, labels in outcomes]
-    lost = [bool(record.get("lost")) for record, _ in outcomes]
-    for name, values, kind in (("lost", lost, pa.bool_()), ("history", histories, pa.string())):
-        table = table.append_column(name, pa.array(values, kind))
-    write_arrow(path, table.append_column("labels", pa.array(packed, pa.large_binary())))
+    frame = _frame(_row(record) for record, _ in outcomes).assign(
+        lost=[bool(record.get("lost")) for record, _ in outcomes],
+        history=[json.dumps(record["history"]) if record.get("history") else None for record, _ in outcomes],
+        labels=[None if labels is None else np.ascontiguousarray(labels).tobytes() for _, labels in outcomes],
+    )
+    write_arrow(path, pa.Table.from_pandas(frame, schema=_schema(frame), preserve_index=False))
 
 
 def read_fits(path: Path, *more: str) -> pd.DataFrame:
@@ -120,20 +119,14 @@ def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 def load_scores(scores: Path) -> pd.DataFrame:
     """All cells of a run as `fits_frame` returns them, from ``scores.parquet`` and ``runs.parquet``."""
     frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
-    if frame.key.fillna("").tolist() != runs.key.fillna("").tolist():
-        raise DamagedFile(f"{scores} and runs.parquet are of two runs. Fix: delete both and run again")
     return _with_more(_typed(pd.concat([frame, runs[RUN_COLUMNS]], axis=1)))
 
 
 def labels_of(path: str | Path, key: str) -> np.ndarray | None:
     """Labels of one fit in the file of its job, shape (n_samples,); None if it has none."""
-    table = read_arrow(Path(path), ["key", "labels", "n_rows"])
-    packed, n_rows = next(
-        (labels.as_py(), rows.as_py())
-        for name, labels, rows in zip(table["key"], table["labels"], table["n_rows"], strict=True)
-        if name.as_py() == key
-    )
-    return None if packed is None else unpacked_labels(packed, n_rows)
+    fits = read_arrow(Path(path), ["key", "labels", "n_rows"]).to_pandas().set_index("key")
+    packed, n_rows = fits.loc[key]
+    return None if packed is None else unpacked_labels(packed, int(n_rows))
 
 
 def unpacked_labels(packed: bytes, n_rows: int) -> np.ndarray:
@@ -197,7 +190,8 @@ def _write_table(stem: Path, frame: pd.DataFrame) -> None:
 
 
 def _schema(frame: pd.DataFrame) -> pa.Schema:
-    return pa.schema([(name, _ARROW.get(_KINDS.get(name, ""), pa.string())) for name in frame])
+    kinds = {name: _ARROW[kind] for name, kind in _KINDS.items()} | _IN_FILES
+    return pa.schema([(name, kinds.get(name, pa.string())) for name in frame])
 
 
 def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

@@ -11,7 +11,6 @@ from typing import Any
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import read_card
 from fairclust.messages import brief, count, duration, in_words
-from fairclust.pipeline.config import as_list
 from fairclust.pipeline.plan import Fit, Plan
 
 
@@ -71,8 +70,7 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
     except (OSError, DatasetError):
         return keys(fit.dataset)
     planned = keys(data_hash)
-    caches = [folder / "cache" for folder in (place, *map(Path, as_list(plan.config.reuse)))]
-    return planned.difference(cached_keys(caches, planned))
+    return planned.difference(cached_keys(place / "cache", planned))
 
 
 def path_end(path: str) -> str:
