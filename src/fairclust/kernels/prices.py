@@ -1,6 +1,5 @@
-"""Loops of the methods with group prices: systems of Newton's steps, and tables of whole numbers.
+"""Loops of the methods with group prices: the Hessian of Newton's steps, and tables of whole numbers.
 
-The Hessian of the multipliers is computed at those that are free, or its products with them for conjugate gradients.
 The cheapest columns of a table whose rows have given sums are found by dynamic programming.
 """
 
@@ -13,86 +12,26 @@ from fairclust.kernels.fast import FAST
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def lower_triangle(rows, by_pair, row, cluster, damping):  # type: ignore[no-untyped-def]
-    """The lower triangle of ``rows @ blocks @ rows'``, with `damping` on the diagonal, at chosen rows and clusters.
+def lower_triangle(directions, falls, cluster, by_pair, damping):  # type: ignore[no-untyped-def]
+    """The lower triangle of the Hessian of multipliers, each of one cluster.
 
-    `by_pair` holds the blocks with the groups last, shape (n_clusters, n_clusters, n_groups). The entries above the
-    diagonal are not set.
+    Multiplier a changes the prices of its cluster by ``directions[a]``, and multipliers that follow from it by
+    ``-falls[a]``. `by_pair` are the blocks of the curvature with the groups last, shape (n_clusters, n_clusters,
+    n_groups). The entries above the diagonal are not set.
     """
-    n, n_groups = len(row), rows.shape[1]
+    n, n_groups = directions.shape
     hessian = np.empty((n, n))
     for a in range(n):
         for b in range(a + 1):
             total = 0.0
             for j in range(n_groups):
-                total += rows[row[a], j] * rows[row[b], j] * by_pair[cluster[a], cluster[b], j]
+                total += directions[a, j] * directions[b, j] * by_pair[cluster[a], cluster[b], j]
+            if cluster[a] == cluster[b]:
+                for p in range(falls.shape[1]):
+                    total += damping * falls[a, p] * falls[b, p]
             hessian[a, b] = total
         hessian[a, a] += damping
     return hessian
-
-
-@njit(cache=True, nogil=True)
-def multiply(values, columns, first, rows, damping, v, out):  # type: ignore[no-untyped-def]
-    """The product of ``rows @ blocks @ rows' + damping`` with v, both of shape (n_rows, n_clusters)."""
-    n_rows, n_groups = rows.shape
-    n_clusters = v.shape[1]
-    prices, curved = np.zeros(n_clusters), np.empty(n_clusters)
-    for r in range(n_rows):
-        for k in range(n_clusters):
-            out[r, k] = damping * v[r, k]
-    for j in range(n_groups):
-        prices[:] = 0.0
-        for r in range(n_rows):
-            if rows[r, j] != 0:
-                for k in range(n_clusters):
-                    prices[k] += rows[r, j] * v[r, k]
-        for k in range(n_clusters):
-            total = 0.0
-            for i in range(first[j * n_clusters + k], first[j * n_clusters + k + 1]):
-                total += values[i] * prices[columns[i]]
-            curved[k] = total
-        for r in range(n_rows):
-            if rows[r, j] != 0:
-                for k in range(n_clusters):
-                    out[r, k] += rows[r, j] * curved[k]
-
-
-@njit(cache=True, nogil=True)
-def solve_free(values, columns, first, rows, damping, squares, right, free, step, most, accuracy):  # type: ignore[no-untyped-def]
-    """Add to the `free` entries of `step` the solution for `right`; False if it takes more than `most` products.
-
-    The iteration, preconditioned by the diagonal `squares`, ends at `accuracy` times the first residual.
-    """
-    shape = right.shape
-    residual, direction, curved = np.empty(shape), np.empty(shape), np.empty(shape)
-    size = 0.0
-    for r in range(shape[0]):
-        for k in range(shape[1]):
-            residual[r, k] = right[r, k] if free[r, k] else 0.0
-            direction[r, k] = residual[r, k] / squares[r, k]
-            size += residual[r, k] * direction[r, k]
-    enough = accuracy**2 * size
-    for _ in range(most):
-        if size <= enough:
-            return True
-        multiply(values, columns, first, rows, damping, direction, curved)
-        bent = 0.0
-        for r in range(shape[0]):
-            for k in range(shape[1]):
-                if free[r, k]:
-                    bent += direction[r, k] * curved[r, k]
-        length, before = size / bent, size
-        size = 0.0
-        for r in range(shape[0]):
-            for k in range(shape[1]):
-                if free[r, k]:
-                    step[r, k] += length * direction[r, k]
-                    residual[r, k] -= length * curved[r, k]
-                    size += residual[r, k] ** 2 / squares[r, k]
-        for r in range(shape[0]):
-            for k in range(shape[1]):
-                direction[r, k] = residual[r, k] / squares[r, k] + size / before * direction[r, k]
-    return False
 
 
 @njit(cache=True, nogil=True)

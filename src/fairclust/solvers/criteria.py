@@ -1,15 +1,13 @@
 """Fairness bounds as linear rows on the group-by-cluster table, the same rows for every cluster.
 
-Column k of the table is fair if there are helper numbers v_k with
-``rows @ n[:, k] + helpers @ v_k <= limits`` (``=`` for equalities). All rows are in points, so moving about one point
-removes an excess of one.
+All rows are in points, so moving about one point removes an excess of one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import ClassVar
 
@@ -17,14 +15,11 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from fairclust.base import NotSupported
-from fairclust.solvers.newton import Factors, RowShape
 from fairclust.solvers.programs import SECONDS
 
-# About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each
-# operation on the blocks of groups, each distance in a pass over the points, and each entry of a mixed-integer program
-# take.
-_SYSTEM, _UNKNOWNS, _ELIMINATION, _OF_LAPACK = 2e-4, 3e-8, 1.3e-10, 1e-9
-_DISTANCE, _ENTRY = 3e-9, 1e-4
+# About the seconds that a linear system takes, divided by the cube of its size, and those of each distance in a pass
+# over the points and of each entry of a mixed-integer program.
+_SYSTEM, _DISTANCE, _ENTRY = 1.25e-10, 3e-9, 1e-4
 
 
 @dataclass
@@ -47,17 +42,9 @@ class Work:
         """Count a pass over the points."""
         self.spent -= _DISTANCE * n_distances
 
-    def systems(self, number: int, n_unknowns: int, n_eliminations: int = 0) -> None:
-        """Count solutions of linear systems, with the operations that eliminate other unknowns before each."""
-        self.spent += number * (_SYSTEM + _UNKNOWNS * n_unknowns**2 + _ELIMINATION * n_eliminations)
-
-    def blocks(self, number: int, size: int) -> None:
-        """Count solutions for blocks of this size, one for each group."""
-        self.spent += _OF_LAPACK * number * size**3
-
-    def binding(self, n_multipliers: int) -> None:
-        """Count the search for the multipliers that are positive, by dense systems."""
-        self.spent += _ELIMINATION * n_multipliers**3
+    def systems(self, number: int, size: int) -> None:
+        """Count solutions of dense linear systems of this size."""
+        self.spent += _SYSTEM * number * size**3
 
     def program(self, n_entries: int) -> None:
         """Count a mixed-integer program with so many entries in its rows."""
@@ -71,8 +58,44 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Factors:
+    """Rows ``sign_r * values[value_r] + size_r * 1`` on the groups."""
+
+    # (n_values, n_groups). Mostly 1 for the groups that have the value and 0 for others. For a bounded mean, the scores
+    # of the groups.
+    values: np.ndarray
+    # (n_rows,); the value of each row, as its row in `values`; -1 for rows of the cluster's size alone.
+    value: np.ndarray
+    # (n_rows,); the coefficient of the value: mostly 1 or -1, and 0 for rows of the size alone
+    sign: np.ndarray
+    size: np.ndarray  # (n_rows,); the coefficient of the cluster's size
+
+    @property
+    def whole(self) -> np.ndarray:
+        """Which values count points, so that their sums over a cluster are whole numbers, shape (n_values,)."""
+        return np.all(np.isin(self.values, (0, 1)), axis=1)
+
+    @property
+    def signed(self) -> np.ndarray:
+        """The sign of every row at its own value and 0 at other values, shape (n_values, n_rows)."""
+        out = np.zeros((len(self.values), len(self.value)))
+        own = np.flatnonzero(self.value >= 0)
+        out[self.value[own], own] = self.sign[own]
+        return out
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The product of the factors, which are the rows, shape (n_rows, n_groups)."""
+        return self.signed.T @ self.values + self.size[:, None]
+
+
+@dataclass(frozen=True)
 class Criterion:
-    """The rows of every cluster, and the violation of the bounds in points."""
+    """Bounds on a table n of shape (n_groups, n_clusters), and by how many points it violates them.
+
+    Column k is within the bounds if there are helpers v of shape (n_helpers,) with
+    ``rows @ n[:, k] + helpers @ v <= limits[:, k]``, and ``=`` instead of ``<=`` in the rows that are `exact`.
+    """
 
     rows: np.ndarray  # (n_rows, n_groups)
     # (n_rows, 1) or (n_rows, n_clusters). Also accepted with shape (n_rows,). The limits are then the same for all
@@ -122,11 +145,6 @@ class Criterion:
         above = self.rows @ counts - self.limits
         above = np.where(self.exact[:, None], np.abs(above), np.maximum(above, 0.0))
         return float((above * np.abs(multipliers)).sum())
-
-    @cached_property
-    def shape(self) -> RowShape:
-        """The rows and helpers as `RowSystem` takes them."""
-        return RowShape(self.rows, self.helpers, self.factors)
 
     def prices(self, multipliers: np.ndarray) -> np.ndarray:
         """Prices W = G'y, shape (n_groups, n_clusters), of multipliers, shape (n_rows, n_clusters)."""
@@ -343,8 +361,8 @@ def _saving_of_gap(
     n = len(sizes)
     tops = np.cumsum(np.sort(values - values.mean(axis=0), axis=0)[::-1], axis=0)[:-1]
     chosen = np.arange(1, n)[:, None]
-    dearest = (tops / (chosen * (n - chosen))).max(axis=0, initial=0.0) * (n * (n - 1) / 2)
-    return float((np.maximum(0.0, _mean_gap(counts / sizes[:, None]) - gap) * dearest).sum())
+    most = (tops / (chosen * (n - chosen))).max(axis=0, initial=0.0) * (n * (n - 1) / 2)
+    return float((np.maximum(0.0, _mean_gap(counts / sizes[:, None]) - gap) * most).sum())
 
 
 def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:

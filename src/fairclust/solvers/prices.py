@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,22 +24,28 @@ import numpy as np
 from fairclust.base import Diverged
 from fairclust.solvers.alternation import Prototypes, Step
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.newton import (
-    RowSystem,
-    interior_step,
-    step_of_equal_shares,
-    step_of_rows,
-    step_of_rows_that_bind,
-)
-from fairclust.solvers.points import MeasuredPoints, Points
+from fairclust.solvers.newton import step_of_equal_shares, step_of_rows
+from fairclust.solvers.points import Lists, MeasuredPoints, Points
 
-# Temperatures in units of the mean gap between a point's two smallest potentials.
-START_LEVELS = (0.2, 0.04, 0.02)
-_STEPS_PER_LEVEL = 12
-_DAMPING = 1e-6
+# Temperatures in units of the mean gap between a point's two smallest potentials. These are the ones of `price_step`,
+# for the first step and for later ones. They are not low, because the last assignment of a run is solved again.
+_FIRST, _NEXT = (0.2, 0.04, 0.008, 0.0016), (0.0016,)
+# Those of `solve`, from no prices and from the prices of a similar problem. The last one decides how tight the lower
+# bound is. Temperatures closer to each other are for problems in which Newton steps fail.
+COLD, _WARM = (*_FIRST, 0.0003), (*_NEXT, 0.0003)
+_SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
+# Lower temperatures, for problems with so few points that the bound is not tight yet. They need double precision.
+_DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
+_TIGHT, _DOUBLE_ROUNDING = 1e-7, 1e-12
+# Temperatures of rough prices, in the search for good centres. The first one is taken whose gap is small enough: on
+# data of few different numbers, rough prices cannot tell good centres from bad ones.
+_ROUGH_LEVELS = (0.05, 0.016, 0.005)
+# No temperature is below this level divided by the number of points for each cell of the table.
+_LEAST_LEVEL = 0.5
+# The smallest and the largest damping. With the largest one, steps are negligible.
+_DAMPING, _MOST_DAMPING = 1e-6, 1e30
+# The part of the damping that keeps steps short while the bounds are violated.
 _SHORTEN = 1e4
-# The largest damping, so that it does not overflow. At this damping, steps are negligible.
-_MOST_DAMPING = 1e30
 # For criteria on several columns or with more multipliers than the last number, whose warm starts overshoot more often:
 # the damping at a warm start, its factor after a step that is rejected, and its divisor after one that is accepted.
 _MANY_DAMPING, _LARGE_UNKNOWNS = (1e-2, 10, 3), 400
@@ -48,48 +53,25 @@ _MANY_DAMPING, _LARGE_UNKNOWNS = (1e-2, 10, 3), 400
 _CAREFUL = 2
 # With lists of clusters, steps end when no multiplier changes by more than this part of the temperature.
 _STILL = 1e-3
-# If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
-_UNBALANCED = 1e-8
-# With at least this many clusters, `step_of_rows_that_bind` uses conjugate gradients, which take longer with fewer.
-_MANY_CLUSTERS = 64
-# Temperatures of `price_step`, for the first step and for later ones. They are not low, because the last assignment of
-# a run is solved again with lower ones.
-_FIRST = (0.2, 0.04, 0.008, 0.0016)
-_NEXT = (0.0016,)
-# Temperatures of rough prices, in the search for good centres. The first one is taken whose gap is small enough: on
-# data of few different numbers, rough prices cannot tell good centres from bad ones.
-_ROUGH_LEVELS = (0.05, 0.016, 0.005)
+# Newton steps at each temperature and the tolerance, of `price_step` and of `solve`. Rounding does not remove errors of
+# many points, so with many points the tolerance of `solve` is half a point, or the rounding error of sums in single
+# precision.
 _STEPS, _TOL = 15, 3e-5
+_SOLVE_STEPS, _SOLVE_TOL, _LEAST_TOL = 30, 1e-5, 1e-7
+# The table of `price_step` may always be off its bounds by this part of a point, because the centres hardly depend on
+# it.
+_PART_OF_A_POINT = 0.3
 # Prices are far off if the bounds are violated by more than this share of the points.
 FAR = 1e-4
+# Factor for `_TOL` and `FAR` during the search for the best of several starts.
+ROUGH = 30
+# The part of the work that may be spent before the last assignment is solved.
+_PART = 0.5
 # Temperatures, steps at each, and the most rounds of `approach`. It ends when no cell is off its bounds by more than
 # this part of the mean cell.
 _APPROACH, _APPROACH_STEPS, _MOST_APPROACHES, _NEARLY = (0.04,), 20, 30, 0.1
-# The part of the work that may be spent before the last assignment is solved.
-_PART = 0.5
-# Factor for `_TOL` and `FAR` during the search for the best of several starts.
-ROUGH = 30
-# No temperature is below this level divided by the number of points for each cell of the table.
-_LEAST_LEVEL = 0.5
-# The table may always be off its bounds by this part of a point, because the centres hardly depend on it.
-_PART_OF_A_POINT = 0.3
-# Temperatures of `solve`, for a start without prices, and for a start from the prices of a similar problem. The last
-# temperature decides how tight the lower bound is.
-COLD = (0.2, 0.04, 0.008, 0.0016, 0.0003)
-_WARM = (0.0016, 0.0003)
-# Lower temperatures, for problems with so few points that the bound is not tight yet. Not used in single precision.
-_DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
-_TIGHT = 1e-7
-_SOLVE_STEPS, _SOLVE_TOL = 30, 1e-5
-# With many points, a tolerance of `_SOLVE_TOL` would allow an error of many points, which rounding does not remove. The
-# error may be half a point, or this fraction of the points, which are the rounding errors of sums in single precision.
-_LEAST_TOL = 1e-7
 # How often the clusters of the points are listed anew, at most.
 _LISTINGS = 10
-# Temperatures closer to each other, for problems in which Newton steps fail.
-_SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
-# Lower temperatures are used only if the relative rounding error of the sums is at most this.
-_DOUBLE_ROUNDING = 1e-12
 
 
 class Prices(NamedTuple):
@@ -139,8 +121,8 @@ def dual_prices(
     criterion: Criterion,
     *,
     start: np.ndarray | None = None,
-    levels: tuple[float, ...] = START_LEVELS,
-    max_steps: int = _STEPS_PER_LEVEL,
+    levels: tuple[float, ...] = (0.2, 0.04, 0.02),
+    max_steps: int = 12,
     tol: float = 1e-4,
     last_tol: float | None = None,
     part: float = 1.0,
@@ -151,9 +133,8 @@ def dual_prices(
     `levels` ends when `Prices.error` is below `tol` of the points, or 1e-4 of a point; all end at `part` of
     `criterion.work`.
     """
-    n_points, n_clusters = points.n_samples, points.n_clusters
-    shape = points.n_groups, n_clusters
-    y = np.zeros((len(criterion.rows), n_clusters)) if start is None else start
+    n_points, shape = points.n_samples, (points.n_groups, points.n_clusters)
+    y = np.zeros((len(criterion.rows), points.n_clusters)) if start is None else start
     if points.lists is not None and not points.lists.fit_centers:
         points.lists.outgrown(criterion.prices(y))
     unit = temperature_unit(points)
@@ -165,41 +146,54 @@ def dual_prices(
     damping, n_passes, rejected = _DAMPING if start is None else first, 0, False
     for level in levels:
         temperature = level * unit
-        asked = tol if last_tol is None or level != levels[-1] else last_tol
-        enough = max(asked * n_points, 1e-4)
-        at = _evaluate(points, criterion, y, temperature, unit)
+        tolerated = tol if last_tol is None or level != levels[-1] else last_tol
+        enough = max(tolerated * n_points, 1e-4)
+        current = _evaluate(points, criterion, y, temperature, unit)
         n_passes += 1
         for _ in range(max_steps):
-            if at.error <= enough or criterion.work.is_done(part):
+            if current.error <= enough or criterion.work.is_done(part):
                 break
-            trial = _newton_step(criterion, at, temperature, damping, unit, n_points)
+            trial = _newton_step(criterion, current, temperature, damping, unit, n_points)
             if trial is None:
                 damping = min(grow * damping, _MOST_DAMPING)
                 continue
             if points.lists is not None:
-                # The part of the step in each cluster after which no price is farther than `reach` from the lists'.
-                last = criterion.prices(at.multipliers) - points.lists.at
-                change = criterion.prices(trial) - points.lists.at - last
-                left = np.maximum(points.lists.reach - np.sign(change) * last, 0.0)
-                fits = np.minimum(1.0, left / np.maximum(np.abs(change), 1e-300)).min(axis=0)
-                trial = at.multipliers + fits * (trial - at.multipliers)
-                if np.abs(trial - at.multipliers).max() < _STILL * temperature:
+                trial = _within_reach(points.lists, criterion, current.multipliers, trial)
+                if np.abs(trial - current.multipliers).max() < _STILL * temperature:
                     break
             new = _evaluate(points, criterion, trial, temperature, unit)
             n_passes += 1
             # If the two values of the dual are equal up to rounding errors, the error decides.
-            if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
-                at = new
+            if new.value >= current.value or (
+                new.value >= current.value - current.noise and new.error < current.error
+            ):
+                current = new
                 # If a smaller damping has just failed, the damping falls less.
                 damping = max(damping / (_CAREFUL if rejected else shrink), _DAMPING)
                 rejected = False
             else:
                 damping = min(grow * damping, _MOST_DAMPING)
                 rejected = True
-        y = at.multipliers
+        y = current.multipliers
     return Prices(
-        criterion.prices(y), y, at.mass, at.cost, at.violation, at.error, n_passes, at.error <= enough
+        criterion.prices(y),
+        y,
+        current.mass,
+        current.cost,
+        current.violation,
+        current.error,
+        n_passes,
+        current.error <= enough,
     )
+
+
+def _within_reach(lists: Lists, criterion: Criterion, y: np.ndarray, trial: np.ndarray) -> np.ndarray:
+    """The part of a step in each cluster after which no price is farther than the `reach` of the lists from theirs."""
+    last = criterion.prices(y) - lists.at
+    change = criterion.prices(trial) - lists.at - last
+    left = np.maximum(lists.reach - np.sign(change) * last, 0.0)
+    part = np.minimum(1.0, left / np.maximum(np.abs(change), 1e-300)).min(axis=0)
+    return y + part * (trial - y)
 
 
 class _Smoothed(NamedTuple):
@@ -223,112 +217,92 @@ def _evaluate(
     mass, cost, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
     limits = paid_limits(criterion, y)
     violation = float(criterion.excess(mass).max())
-    if criterion.exact.any():
-        unused = (y * (criterion.limits - criterion.rows @ mass))[~criterion.exact]
-        unpaid = abs(float(unused.sum()))
-    else:
-        unpaid = abs(limits - float((prices * mass).sum()))
+    unused = (y * (criterion.limits - criterion.rows @ mass))[~criterion.exact]
     noise = rounding_error(points, mass, cost, prices)
-    error = max(violation, unpaid / unit)
+    error = max(violation, abs(float(unused.sum())) / unit)
     return _Smoothed(y, -temperature * logsum - limits, noise, mass, cost, moments, violation, error)
 
 
 def _newton_step(
-    criterion: Criterion, at: _Smoothed, temperature: float, damping: float, unit: float, n_points: int
+    criterion: Criterion, current: _Smoothed, temperature: float, damping: float, unit: float, n_points: int
 ) -> np.ndarray | None:
     """Multipliers that maximise the quadratic model of the smoothed dual minus the damping term.
 
     None if they cannot be computed accurately enough, which a larger damping makes easier.
     """
-    y, mass = at.multipliers, at.mass
+    y, mass = current.multipliers, current.mass
     rows, n_clusters = criterion.rows, mass.shape[1]
     diagonal = np.arange(n_clusters)
-    blocks = curvature(mass, at.moments) / temperature
+    blocks = curvature(mass, current.moments) / temperature
     # The dual has no curvature along prices that shift a whole group, and none at all where every point is far from a
     # boundary, so the damping needs a second part. It keeps steps below a hundred units, and it vanishes with the
     # violation. The slack would not do here, because it stays large in rows that are far from their limits.
-    shorten = _SHORTEN * at.violation / unit
+    shorten = _SHORTEN * current.violation / unit
     if criterion.equal:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
         blocks[:, diagonal, diagonal] += damping * (curved + shorten)
-        criterion.work.blocks(len(blocks), n_clusters)
+        # A solution for all unit vectors takes eight times as long as one for a single vector.
+        criterion.work.systems(8 * len(blocks), n_clusters)
         step = step_of_equal_shares(blocks, mass, criterion.high)
         return y + step[:-1] - step[-1]
     # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.
     scale = unit / n_points
-    if len(criterion.high):
-        # Twice the mean curvature, because fits of 3 to 10 groups take longer with the number below, which is at most
-        # half of it.
-        curved = 2 * float(blocks[:, diagonal, diagonal].mean()) or 1.0
-    else:
-        curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
+    curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
     damped = scale * damping * (curved + shorten)
-    blocks *= scale
-    slack, z = (rows @ mass - criterion.limits) / n_points, y / unit
-    if not criterion.helpers.size:
-        many = n_clusters >= _MANY_CLUSTERS
-        found = step_of_rows_that_bind(rows, blocks, slack, z, damped, criterion.exact, sparse=many)
-        if found is not None:
-            # Conjugate gradients take less time than a pass over the points.
-            criterion.work.binding(0 if many else int((found != 0).sum()))
-            return unit * found
-    system = RowSystem(criterion.shape, blocks)
-    found = step_of_rows(system, slack, z, damped, criterion.exact) if criterion.helpers.size else None
-    if found is None:
-        with suppress(np.linalg.LinAlgError):
-            found = interior_step(system, slack, z, damped, criterion.exact)
-    n_parts, n_helpers = len(criterion.shape.parts), criterion.helpers.shape[1]
-    n_unknowns = n_parts * n_clusters
-    criterion.work.systems(system.n_factorised, n_unknowns, n_unknowns * n_parts * (n_unknowns + n_helpers))
-    if found is None or (
-        criterion.combined and not np.abs(criterion.shape.to_helpers @ found).max(initial=0.0) <= _UNBALANCED
-    ):
+    slack = (rows @ mass - criterion.limits) / n_points
+    new = step_of_rows(rows, criterion.helpers, scale * blocks, slack, y / unit, damped, criterion.exact)
+    if new is None:
         return None
-    return unit * found
+    # The equation of each helper gives one of the multipliers.
+    n_given = np.count_nonzero(np.abs(criterion.helpers).T @ np.abs(new))
+    criterion.work.systems(1, int(np.count_nonzero(new) - n_given))
+    return unit * new
+
+
+_ascend = partial(dual_prices, max_steps=_SOLVE_STEPS, tol=_SOLVE_TOL)
 
 
 def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None) -> Prices:
     """Solve for the prices down to the last temperature, from zero or from the multipliers of a similar problem."""
-    ascend = partial(dual_prices, points, criterion, max_steps=_SOLVE_STEPS, tol=_SOLVE_TOL)
+    ascend = partial(_ascend, points, criterion)
     last_tol = min(_SOLVE_TOL, max(0.5 / points.n_samples, _LEAST_TOL))
-    found = ascend(start=start, levels=COLD if start is None else _WARM, last_tol=last_tol)
+    solved = ascend(start=start, levels=COLD if start is None else _WARM, last_tol=last_tol)
     lists, n_left = points.lists, _LISTINGS
-    while lists is not None and n_left and lists.outgrown(found.prices):
+    while lists is not None and n_left and lists.outgrown(solved.prices):
         n_left -= 1
-        found = ascend(start=found.multipliers, levels=_WARM)
+        solved = ascend(start=solved.multipliers, levels=_WARM)
     # Rounding removes an error of up to a point. A larger error may mean that a Newton step has failed.
-    if found.error > max(1.0, 10 * _SOLVE_TOL * points.n_samples):
-        found = min(found, ascend(levels=_SLOW), key=lambda prices: prices.error)
+    if solved.error > max(1.0, 10 * _SOLVE_TOL * points.n_samples):
+        solved = min(solved, ascend(levels=_SLOW), key=lambda prices: prices.error)
     if points.rounding > _DOUBLE_ROUNDING or not criterion.rows.size:
-        return found
-    found, tight = _deepen(points, criterion, found)
+        return solved
+    solved, tight = _deepen(points, criterion, solved)
     if not tight:
         # Groups of one or two points can have prices far from zero, which only a slow decrease of temperature finds.
         slow, _ = _deepen(points, criterion, ascend(levels=_SLOW))
-        found = max(found, slow, key=lambda prices: lower_bound(points, criterion, prices))
-    return found
+        solved = max(solved, slow, key=lambda prices: lower_bound(points, criterion, prices))
+    return solved
 
 
-def _deepen(points: Points, criterion: Criterion, found: Prices) -> tuple[Prices, bool]:
+def _deepen(points: Points, criterion: Criterion, solved: Prices) -> tuple[Prices, bool]:
     """Lower the temperature until smoothing no longer weakens the bound.
 
     Returns the prices, and whether the cost of the soft assignment is nearly equal to the bound.
     """
-    ascend = partial(dual_prices, points, criterion, max_steps=_SOLVE_STEPS, tol=_SOLVE_TOL)
-    least = lower_bound(points, criterion, found)
+    bound = lower_bound(points, criterion, solved)
     for level in _DEEPER:
         # The Lagrangian of the soft assignment. It differs from the bound only by the smoothing, even if the soft table
         # violates the bounds.
-        paid = found.cost + float((found.prices * found.mass).sum())
-        reduced = paid - paid_limits(criterion, found.multipliers)
-        if found.converged and reduced - least <= _TIGHT * abs(least):
+        paid = solved.cost + float((solved.prices * solved.mass).sum())
+        reduced = paid - paid_limits(criterion, solved.multipliers)
+        if solved.converged and reduced - bound <= _TIGHT * abs(bound):
             break
-        new = ascend(start=found.multipliers, levels=(level,))
-        new_least = lower_bound(points, criterion, new)
-        if new_least < least:
+        new = _ascend(points, criterion, start=solved.multipliers, levels=(level,))
+        new_bound = lower_bound(points, criterion, new)
+        if new_bound < bound:
             break
-        found, least = new, new_least
-    return found, abs(found.cost - least) <= 100 * _TIGHT * abs(least)
+        solved, bound = new, new_bound
+    return solved, abs(solved.cost - bound) <= 100 * _TIGHT * abs(bound)
 
 
 def lower_bound(points: Points, criterion: Criterion, solved: Prices) -> float:
@@ -351,26 +325,26 @@ def certified_gap(
     return (cost - floor) / abs(floor) if floor else np.inf
 
 
-def certificate_text(found: Mapping[str, float | None]) -> str:
-    """How much cheaper other labels, and other centres, may be; `found` has the attributes of a fit without "_"."""
-    gap, cost, least, off = (found.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
+def certificate_text(fit: Mapping[str, float | None]) -> str:
+    """How much cheaper other labels, and other centres, may be; `fit` has the attributes of a fit without "_"."""
+    gap, cost, bound, violation = (fit.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
     within = "at a cost that cannot be bounded"
     if gap is not None and math.isfinite(gap):
         # Rounded up, because it is a bound.
         within = f"within {math.ceil(gap * 1e5) / 1e5:.3%}"
     text = f"the cheapest labels for these centres, {within}"
-    if cost is not None and least is not None:
+    if cost is not None and bound is not None:
         # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
         text += f" (cost {cost:,.1f}, "
         reason = (
-            f"the labels are off the bounds by up to {off:.2g} rows in a cluster"
-            if off
+            f"the labels are off the bounds by up to {violation:.2g} rows in a cluster"
+            if violation
             else "of rounding errors"
         )
-        below = f"below the bound {least:,.1f} because {reason})"
-        text += f"lower bound {least:,.1f})" if cost >= least else below
+        below = f"below the bound {bound:,.1f} because {reason})"
+        text += f"lower bound {bound:,.1f})" if cost >= bound else below
     text += "; other centres may be cheaper"
-    spread, n_finished = found.get("spread"), int(found.get("n_finished") or 0)
+    spread, n_finished = fit.get("spread"), int(fit.get("n_finished") or 0)
     if n_finished == 1:
         text += ", and one start ran to its end"
     elif n_finished and spread is not None:
@@ -401,9 +375,9 @@ def rough_level(points: MeasuredPoints, criterion: Criterion, start: Prototypes,
     points.measure(start.centers)
     for level in _ROUGH_LEVELS:
         levels = _levels(_FIRST, points, criterion, level)
-        found = dual_prices(points, criterion, levels=levels, max_steps=_STEPS, tol=ROUGH * _TOL, part=_PART)
-        bound = lower_bound(points, criterion, found)
-        if found.cost - bound <= gap * abs(bound):
+        rough = dual_prices(points, criterion, levels=levels, max_steps=_STEPS, tol=ROUGH * _TOL, part=_PART)
+        bound = lower_bound(points, criterion, rough)
+        if rough.cost - bound <= gap * abs(bound):
             break
     return level
 
@@ -423,9 +397,9 @@ def approach(
     for _ in range(_MOST_APPROACHES):
         points.measure(prototypes.centers)
         levels = _levels(_APPROACH, points, criterion, 0.0)
-        found = dual_prices(points, criterion, start=multipliers, levels=levels, max_steps=_APPROACH_STEPS)
-        labels, counts, *_ = points.priced(found.prices)
-        multipliers = found.multipliers
+        solved = dual_prices(points, criterion, start=multipliers, levels=levels, max_steps=_APPROACH_STEPS)
+        labels, counts, *_ = points.priced(solved.prices)
+        multipliers = solved.multipliers
         if criterion.excess(counts).max() <= max(1.0, _NEARLY * counts.sum() / counts.size):
             break
         prototypes = update(points, labels, prototypes)
@@ -452,28 +426,28 @@ def price_step(
     tol = max(factor * _TOL, _PART_OF_A_POINT / points.n_samples)
     levels = _levels(_FIRST if start is None else _NEXT, points, criterion, rough)
     ascend = partial(dual_prices, points, criterion, max_steps=_STEPS, part=_PART)
-    found = ascend(start=start, levels=levels, tol=tol)
-    n_passes = found.n_passes + 1
-    if start is not None and found.error > max(1.0, factor * FAR * points.n_samples):
+    solved = ascend(start=start, levels=levels, tol=tol)
+    n_passes = solved.n_passes + 1
+    if start is not None and solved.error > max(1.0, factor * FAR * points.n_samples):
         # The centres have moved too far for a start at the lowest temperature.
         levels = _levels(_FIRST[1:], points, criterion, rough)
         heated = ascend(start=start, levels=levels, tol=tol)
         n_passes += heated.n_passes
-        found = min(found, heated, key=lambda prices: prices.error)
-    labels, counts, _, least = points.priced(found.prices)
-    bound = least - paid_limits(criterion, found.multipliers)
+        solved = min(solved, heated, key=lambda prices: prices.error)
+    labels, counts, _, reduced = points.priced(solved.prices)
+    bound = reduced - paid_limits(criterion, solved.multipliers)
     if last is not None and bound > last.objective:
         return None
     # Without further Newton steps the bound is too low, which looks like progress, and the centres would follow a table
     # that is far off its bounds.
-    if last is not None and not found.converged and criterion.work.is_done(_PART):
+    if last is not None and not solved.converged and criterion.work.is_done(_PART):
         criterion.work.is_cut = True
         return None
     more = {
-        "gap": certified_gap(criterion, found, found.cost, bound, found.mass),
-        "violation": float(criterion.excess(found.mass).max()),
+        "gap": certified_gap(criterion, solved, solved.cost, bound, solved.mass),
+        "violation": float(criterion.excess(solved.mass).max()),
     }
     excess = float(criterion.excess(counts).max())
     return Step(
-        labels, counts, 1.0, found.prices, bound, found.cost, excess, n_passes, found.multipliers, more
+        labels, counts, 1.0, solved.prices, bound, solved.cost, excess, n_passes, solved.multipliers, more
     )
