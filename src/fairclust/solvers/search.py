@@ -65,6 +65,15 @@ def alike(points: TiledPoints, run: Run, other: Run) -> bool:
     return bool(apart <= (near if points.squared else near**2 / _ALIKE))
 
 
+def different(points: TiledPoints, runs: Sequence[Run]) -> list[Run]:
+    """Runs without those that are alike an earlier one."""
+    kept: list[Run] = []
+    for run in runs:
+        if not any(alike(points, run, other) for other in kept):
+            kept.append(run)
+    return kept
+
+
 def n_split(points: TiledPoints) -> list[int]:
     """The numbers of clusters into which runs are split, one after the other."""
     n_clusters = points.n_clusters
@@ -116,11 +125,7 @@ class Search(NamedTuple):
 
     def cross(self, runs: Sequence[Run]) -> list[Run]:
         """These runs, of which runs from the centres of two others have replaced dearer ones, the cheapest first."""
-        kept: list[Run] = []
-        for run in runs:
-            if not any(alike(self.points, run, other) for other in kept):
-                kept.append(run)
-        n_vain = 0
+        kept, n_vain = different(self.points, runs), 0
         for _ in range(_CROSSED if len(kept) > 1 else 0):
             if self.is_done() or n_vain == _VAIN:
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -27,13 +27,14 @@ from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price import bounds
-from fairclust.methods.price.bounds import Asked, Attempt, bounds_criterion, check_budget, fairest_within
+from fairclust.methods.price.bounds import Asked, bounds_criterion
+from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
-from fairclust.methods.price.tables import WORST
+from fairclust.methods.price.starts import KEPT, best_starts, cheapest, searched
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
-from fairclust.solvers.criteria import Criterion, Work, exact_shares
+from fairclust.solvers.criteria import Criterion, exact_shares
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.prices import (
     Prices,
@@ -43,28 +44,10 @@ from fairclust.solvers.prices import (
     lower_bound,
     paid_limits,
     price_step,
-    rough_level,
     solve,
-    temperature_unit,
 )
-from fairclust.solvers.search import PARENTS, Search, alike, n_split, plain_run, plain_search, rank
+from fairclust.solvers.search import different, plain_run, plain_search, rank
 
-# Without a search, runs take so many steps with rough prices, and so many of the best continue after them.
-_ROUGH_STEPS, _KEPT = 6, 3
-# Rough prices have a lower bound that is too low by at most this part of it, at the centres of a start.
-_ROUGH_GAP = 1e-3
-# Factor for `tol` of runs with rough prices, which are many and continue if they are good.
-_ROUGH_TOL = 30
-# The seconds of `Work` that the search may take in addition to the passes over the points.
-_SEARCH_WORK = 1.0
-# After the search, only runs continue whose costs are within this fraction of the cheapest. The rough prices of few
-# rows are far off, so that a smaller fraction loses the best run.
-_CLOSE = 1e-2
-# With fewer points for each cell of the table, labels within the bounds can cost much more than the soft assignment,
-# and runs are compared by their labels.
-_FEW_FOR_PRICES = 200
-# Another run is compared with the cheapest one if it can save more than this fraction.
-_WORTH = 2e-3
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
@@ -345,8 +328,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             except NotSupported:
                 return prototypes, None
             of_tol = 1.0 if n_rows == rows.points.n_samples else _MORE_EXACT
-            alternation = self._priced(criterion, multipliers, of_tol=of_tol)
-            run = alternate(alternation, sample, prototypes, max_iter=self.max_iter, verbose=self.verbose)
+            run = self._run(sample, criterion, prototypes, multipliers, of_tol=of_tol)
             prototypes, multipliers = run.prototypes, run.last.state
         return prototypes, multipliers
 
@@ -392,20 +374,17 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         if not isinstance(self.init, str):
             return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
         joined, _ = self._joined(points) or (points, None)
-        drawn: list[Prototypes] = []
-        runs: list[Run] = []
-        for i in range(self.n_init):
-            start = Prototypes(initial_centers(joined.X, self.n_clusters, "k-means++", rng, joined.weights))
-            if self.init == "k-means++" or (self._searches and i % 2):
-                drawn.append(start)
-                continue
-            # Plain steps are cheap, and after them fewer steps with prices are needed.
-            run = plain_run(joined, start, self._update, self.tol)
-            if not any(alike(joined, run, other) for other in runs):
-                runs.append(run)
+
+        def drawn() -> Prototypes:
+            return Prototypes(initial_centers(joined.X, self.n_clusters, "k-means++", rng, joined.weights))
+
+        n_plain = 0 if self.init == "k-means++" else self.n_init - self._searches * (self.n_init // 2)
+        # Plain steps are cheap, and after them fewer steps with prices are needed.
+        ended = [plain_run(joined, drawn(), self._update, self.tol) for _ in range(n_plain)]
+        runs = different(joined, ended)
         if self._searches and runs:
             runs.append(plain_search(joined, runs, self._update, self.tol, rng))
-        return [run.prototypes for run in runs] + drawn
+        return [run.prototypes for run in runs] + [drawn() for _ in range(self.n_init - n_plain)]
 
     def _joined(self, points: TiledPoints) -> tuple[TiledPoints, float] | None:
         """The different rows with weights, which make several starts faster, see `TiledPoints.of_distinct_rows`."""
@@ -425,67 +404,49 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         starts: Sequence[Prototypes],
         rng: np.random.RandomState | None = None,
     ) -> tuple[list[Run], Prices]:
-        """The runs from the best starts, or with `rng` from those that a search finds, and the prices of the first one.
+        """The runs from the best starts, the cheapest first, and its prices; with `rng` from those that a search finds.
 
-        The first run is the cheapest. `criterion_of` is called as `_criterion`, for other sizes and numbers of clusters.
+        `criterion_of` is called as `_criterion`, for other sizes of groups and numbers of clusters.
         """
         begun: list[tuple[Prototypes, Any]] = [(start, None) for start in starts]
         if points.lists is not None:
             begun = [approach(points, criterion, self._update, start) for start in starts]
         searches = rng is not None and self._searches
-        if len(begun) > (1 if searches else _KEPT):
-            rough = self._rough_runs(points, criterion_of, begun, rng if searches else None)
+        if searches or len(begun) > KEPT:
+            few, unit = self._joined(points) or (points, None)
+            rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
+            if searches:
+                rough, split = searched(few, rough_of, begun, self._run, rng)
+                self._state_spread([*split, rough[0]], len(split))
+            else:
+                rough = best_starts(few, rough_of, begun, self._run)
             begun = [(run.prototypes, run.last.state) for run in rough]
         runs: list[Run] = []
         for start, multipliers in begun:
             # The cheapest rough run comes first, and most others need a few steps only to show that they are dearer.
             target = min((run.last.objective for run in runs), default=np.inf)
-            alternation = self._priced(criterion, multipliers, target=target)
-            runs.append(alternate(alternation, points, start, max_iter=self.max_iter, verbose=self.verbose))
+            runs.append(self._run(points, criterion, start, multipliers, target=target))
         if not searches:
-            self._state_spread(runs)
-        return self._cheapest_first(points, criterion, sorted(runs, key=rank))
+            self._state_spread(runs, len(runs))
+        best, prices = cheapest(points, criterion, sorted(runs, key=rank), self.tol)
+        return [best, *(run for run in runs if run is not best)], prices
 
-    def _rough_runs(
+    def _run(
         self,
         points: TiledPoints,
-        criterion_of: Callable[..., Criterion],
-        begun: Sequence[tuple[Prototypes, Any]],
-        rng: np.random.RandomState | None,
-    ) -> list[Run]:
-        """The best runs with rough prices, which take less time and tell good centres from bad ones.
-
-        They begin with these centres and multipliers, and with `rng` the search goes on from them.
-        """
-        joined = self._joined(points)
-        if joined is not None:
-            points, unit = joined
-            criterion_of = partial(criterion_of, unit=unit)
-        criteria, work = {self.n_clusters: criterion_of(points.group_sizes)}, Work(extra=_SEARCH_WORK)
-        level = rough_level(points, criteria[self.n_clusters], begun[0][0], _ROUGH_GAP)
-        if rng is not None:
-            numbers = (self.n_clusters, *n_split(points))
-            criteria = {
-                n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers
-            }
-
-        def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
-            if self.metric == COSINE:
-                # The centres of a split cluster are not quite as long as one.
-                start = Prototypes(normalize(start.centers))
-            within = criteria[points.n_clusters]
-            alternation = self._priced(within, multipliers, rough=level, of_tol=_ROUGH_TOL)
-            return alternate(alternation, points, start, max_iter=min(n_steps, self.max_iter))
-
-        n_steps = _ROUGH_STEPS if rng is None else 1
-        runs = sorted((run(points, *start, n_steps) for start in begun), key=rank)
-        if rng is None:
-            return runs[:_KEPT]
-        search = Search(points, run, rng, work.is_done)
-        ends = search.breathe(runs[:PARENTS])
-        crossed = search.cross(ends)
-        self._state_spread([*ends, crossed[0]], n_finished=len(ends))
-        return [run for run in crossed if run.last.objective <= crossed[0].last.objective * (1 + _CLOSE)]
+        criterion: Criterion,
+        start: Prototypes,
+        multipliers: np.ndarray | None,
+        n_steps: int | None = None,
+        **options: float,
+    ) -> Run:
+        """Alternate from some centres and multipliers. With a number of steps, nothing is printed."""
+        if self.metric == COSINE:
+            # The centres of a split cluster are not quite as long as one.
+            start = start._replace(centers=normalize(start.centers))
+        most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
+        alternation = self._priced(criterion, multipliers, **options)
+        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
 
     def _priced(
         self,
@@ -503,75 +464,22 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
         return Alternation(step, self._update, partial(judge_fall, tol=of_tol * self.tol, target=target))
 
-    def _state_spread(self, runs: Sequence[Run], n_finished: int | None = None) -> None:
-        """State how far apart the costs of runs are, and how many of them began with different starts."""
+    def _state_spread(self, runs: Sequence[Run], n_finished: int) -> None:
+        """State how far apart the costs are with which so many starts ended."""
         costs = [run.last.objective for run in runs]
-        self.n_finished_ = n_finished or len(runs)
+        self.n_finished_ = n_finished
         self.spread_ = float(max(costs) / min(costs) - 1) if min(costs) > 0 else 0.0
-
-    def _cheapest_first(
-        self, points: TiledPoints, criterion: Criterion, runs: list[Run]
-    ) -> tuple[list[Run], Prices]:
-        """The runs, first the cheapest or with few points for each cell that with the cheapest labels, and its prices."""
-        best: tuple[float, Run, Prices] | None = None
-        few = points.n_samples < _FEW_FOR_PRICES * criterion.n_counted * points.n_clusters
-        rounds = few and len(runs) > 1 and not criterion.combined and points.weights is None
-        for run in runs:
-            if best is not None and run.last.objective >= best[0] * (1 - _WORTH):
-                # The objective is a lower bound on the cost of this run.
-                continue
-            points.measure(run.prototypes.centers)
-            prices = solve(points, criterion, run.last.state)
-            # The lower bound alone is not enough, because it is too low for prices that are far from optimal.
-            cost = max(prices.cost, lower_bound(points, criterion, prices))
-            if rounds:
-                _, cost, counts = round_prices(points, criterion, prices)
-                cost += WORST * temperature_unit(points) * float(criterion.excess(counts).max())
-            # Starts with the same result differ by rounding errors, which must not choose between them.
-            if best is None or cost < best[0] * (1 - self.tol):
-                best = cost, run, prices
-        assert best is not None
-        return [best[1], *(run for run in runs if run is not best[1])], best[2]
 
     def _within_budget(
         self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
     ) -> tuple[Run, Criterion, Prices]:
-        """The fairest clustering within the budget, then the fairest assignment to its centres within the budget."""
+        """The fairest clustering within the budget, with the fairest assignment to its centres within the budget."""
         plain = [plain_run(points, start, self._update, self.tol) for start in self._starts(points, rng)]
-        cost = min(run.last.clustering for run in plain)
-        unit = self._unit
-        budget = check_budget(self._asked(), self.max_cost, self.max_cost_increase, cost * unit) / unit
-        starts = [run.prototypes for run in sorted(plain, key=rank)]
-
-        def attempt(criterion: Criterion, prices: Prices, kept: Any) -> Attempt:
-            least = lower_bound(points, criterion, prices)
-            # If the lower bound is above the budget, the labels need not be computed.
-            paid = np.inf if least > budget else round_prices(points, criterion, prices)[1]
-            return Attempt(paid, least, kept)
-
-        def limited(tolerance: float | None, work: Work) -> Callable[..., Criterion]:
-            return lambda *sizes, **more: replace(
-                criterion_of(*sizes, tolerance=tolerance, **more), work=work
-            )
-
-        def clustering(tolerance: float | None, work: Work) -> Attempt:
-            nonlocal starts
-            within = limited(tolerance, work)
-            criterion = within(points.group_sizes)
-            runs, prices = self._best(points, criterion, within, starts)
-            # The final centres for one tolerance are good starts for the next.
-            starts = [run.prototypes for run in runs]
-            points.measure(runs[0].prototypes.centers)
-            return attempt(criterion, prices, runs[0])
-
-        def assignment(tolerance: float | None, work: Work) -> Attempt:
-            criterion = limited(tolerance, work)(points.group_sizes)
-            prices = solve(points, criterion)
-            return attempt(criterion, prices, (criterion, prices))
-
-        _, _, run = fairest_within(clustering, budget)
-        points.measure(run.prototypes.centers)
-        self.tolerance_, self.tolerance_bound_, (criterion, prices) = fairest_within(assignment, budget)
+        plain.sort(key=rank)
+        cost, starts = plain[0].last.clustering * self._unit, [run.prototypes for run in plain]
+        budget = check_budget(self._asked(), self.max_cost, self.max_cost_increase, cost) / self._unit
+        run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget)
+        self.tolerance_, self.tolerance_bound_, (criterion, prices) = fairest
         return run, criterion, prices
 
     def _finish(
