@@ -179,8 +179,7 @@ def medoid_centers(X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Protot
     In clusters of at most `_EXACT_SIZE` points the medoid is exact. In larger ones it is the best of at most
     `_MAX_EVALUATIONS` points.
     """
-    limits = {"exact_size": _EXACT_SIZE, "max_evaluations": _MAX_EVALUATIONS}
-    clusters = medoids(X, labels, len(old.centers), **limits)
+    clusters = medoids(X, labels, len(old.centers), exact_size=_EXACT_SIZE, max_evaluations=_MAX_EVALUATIONS)
     centers = old.centers.copy()
     rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()
     for k, medoid in enumerate(clusters):
