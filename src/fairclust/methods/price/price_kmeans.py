@@ -411,11 +411,11 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         begun: list[tuple[Prototypes, Any]] = [(start, None) for start in starts]
         if points.lists is not None:
             begun = [approach(points, criterion, self._update, start) for start in starts]
-        searches = rng is not None and self._searches
-        if searches or len(begun) > KEPT:
+        rng = rng if self._searches else None
+        if rng is not None or len(begun) > KEPT:
             few, unit = self._joined(points) or (points, None)
             rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
-            if searches:
+            if rng is not None:
                 rough, split = searched(few, rough_of, begun, self._run, rng)
                 self._state_spread([*split, rough[0]], len(split))
             else:
@@ -426,7 +426,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             # The cheapest rough run comes first, and most others need a few steps only to show that they are dearer.
             target = min((run.last.objective for run in runs), default=np.inf)
             runs.append(self._run(points, criterion, start, multipliers, target=target))
-        if not searches:
+        if rng is None:
             self._state_spread(runs, len(runs))
         best, prices = cheapest(points, criterion, sorted(runs, key=rank), self.tol)
         return [best, *(run for run in runs if run is not best)], prices
