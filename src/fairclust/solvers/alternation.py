@@ -163,8 +163,8 @@ def mean_directions(points: MeasuredPoints, labels: Any, old: Prototypes) -> Pro
 def overshot(new: Prototypes, old: Prototypes) -> Prototypes:
     """Centres moved beyond the means by half of their step, except those of clusters whose mean has not changed.
 
-    On Adult and Credit this takes a quarter fewer steps. No step raises the cost: at the same labels, the cost of a
-    cluster is quadratic in its centre, so three quarters of its fall remain.
+    This takes fewer steps. No step raises the cost: at the same labels, the cost of a cluster is quadratic in its
+    centre, so three quarters of its fall remain.
     """
     means = new.centers
     if old.means is None:
