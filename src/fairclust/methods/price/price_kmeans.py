@@ -110,7 +110,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         dearer stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
         whose centres were crossed. A fit that goes on from a checkpoint does not set it.
     n_finished_ : int
-        The number of starts that `spread_` compares. Starts whose plain clusterings are alike count as one.
+        The number of starts that `spread_` compares. Starts that end at the same centres count one each.
     tolerance_, tolerance_bound_ : float
         Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
         `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
@@ -417,7 +417,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
             if rng is not None:
                 rough, split = searched(few, rough_of, begun, self._run, rng)
-                self._state_spread([*split, rough[0]], len(split))
+                self._state_spread([*split, rough[0]], min(len(split), self.n_init))
             else:
                 rough = best_starts(few, rough_of, begun, self._run)
             begun = [(run.prototypes, run.last.state) for run in rough]
@@ -427,7 +427,9 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             target = min((run.last.objective for run in runs), default=np.inf)
             runs.append(self._run(points, criterion, start, multipliers, target=target))
         if rng is None:
-            self._state_spread(runs, len(runs))
+            # There is one start if the plain clusterings of all starts are alike.
+            n_starts = self.n_init if len(starts) == 1 and isinstance(self.init, str) else len(runs)
+            self._state_spread(runs, n_starts)
         best, prices = cheapest(points, criterion, sorted(runs, key=rank), self.tol)
         return [best, *(run for run in runs if run is not best)], prices
 
