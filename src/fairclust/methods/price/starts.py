@@ -22,9 +22,9 @@ from fairclust.solvers.prices import Prices, lower_bound, rough_level, solve, te
 from fairclust.solvers.search import PARENTS, Search, n_split, rank
 
 # Without a search, starts take so many steps with rough prices, and so many of them continue.
-_ROUGH_STEPS, KEPT = 6, 3
+_ROUGH_STEPS, KEPT = 4, 3
 # Rough prices have a lower bound that is too low by at most this part of it, at the centres of a start.
-_ROUGH_GAP = 1e-3
+_ROUGH_GAP = 2e-3
 # Factor for `tol` of runs with rough prices, which are many and continue if they are good.
 _ROUGH_TOL = 30
 # The seconds of `Work` that the search may take in addition to the passes over the points.
