@@ -91,6 +91,8 @@ class Search(NamedTuple):
     rng: np.random.RandomState
     # Whether no further run may begin.
     is_done: Callable[[], bool] = lambda: False
+    # Factor for the number of crossed runs.
+    patience: float = 1.0
 
     def breathe(self, runs: Sequence[Run]) -> list[Run]:
         """The best of the runs that follow from each of these by splitting and merging clusters, the cheapest first.
@@ -126,8 +128,8 @@ class Search(NamedTuple):
     def cross(self, runs: Sequence[Run]) -> list[Run]:
         """These runs, of which runs from the centres of two others have replaced dearer ones, the cheapest first."""
         kept, n_vain = different(self.points, runs), 0
-        for _ in range(_CROSSED if len(kept) > 1 else 0):
-            if self.is_done() or n_vain == _VAIN:
+        for _ in range(int(self.patience * _CROSSED) if len(kept) > 1 else 0):
+            if self.is_done() or n_vain >= self.patience * _VAIN:
                 break
             n_vain += 1
             cheaper, dearer = sorted(self.rng.choice(len(kept), 2, replace=False))

@@ -416,7 +416,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             few, unit = self._joined(points) or (points, None)
             rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
             if rng is not None:
-                rough, split = searched(few, rough_of, begun, self._run, rng)
+                rough, split = searched(few, rough_of, begun, self._run, rng, unit or 1.0)
                 self._state_spread([*split, rough[0]], min(len(split), self.n_init))
             else:
                 rough = best_starts(few, rough_of, begun, self._run)

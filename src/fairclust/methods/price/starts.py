@@ -41,8 +41,10 @@ _WORTH = 2e-3
 Begun = Sequence[tuple[Prototypes, Any]]
 
 
-def _rough_options(points: TiledPoints, criterion: Criterion, start: Prototypes) -> dict[str, float]:
-    return {"rough": rough_level(points, criterion, start, _ROUGH_GAP), "of_tol": _ROUGH_TOL}
+def _rough_options(
+    points: TiledPoints, criterion: Criterion, start: Prototypes, patience: float = 1.0
+) -> dict[str, float]:
+    return {"rough": rough_level(points, criterion, start, _ROUGH_GAP / patience), "of_tol": _ROUGH_TOL}
 
 
 def best_starts(
@@ -61,17 +63,23 @@ def searched(
     begun: Begun,
     run_of: Callable[..., Run],
     rng: np.random.RandomState,
+    n_joined: float,
 ) -> tuple[list[Run], list[Run]]:
-    """The runs that the search finds from the best of these, and those that it crosses, the cheapest first."""
+    """The runs that the search finds from the best of these, and those that it crosses, the cheapest first.
+
+    The more rows are joined in a point, the less time a step takes. The search then goes on for longer, and its prices
+    are less rough.
+    """
+    patience = n_joined**0.5
     work, numbers = Work(extra=_SEARCH_WORK), (points.n_clusters, *n_split(points))
     criteria = {n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers}
-    options = _rough_options(points, criterion_of(points.group_sizes), begun[0][0])
+    options = _rough_options(points, criterion_of(points.group_sizes), begun[0][0], patience)
 
     def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
         return run_of(points, criteria[points.n_clusters], start, multipliers, n_steps, **options)
 
     parents = sorted((run(points, *start, 1) for start in begun), key=rank)[:PARENTS]
-    search = Search(points, run, rng, work.is_done)
+    search = Search(points, run, rng, work.is_done, patience)
     split = search.breathe(parents)
     crossed = search.cross(split)
     best = crossed[0].last.objective
