@@ -1,6 +1,7 @@
 """Publish a finished run: its tables, figures, scores and page to docs/results, and its numbers to README and pages.
 
-    python tools/publish.py --wall-seconds 2555 --readme README.md --readme docs/group_prices.md
+    python tools/publish.py --wall-seconds 2555 --readme README.md --readme docs/group_prices.md \
+        --page-of config/field.yaml
 
 Run this in the folder of the run. The folder that is written is a Workflow Run RO-Crate, see `crate.py`.
 """
@@ -50,8 +51,8 @@ _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness erro
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
 _COLOURS = 64
-_WIDEST = 1200
-_PICTURE = "figures/agreement.png"
+_WIDEST = 1000
+_PICTURE, PAGE = "figures/agreement.png", Path("report/index.html")
 
 
 def _chosen(results: Path) -> Iterator[Path]:
@@ -62,7 +63,7 @@ def _chosen(results: Path) -> Iterator[Path]:
     yield from sorted((results / "tables").rglob("*.md"))
     yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".evidence.csv"))
     yield from filter(_shows_something, sorted((results / "figures").rglob("*.png")))
-    yield results / "report" / "index.html"
+    yield results / PAGE
     yield results / "scores" / "scores.parquet"
     yield results / "scores" / "runs.parquet"
 
@@ -83,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--wall-seconds", type=float, help="duration of the whole run, kept with its provenance")
     text = "also write the numbers of the run between the marks of this page; may be repeated"
     add("--readme", type=Path, action="append", default=[], metavar="PAGE", help=text)
+    text = "also publish the page of the run with this configuration, under the name of the file; may be repeated"
+    add("--page-of", type=Path, action="append", default=[], metavar="FILE", help=text)
     text = "laid over config/config.yaml, as in the run; may be repeated"
     add("--configfile", type=Path, action="append", default=[], metavar="FILE", help=text)
     try:
@@ -121,10 +124,16 @@ def publish(args: argparse.Namespace) -> str:
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
     pages = {page: filled(page, results, out, origin, plan) for page in args.readme}
+    others = {file.stem: Path(Plan(user_config([file])).results) / PAGE for file in args.page_of}
+    for page in others.values():
+        if not page.is_file():
+            raise UserError(f"--page-of: {page} does not exist: make this run first")
 
     def write(new: Path) -> None:
         for path in files:
             copy_small(path, new / path.relative_to(results))
+        for name, page in others.items():
+            copy_small(page, (new / PAGE).with_stem(name))
         scoreboard = results / "tables" / "scoreboard.csv"
         if scoreboard.is_file():
             board = load_evidence([scoreboard])
@@ -139,7 +148,7 @@ def publish(args: argparse.Namespace) -> str:
         write_text(page, text)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     much = f", more than the {_MOST_BYTES / 1e6:.0f} MB that suit a repository" if size > _MOST_BYTES else ""
-    return f"{len(files) + 3} files, {size / 1e6:.1f} MB in {out}{much}"
+    return f"{len(files) + len(others) + 3} files, {size / 1e6:.1f} MB in {out}{much}"
 
 
 def draw(points: pd.DataFrame, file: Path) -> None:

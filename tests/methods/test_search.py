@@ -9,7 +9,7 @@ from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
 from fairclust.metrics import contingency, fairness_ratio, sse
 from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
-from fairclust.solvers.search import USUAL, Moves, breathe, plain_run
+from fairclust.solvers.search import Search, plain_run
 from twins import means_of
 
 SIDE = 6
@@ -93,13 +93,12 @@ def test_memory_of_the_search():
     X = np.random.default_rng(0).normal(size=(n, 2))
     points = TiledPoints.pack(X, np.zeros(n, np.int32), 1, n_clusters)
     runs = [plain_run(points, Prototypes(X[:n_clusters]), mean_centers, 1e-5, 5)]
-    moves = Moves(
-        lambda points, start, _, n_steps: plain_run(points, start, mean_centers, 1e-5, n_steps),
-        lambda run: (False, run.last.objective),
-        USUAL,
-    )
+
+    def run(points, start, _, n_steps):
+        return plain_run(points, start, mean_centers, 1e-5, n_steps)
+
     tracemalloc.start()
-    breathe(points, runs, moves, np.random.RandomState(0))
+    Search(points, run, np.random.RandomState(0)).breathe(runs)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.5 * 4 * n * (n_clusters + 5)

@@ -127,7 +127,7 @@ class KMeans(PrototypeClusterer):
         )
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
-        kind = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
+        alternation = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
         known, (n_rows, *more) = rows.known, rows.samples
         self._frame = self._frame._replace(origin=rows.points.shift)
         # This computes the first centres, and `_model`, which `predict` uses. In the end the model gets the centres of
@@ -135,8 +135,10 @@ class KMeans(PrototypeClusterer):
         self._fit(self._frame.into(known.X[:n_rows]), known.codes[:n_rows])
         prototypes = Prototypes(self._frame.out_of(self.cluster_centers_.astype(np.float64)))
         for n_rows in more:
-            prototypes = alternate(kind, rows.sample(n_rows), prototypes, max_iter=self.max_iter).prototypes
-        run = alternate(kind, rows.points, prototypes, max_iter=self.max_iter, verbose=self.verbose)
+            prototypes = alternate(
+                alternation, rows.sample(n_rows), prototypes, max_iter=self.max_iter
+            ).prototypes
+        run = alternate(alternation, rows.points, prototypes, max_iter=self.max_iter, verbose=self.verbose)
         self.labels_, self.inertia_ = run.last.labels, run.last.clustering
         self.cluster_centers_ = self._frame.into(run.prototypes.centers)
         self._model.cluster_centers_ = self.cluster_centers_.astype(known.X.dtype)

@@ -15,8 +15,8 @@ from fairclust.solvers.points import MeasuredPoints, Points
 
 # By how much of its step from the old centre a centre moves beyond the mean. Less than one, so that the cost falls.
 _OVERSHOOT = 0.5
-# A run is hopeless if it would be above its target even after another fall so many times as large as the last one.
-HOPELESS, _HOPE = "hopeless", 3.0
+# A run stops if it would be above its target even after another fall so many times as large as the last one.
+_FURTHER_FALLS = 3.0
 # A mean of rows of unit length that is at most this long is zero but for rounding errors in single precision.
 _NO_DIRECTION = 1e-6
 # The exact search for a medoid may take quadratic time, so it is only made in clusters of at most _EXACT_SIZE points.
@@ -70,7 +70,7 @@ class Run(NamedTuple):
     # Number of steps. If the last one found no assignment as good as the one before, it has no record in `history`.
     n_steps: int
     n_rises: int  # Steps after which the objective was higher
-    # "at rest" if the objective has stopped changing, "emptied" if a cluster is empty, "hopeless" if it would not
+    # "at rest" if the objective has stopped changing, "emptied" if a cluster is empty, "above target" if it would not
     # become cheap enough, or "cut short" if the number of steps has reached its limit.
     verdict: str
 
@@ -87,7 +87,7 @@ class Alternation(NamedTuple):
 
 
 def alternate(
-    kind: Alternation,
+    alternation: Alternation,
     points: MeasuredPoints,
     prototypes: Prototypes,
     *,
@@ -106,9 +106,9 @@ def alternate(
     step = n_done
     for step in range(n_done + 1, max_iter + 1):
         begin = perf_counter()
-        new = prototypes if last is None else kind.update(points, last.labels, prototypes)
+        new = prototypes if last is None else alternation.update(points, last.labels, prototypes)
         points.measure(new.centers)
-        now = kind.assign(points, last)
+        now = alternation.assign(points, last)
         if now is None:
             verdict = "at rest"
             break
@@ -118,7 +118,7 @@ def alternate(
         history.append(record(step, begin, now.objective, now.clustering, now.fairness, **more))
         if verbose:
             print(f"step {step}: objective {now.objective:.6g}, fairness {now.fairness:.4g}", flush=True)
-        if judged := kind.judge(step, before, now):
+        if judged := alternation.judge(step, before, now):
             verdict = judged
             break
     assert last is not None
@@ -128,12 +128,12 @@ def alternate(
 def judge_fall(step: int, before: Step | None, now: Step, *, tol: float, target: float = np.inf) -> str:
     """The verdict "at rest" if the objective falls by at most `tol` times its absolute value, else "".
 
-    It is "hopeless" if the objective would be above `target` even if it fell `_HOPE` times as far again.
+    It is "above target" if the objective would be so even if it fell `_FURTHER_FALLS` times as far again.
     """
     fall = np.inf if before is None else before.objective - now.objective
     if fall <= tol * abs(now.objective):
         return "at rest"
-    return HOPELESS if now.objective - _HOPE * fall > target else ""
+    return "above target" if now.objective - _FURTHER_FALLS * fall > target else ""
 
 
 def mean_centers(points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
@@ -156,8 +156,8 @@ def mean_directions(points: MeasuredPoints, labels: Any, old: Prototypes) -> Pro
 def overshot(new: Prototypes, old: Prototypes) -> Prototypes:
     """Centres moved beyond the means by half of their step, except those of clusters whose mean has not changed.
 
-    On Adult and Credit this takes a quarter fewer steps. No step raises the cost: at the same labels, the cost of a
-    cluster is quadratic in its centre, so three quarters of its fall remain.
+    This takes fewer steps. No step raises the cost: at the same labels, the cost of a cluster is quadratic in its
+    centre, so three quarters of its fall remain.
     """
     means = new.centers
     if old.means is None:
@@ -172,11 +172,12 @@ def medoid_centers(X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Protot
     In clusters of at most `_EXACT_SIZE` points the medoid is exact. In larger ones it is the best of at most
     `_MAX_EVALUATIONS` points.
     """
-    found = medoids(X, labels, len(old.centers), exact_size=_EXACT_SIZE, max_evaluations=_MAX_EVALUATIONS)
+    clusters = medoids(X, labels, len(old.centers), exact_size=_EXACT_SIZE, max_evaluations=_MAX_EVALUATIONS)
     centers = old.centers.copy()
     rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()
-    for k, own in enumerate(found):
-        if own.row >= 0:
-            rows[k], centers[k] = own.row, X[own.row]
-    cost, bound = sum(own.cost for own in found), sum(own.lower_bound for own in found)
+    for k, medoid in enumerate(clusters):
+        if medoid.row >= 0:
+            rows[k], centers[k] = medoid.row, X[medoid.row]
+    cost = sum(medoid.cost for medoid in clusters)
+    bound = sum(medoid.lower_bound for medoid in clusters)
     return Prototypes(centers, rows, cost / bound - 1 if bound else 0.0)

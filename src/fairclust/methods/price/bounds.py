@@ -1,4 +1,4 @@
-"""The bounds that a user gives, combined in one criterion, and the smallest tolerance within a budget.
+"""The bounds that a user gives, combined in one criterion.
 
 These are the bounds, among the parameters of `PriceFairKMeans` and `fairclust.fair_assignment`:
 
@@ -35,7 +35,7 @@ max_cost, max_cost_increase : float, optional
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -46,18 +46,12 @@ from fairclust.group_encoding import SensitiveColumn, resolve_target, split_colu
 from fairclust.sensitive import Sensitive
 from fairclust.solvers.criteria import (
     Criterion,
-    Work,
     combine,
     make_criterion,
     mean_bound,
     no_bound,
     share_bounds,
 )
-
-# The limit of work after which the bisection ends. What has begun is finished, within a limit of its own.
-_SECONDS = 2.0
-# Number of times the interval [0, 1] of tolerances is halved: to a width of less than 1e-4.
-_STEPS = 14
 
 
 class Asked(NamedTuple):
@@ -304,84 +298,3 @@ def _check_names(asked: Asked, names: list[str]) -> None:
             f"target must be a mapping of sensitive columns to shares, such as {{{names[0]!r}: ...}}, with columns out "
             f"of {names}"
         )
-
-
-class Attempt(NamedTuple):
-    """The assignment at one tolerance, its cost, and a lower bound on the cost of every assignment at this tolerance.
-
-    If the lower bound is above the budget, the cost is infinite and no labels were computed.
-    """
-
-    cost: float
-    lower_bound: float
-    found: Any
-
-
-def check_budget(
-    asked: Asked, max_cost: float | None, max_cost_increase: float | None, plain_cost: float
-) -> float:
-    """The most that an assignment may cost: `max_cost`, or `plain_cost` and the fraction `max_cost_increase` of it.
-
-    Both budgets, or a budget beside another bound, are a ValueError, and a budget below `plain_cost` is `NotSupported`.
-    """
-    if max_cost is not None and max_cost_increase is not None:
-        raise ValueError("give max_cost or max_cost_increase, not both")
-    if asked.tolerance != 0 or asked.min_balance is not None or asked.max_gap is not None:
-        raise ValueError("max_cost finds the tolerance: give it without tolerance, min_balance and max_gap")
-    budget = plain_cost * (1 + (max_cost_increase or 0.0)) if max_cost is None else max_cost
-    if budget < plain_cost:
-        raise NotSupported(
-            f"a cost of {budget:.6g} cannot be met: without any bounds it is {plain_cost:.6g}. Pass a larger budget"
-        )
-    return float(budget)
-
-
-def fairest_within(
-    attempt: Callable[[float | None, Work], Attempt], budget: float
-) -> tuple[float, float, Any]:
-    """The smallest tolerance found with an assignment within the budget, 1 for none; one so strict that all cost more,
-    or 0; and the assignment.
-
-    `attempt` takes a tolerance, or None for no bounds on the shares, and a limit of work. It raises `NotSupported` if
-    no assignment is within the bounds; so does this function if even the one without bounds on the shares costs more.
-    """
-    spent = 0.0
-
-    def attempted(tolerance: float | None) -> Attempt:
-        nonlocal spent
-        work = Work()
-        try:
-            return attempt(tolerance, work)
-        finally:
-            spent += max(work.spent, 0.0)
-
-    strict = _if_any(attempted, 0.0)
-    if strict is not None and strict.cost <= budget:
-        return 0.0, 0.0, strict.found
-    best = attempted(None)
-    if best.cost > budget:
-        found = f"{best.cost:.6g}" if best.cost < np.inf else f"at least {best.lower_bound:.6g}"
-        raise NotSupported(
-            f"a cost of {budget:.6g} cannot be met: without bounds on the shares it is {found}. "
-            "Pass a larger budget or loosen the other bounds"
-        )
-    low, high, refused = 0.0, 1.0, 0.0
-    for _ in range(_STEPS):
-        if spent >= _SECONDS:
-            break
-        tolerance = (low + high) / 2
-        tried = _if_any(attempted, tolerance)
-        if tried is not None and tried.cost <= budget:
-            high, best = tolerance, tried
-            continue
-        low = tolerance
-        if tried is None or tried.lower_bound > budget:
-            refused = tolerance
-    return high, refused, best.found
-
-
-def _if_any(attempt: Callable[[float | None], Attempt], tolerance: float) -> Attempt | None:
-    try:
-        return attempt(tolerance)
-    except NotSupported:
-        return None

@@ -14,14 +14,8 @@ from fairclust.base import check_weights, groups_of_rows, rows_without_weight
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price import bounds
-from fairclust.methods.price.bounds import (
-    Asked,
-    Attempt,
-    bounds_criterion,
-    check_budget,
-    fairest_within,
-    rounded_away,
-)
+from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
+from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
 from fairclust.metrics.registry import documented
 from fairclust.sensitive import Sensitive, new_groups, read_sensitive

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,17 +27,16 @@ from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price import bounds
-from fairclust.methods.price.bounds import Asked, Attempt, bounds_criterion, check_budget, fairest_within
+from fairclust.methods.price.bounds import Asked, bounds_criterion
+from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
-from fairclust.methods.price.tables import WORST
+from fairclust.methods.price.starts import KEPT, best_starts, cheapest, searched
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sensitive import Sensitive, read_sensitive
-from fairclust.solvers.alternation import HOPELESS, Alternation, Prototypes, Run, alternate, judge_fall
-from fairclust.solvers.criteria import Criterion, Work, exact_shares
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
+from fairclust.solvers.criteria import Criterion, exact_shares
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.prices import (
-    FAR,
-    ROUGH,
     Prices,
     approach,
     certificate_text,
@@ -45,42 +44,10 @@ from fairclust.solvers.prices import (
     lower_bound,
     paid_limits,
     price_step,
-    rough_level,
     solve,
-    temperature_unit,
 )
-from fairclust.solvers.search import (
-    PATIENT,
-    THOROUGH,
-    USUAL,
-    Effort,
-    Moves,
-    alike,
-    breathe,
-    cross,
-    n_split,
-    plain_run,
-    plain_search,
-)
+from fairclust.solvers.search import different, plain_run, plain_search, rank
 
-# Rounds of the selection among the starts: the number of outer steps, and the number of runs that continue after them.
-# With a search, the runs after the first round are as many as take part in it.
-_FIRST_ROUND, _SECOND_ROUND = 1, (6, 3)
-# The search is `PATIENT` with at most _FEW_ROWS rows or if equal rows are joined, and `THOROUGH` if each row of a group
-# occurs at least _MANY_EQUAL times in the mean.
-_FEW_ROWS, _MANY_EQUAL = 1500, 10
-# Factor for `tol` in the search, whose runs are many and continue if they are good.
-_SEARCH_TOL = 30
-# The seconds of `Work` that the search may take in addition to the passes over the points.
-_SEARCH_WORK = 1.0
-# After the search, only runs continue whose costs are within this fraction of the cheapest. The rough prices of few
-# rows are far off, so that a smaller fraction loses the best run.
-_CLOSE = 1e-2
-# With fewer points for each cell of the table, labels within the bounds can cost much more than the soft assignment,
-# and runs are compared by their labels.
-_FEW_FOR_PRICES = 200
-# They are compared if that can save more than this fraction, because rounding takes time.
-_WORTH = 2e-3
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
@@ -89,22 +56,6 @@ _LARGE_GAP, _PER_CELL = 0.05, 50
 # With at least this many points for each cell it also warns if the gap is more than 1.
 _FEW_PER_CELL = 10
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
-
-
-class Coarse(NamedTuple):
-    """Points, bounds and the temperature of steps with rough prices, and how many runs are made with them."""
-
-    points: TiledPoints
-    criterion: Criterion
-    level: float = 0.0
-    effort: Effort = USUAL
-
-    def at(self, starts: Sequence[Prototypes]) -> Coarse:
-        """The same with a temperature, if there are several starts. A single one takes no steps with rough prices."""
-        if len(starts) == 1:
-            return self
-        level = rough_level(self.points, self.criterion, starts[0], self.effort.rough_gap)
-        return self._replace(level=level)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -125,15 +76,15 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         an array there is one start. The costs of starts differ by a few per cent. For millions of rows, one start may
         have to be enough.
     search : bool, default=True
-        Whether to search on from the best of several starts: clusters are split and merged, and the centres of two
-        results crossed. Without it, the cheapest start is on some data half a per cent dearer. There is no search from
-        one start or given centres, or with sizes of single clusters. With a budget, only plain clustering is searched.
+        Whether to search on from the best of several starts, see docs/group_prices.md. Without it, the cheapest start
+        is on some data half a per cent dearer. There is no search from one start or given centres, or with sizes of
+        single clusters. With a budget, only plain clustering is searched.
     max_iter : int, default=100
         Largest number of outer steps of each start.
     tol : float, default=1e-5
         A start ends when a step lowers the cost by no more than this fraction.
     verbose : int, default=0
-        1 prints the objective and the fairness term of every outer step, apart from those of the search.
+        1 prints the objective and the fairness term of every outer step, apart from those with rough prices.
 
     Attributes
     ----------
@@ -157,7 +108,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
     spread_ : float
         The cost of the dearest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
         dearer stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
-        whose centres were crossed. The certificate is about the centres of the cheapest only.
+        whose centres were crossed.
     n_finished_ : int
         The number of starts that `spread_` compares. Starts that end at the same centres count one each.
     tolerance_, tolerance_bound_ : float
@@ -185,11 +136,8 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
 
     Notes
     -----
-    Rows may be in files, see `fairclust.open_chunks`. Otherwise the points and their distances to the centres are in
-    memory, in single precision: ``4 N (d + K)`` bytes, and while the search splits clusters ``4 N (K + max(5, K / 5))``
-    more, with up to 10 clusters another ``4 N (K + 1)``. With at least 200 clusters and at least 50 rows for each cell
-    of the group-by-cluster table, unless rows are sparse or have weights, only the 24 cheapest clusters of each row are
-    kept. The lower bound is about all clusters.
+    Rows may be in files, see `fairclust.open_chunks`. Otherwise a fit takes about ``4 N (d + 2.5 K)`` bytes,
+    more with up to ten clusters and less with at least 200, see docs/prices.md.
 
     If whole points cannot meet the bounds, as with ``tolerance=0``, the labels violate them by about a point. This
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
@@ -340,21 +288,19 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             self.__dict__.pop(stated, None)
         starts: list[Prototypes] = []
         if self._has_budget:
-            run, criterion, found = self._within_budget(
-                points, partial(criterion_of, points.group_sizes), rng
-            )
+            run, criterion, prices = self._within_budget(points, criterion_of, rng)
         else:
             criterion = criterion_of(points.group_sizes)
             if rows is not None:
                 start, multipliers = self._start_on_samples(rows, rng)
-                kind = self._priced(criterion, multipliers)
-                run = alternate(kind, points, start, max_iter=self.max_iter, verbose=self.verbose)
+                alternation = self._priced(criterion, multipliers)
+                run = alternate(alternation, points, start, max_iter=self.max_iter, verbose=self.verbose)
                 points.measure(run.prototypes.centers)
-                found = solve(points, criterion, run.last.state)
+                prices = solve(points, criterion, run.last.state)
             else:
                 starts = self._starts(points, rng)
-                run, found = self._best(points, criterion, criterion_of, starts, rng)
-        self._finish(points, criterion, run, found, starts, codes, order)
+                (run, *_), prices = self._best(points, criterion, criterion_of, starts, rng)
+        self._finish(points, criterion, run, prices, starts, codes, order)
 
     def _start_on_samples(
         self, rows: ChunkedRows, rng: np.random.RandomState
@@ -367,15 +313,15 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         sample = rows.sample(n_rows)
         try:
             criterion = self._criterion(sample.group_sizes)
-            run, found = self._best(sample, criterion, self._criterion, self._starts(sample, rng), rng)
+            (run, *_), prices = self._best(sample, criterion, self._criterion, self._starts(sample, rng), rng)
         except NotSupported:
             # A sample may be unable to keep bounds that all rows can keep. It can have its own shares in every cluster.
             sizes = sample.group_sizes
             criterion = exact_shares(sizes / sizes.sum())
             starts = self._starts(sample, rng)
-            run, _ = self._best(sample, criterion, lambda *_, **__: criterion, starts, rng)
+            (run, *_), _ = self._best(sample, criterion, lambda *_, **__: criterion, starts, rng)
             return run.prototypes, None
-        prototypes, multipliers = run.prototypes, found.multipliers
+        prototypes, multipliers = run.prototypes, prices.multipliers
         for n_rows in more:
             sample = rows.sample(n_rows)
             try:
@@ -383,8 +329,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             except NotSupported:
                 return prototypes, None
             of_tol = 1.0 if n_rows == rows.points.n_samples else _MORE_EXACT
-            kind = self._priced(criterion, multipliers, of_tol=of_tol)
-            run = alternate(kind, sample, prototypes, max_iter=self.max_iter, verbose=self.verbose)
+            run = self._run(sample, criterion, prototypes, multipliers, of_tol=of_tol)
             prototypes, multipliers = run.prototypes, run.last.state
         return prototypes, multipliers
 
@@ -422,30 +367,25 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         return bounds_criterion(asked, sensitive, sizes, n_clusters or self.n_clusters, unit=unit)
 
     def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
-        """Starting centres. If plain clustering from several starts ends at nearly the same centres, one is kept.
+        """Centres to start from. If plain clustering from several starts ends at nearly the same ones, one is kept.
 
-        With `search`, half of the starts are k-means++ picks that go straight to steps with prices, and one more is the
-        best plain clustering that the search finds. On some data the best clusterings follow from such picks only, on
-        others from plain clusterings.
+        With `search`, half of the starts are k-means++ centres, and the others end with plain steps. On some data the
+        best clusterings follow from the former only, on others from the latter.
         """
         if not isinstance(self.init, str):
             return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
-        searches, joined = self._searches, self._joined(points)
-        few = points if joined is None else joined[0]
-        picks: list[Prototypes] = []
-        runs: list[Run] = []
-        for i in range(self.n_init):
-            start = Prototypes(initial_centers(few.X, self.n_clusters, "k-means++", rng, few.weights))
-            if self.init == "k-means++" or (searches and i % 2):
-                picks.append(start)
-                continue
-            # Plain steps are cheap, and after them fewer steps with prices are needed.
-            run = plain_run(few, start, self._update, self.tol)
-            if not any(alike(few, run, other) for other in runs):
-                runs.append(run)
-        if searches and runs:
-            runs.append(plain_search(few, runs, self._update, self.tol, rng))
-        return [run.prototypes for run in runs] + picks
+        joined, _ = self._joined(points) or (points, None)
+
+        def drawn() -> Prototypes:
+            return Prototypes(initial_centers(joined.X, self.n_clusters, "k-means++", rng, joined.weights))
+
+        n_plain = 0 if self.init == "k-means++" else self.n_init - self._searches * (self.n_init // 2)
+        # Plain steps are cheap, and after them fewer steps with prices are needed.
+        ended = [plain_run(joined, drawn(), self._update, self.tol) for _ in range(n_plain)]
+        runs = different(joined, ended)
+        if self._searches and runs:
+            runs.append(plain_search(joined, runs, self._update, self.tol, rng))
+        return [run.prototypes for run in runs] + [drawn() for _ in range(self.n_init - n_plain)]
 
     def _joined(self, points: TiledPoints) -> tuple[TiledPoints, float] | None:
         """The different rows with weights, which make several starts faster, see `TiledPoints.of_distinct_rows`."""
@@ -457,42 +397,59 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         """As in the base, but not if clusters have bounds of their own."""
         return super()._searches and not (np.ndim(self.size_min) or np.ndim(self.size_max))
 
-    def _runs(
+    def _best(
         self,
         points: TiledPoints,
         criterion: Criterion,
+        criterion_of: Callable[..., Criterion],
         starts: Sequence[Prototypes],
-        coarse: Coarse,
-        search: Callable[[Sequence[Run]], list[Run]] | None = None,
-    ) -> list[Run]:
-        """Run the alternation from all starts. Returns the cheapest runs in order, without a search at most three.
+        rng: np.random.RandomState | None = None,
+    ) -> tuple[list[Run], Prices]:
+        """The runs from the best starts, the cheapest first, and its prices; with `rng` from those that a search finds.
 
-        A few steps with rough prices tell good starts from bad ones. Only the cheapest runs continue after them, or
-        those that `search` finds from these.
+        `criterion_of` is called as `_criterion`, for other sizes of groups and numbers of clusters.
         """
         begun: list[tuple[Prototypes, Any]] = [(start, None) for start in starts]
         if points.lists is not None:
             begun = [approach(points, criterion, self._update, start) for start in starts]
-        for n_steps, n_runs, choose in (_FIRST_ROUND, coarse.effort.parents, None), (*_SECOND_ROUND, search):
-            if choose is not None or len(begun) > n_runs:
-                steps, runs = min(n_steps, self.max_iter), []
-                for start, multipliers in begun:
-                    kind = self._priced(coarse.criterion, multipliers, rough=coarse.level)
-                    runs.append(alternate(kind, coarse.points, start, max_iter=steps, verbose=self.verbose))
-                runs.sort(key=_rough_rank)
-                chosen = runs[:n_runs] if choose is None else choose(runs)
-                begun = [(run.prototypes, run.last.state) for run in chosen]
-        runs = []
+        rng = rng if self._searches else None
+        if rng is not None or len(begun) > KEPT:
+            few, unit = self._joined(points) or (points, None)
+            rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
+            if rng is not None:
+                rough, split = searched(few, rough_of, begun, self._run, rng, unit or 1.0)
+                self._state_spread([*split, rough[0]], min(len(split), self.n_init))
+            else:
+                rough = best_starts(few, rough_of, begun, self._run)
+            begun = [(run.prototypes, run.last.state) for run in rough]
+        runs: list[Run] = []
         for start, multipliers in begun:
             # The cheapest rough run comes first, and most others need a few steps only to show that they are dearer.
             target = min((run.last.objective for run in runs), default=np.inf)
-            kind = self._priced(criterion, multipliers, target=target)
-            runs.append(alternate(kind, points, start, max_iter=self.max_iter, verbose=self.verbose))
-        if search is None:
+            runs.append(self._run(points, criterion, start, multipliers, target=target))
+        if rng is None:
             # There is one start if the plain clusterings of all starts are alike.
             n_starts = self.n_init if len(starts) == 1 and isinstance(self.init, str) else len(runs)
-            self._state_spread([run.last.objective for run in runs], n_starts)
-        return sorted(runs, key=_rank)
+            self._state_spread(runs, n_starts)
+        best, prices = cheapest(points, criterion, sorted(runs, key=rank), self.tol)
+        return [best, *(run for run in runs if run is not best)], prices
+
+    def _run(
+        self,
+        points: TiledPoints,
+        criterion: Criterion,
+        start: Prototypes,
+        multipliers: np.ndarray | None,
+        n_steps: int | None = None,
+        **options: float,
+    ) -> Run:
+        """Alternate from some centres and multipliers. With a number of steps, nothing is printed."""
+        if self.metric == COSINE:
+            # The centres of a split cluster are not quite as long as one.
+            start = start._replace(centers=normalize(start.centers))
+        most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
+        alternation = self._priced(criterion, multipliers, **options)
+        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
 
     def _priced(
         self,
@@ -510,128 +467,23 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
         return Alternation(step, self._update, partial(judge_fall, tol=of_tol * self.tol, target=target))
 
-    def _best(
-        self,
-        points: TiledPoints,
-        criterion: Criterion,
-        criterion_of: Callable[..., Criterion],
-        starts: Sequence[Prototypes],
-        rng: np.random.RandomState,
-    ) -> tuple[Run, Prices]:
-        """The cheapest run, and the prices at its centres, solved to the lowest temperature.
-
-        `criterion_of` is called as `_criterion`, for other numbers of clusters.
-        """
-        effort = PATIENT if points.n_samples <= _FEW_ROWS else USUAL
-        coarse = Coarse(points, criterion, effort=effort)
-        joined = self._joined(points) if len(starts) > 1 else None
-        if joined is not None:
-            few, unit = joined
-            criterion_of = partial(criterion_of, unit=unit)
-            effort = THOROUGH if unit >= _MANY_EQUAL else PATIENT
-            coarse = Coarse(few, criterion_of(few.group_sizes), effort=effort)
-        coarse = coarse.at(starts)
-        search = self._search(coarse, criterion_of, rng) if self._searches else None
-        return self._cheapest(points, criterion, self._runs(points, criterion, starts, coarse, search))
-
-    def _search(
-        self, coarse: Coarse, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
-    ) -> Callable[[Sequence[Run]], list[Run]]:
-        """A function that takes rough runs and returns better ones, the cheapest first."""
-        work, points = Work(extra=_SEARCH_WORK), coarse.points
-        criteria = {
-            n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work)
-            for n in {self.n_clusters, *n_split(points)}
-        }
-
-        def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
-            steps, criterion = min(n_steps, self.max_iter), criteria[points.n_clusters]
-            if self.metric == COSINE:
-                # The centres of a split cluster are not quite as long as one.
-                start = Prototypes(normalize(start.centers))
-            kind = self._priced(criterion, multipliers, rough=coarse.level, of_tol=_SEARCH_TOL)
-            return alternate(kind, points, start, max_iter=steps)
-
-        moves = Moves(run, _rough_rank, coarse.effort, work.is_done)
-
-        def search(runs: Sequence[Run]) -> list[Run]:
-            ends = breathe(points, runs, moves, rng)
-            found = cross(points, ends, moves, rng)
-            best, *others = (run.last.objective for run in ends)
-            # One of the runs is the best plain clustering, which is not a start.
-            self._state_spread([min(best, found[0].last.objective), *others], min(len(ends), self.n_init))
-            return [run for run in found if run.last.objective <= found[0].last.objective * (1 + _CLOSE)]
-
-        return search
-
-    def _state_spread(self, costs: Sequence[float], n_finished: int) -> None:
+    def _state_spread(self, runs: Sequence[Run], n_finished: int) -> None:
         """State how far apart the costs are with which so many starts ended."""
+        costs = [run.last.objective for run in runs]
         self.n_finished_ = n_finished
         self.spread_ = float(max(costs) / min(costs) - 1) if min(costs) > 0 else 0.0
-
-    def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
-        """The cheapest run with its prices, or with few points for each cell the one with the cheapest labels."""
-        best: tuple[float, Run, Prices] | None = None
-        few = len(runs) > 1 and not criterion.combined and points.weights is None
-        few = few and points.n_samples < _FEW_FOR_PRICES * criterion.n_counted * points.n_clusters
-        least_saving = _WORTH if few else 0.0
-        for run in runs:
-            if best is not None and run.last.objective >= best[0] * (1 - least_saving):
-                # The objective is a lower bound on the cost of this run, so it cannot be cheaper.
-                continue
-            if run.verdict == HOPELESS:
-                # With few points, its labels may be cheaper although its prices are not.
-                kind = self._priced(criterion, None)
-                begun = run._replace(verdict="")
-                run = alternate(kind, points, run.prototypes, max_iter=self.max_iter, begun=begun)
-            points.measure(run.prototypes.centers)
-            found = solve(points, criterion, run.last.state)
-            # The lower bound alone is not enough, because it is too low for prices that are far from optimal.
-            value = max(found.cost, lower_bound(points, criterion, found))
-            if few:
-                _, cost, counts = round_prices(points, criterion, found)
-                value = cost + WORST * temperature_unit(points) * float(criterion.excess(counts).max())
-            # Starts with the same result differ by rounding errors, which must not choose between them.
-            if best is None or value < best[0] - self.tol * abs(best[0]):
-                best = value, run, found
-        assert best is not None
-        return best[1:]
 
     def _within_budget(
         self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
     ) -> tuple[Run, Criterion, Prices]:
-        """The fairest clustering within the budget, then the fairest assignment to its centres within the budget."""
+        """The fairest clustering within the budget, with the fairest assignment to its centres within the budget."""
         plain = [plain_run(points, start, self._update, self.tol) for start in self._starts(points, rng)]
-        cost = min(run.last.clustering for run in plain)
-        asked, unit = self._asked(), self._unit
-        budget = check_budget(asked, self.max_cost, self.max_cost_increase, cost * unit) / unit
-        starts = [run.prototypes for run in sorted(plain, key=_rank)]
-
-        def attempt(criterion: Criterion, found: Prices, kept: Any) -> Attempt:
-            least = lower_bound(points, criterion, found)
-            # If the lower bound is above the budget, the labels need not be computed.
-            paid = np.inf if least > budget else round_prices(points, criterion, found)[1]
-            return Attempt(paid, least, kept)
-
-        def clustering(tolerance: float | None, work: Work) -> Attempt:
-            nonlocal starts
-            criterion = replace(criterion_of(tolerance=tolerance), work=work)
-            runs = self._runs(points, criterion, starts, Coarse(points, criterion).at(starts))
-            # The final centres for one tolerance are good starts for the next.
-            starts = [run.prototypes for run in runs]
-            run, found = self._cheapest(points, criterion, runs)
-            points.measure(run.prototypes.centers)
-            return attempt(criterion, found, run)
-
-        def assignment(tolerance: float | None, work: Work) -> Attempt:
-            criterion = replace(criterion_of(tolerance=tolerance), work=work)
-            found = solve(points, criterion)
-            return attempt(criterion, found, (criterion, found))
-
-        _, _, run = fairest_within(clustering, budget)
-        points.measure(run.prototypes.centers)
-        self.tolerance_, self.tolerance_bound_, found = fairest_within(assignment, budget)
-        return run, *found
+        plain.sort(key=rank)
+        cost, starts = plain[0].last.clustering * self._unit, [run.prototypes for run in plain]
+        budget = check_budget(self._asked(), self.max_cost, self.max_cost_increase, cost) / self._unit
+        run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget)
+        self.tolerance_, self.tolerance_bound_, (criterion, prices) = fairest
+        return run, criterion, prices
 
     def _finish(
         self,
@@ -762,12 +614,3 @@ _IN_UNITS = ("objective", "clustering", "fairness", "violation")
 _LONG_TAIL = (
     "Look at these points, take the logarithm of columns with a long tail, or allow a larger tolerance"
 )
-
-
-def _rank(run: Run, far: float = FAR) -> tuple[bool, float]:
-    """Sort key of a run. Runs whose prices are far off come last: their lower bound is too low and looks cheap."""
-    is_far = run.last.more.get("violation", 0.0) > max(1.0, far * len(run.last.labels))
-    return is_far, max(run.last.objective, run.last.clustering)
-
-
-_rough_rank = partial(_rank, far=ROUGH * FAR)
