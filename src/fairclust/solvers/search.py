@@ -34,7 +34,7 @@ _CHEAPER = 1e-4
 # No further run is split once so many of them cost the same but for this fraction.
 _ENOUGH, _SAME = 3, 5e-4
 # The number of crossed runs, at most, and of those in a row that make no progress, after which there are no more.
-_CROSSED, _VAIN = 40, 10
+_CROSSED, _VAIN = 30, 8
 # Steps with more clusters, and after the clusters are merged again. Rounds of both for each run, at most.
 _STEPS_SPLIT, _STEPS_MERGED, _MOST_ROUNDS = 6, 20, 20
 # A split moves the halves apart by this part of the root mean cost of a point, and two clusters are neighbours if they
