@@ -40,7 +40,7 @@ COMMANDS = {
     "--out of chunks": ("fit", "parts", *FIT, "--out"),
     "--out of predict": ("predict", "model", "table.csv", "--out"),
     "--out of front": ("front", "table.csv", *FRONT, "--out"),
-    "--report of front": ("front", "table.csv", *FRONT, "--report"),
+    "--report of front": ("front", "table.csv", *FRONT, "--out", "out", "--report"),
 }
 
 
