@@ -121,6 +121,30 @@ def test_labels_of_another_program_are_a_point_of_the_front(people, front, tmp_p
     assert "has 2 labels; the data have 600 rows" in message
 
 
+def test_labels_of_equal_names_and_of_the_name_of_a_method_are_points_of_their_own(people, front, tmp_path):
+    paths = [tmp_path / "a/KMeans", tmp_path / "b/KMeans", tmp_path / "PriceFairKMeans"]
+    for n_clusters, path in enumerate(paths, start=3):
+        path.parent.mkdir(exist_ok=True)
+        pd.DataFrame({"cluster": np.arange(600) % n_clusters}).to_csv(path, index=False)
+    few = ("--n-clusters", 3, "--starts", 1, "--methods", "kmeans")
+    text, points = front(*few, "--labels", *paths)
+    given = points[points.setting == "given labels"]
+    assert given.method.tolist() == [str(paths[0]), str(paths[1]), "PriceFairKMeans"]
+    assert given.n_clusters.tolist() == [3, 4, 5] and given.increase.notna().tolist() == [True, False, False]
+    assert "only k-means was fitted" not in text
+
+
+def test_a_cluster_that_a_sample_misses_has_no_silhouette(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=7000), "b": rng.normal(size=7000)})
+    table.loc[np.random.RandomState(0).permutation(7000)[-1], "a"] = 1e6
+    table.assign(sex=rng.choice(["f", "m"], 7000)).to_csv(tmp_path / "far.csv", index=False)
+    options = ("--n-clusters", 2, "--starts", 1, "--methods", "kmeans", "--out", tmp_path / "front")
+    status, said, _ = run(capsys, "front", tmp_path / "far.csv", "--sensitive", "sex", *options)
+    assert status == 0 and "only k-means was fitted" in said
+    assert pd.read_csv(tmp_path / "front.csv").silhouette.isna().all()
+
+
 def test_fit_audit_and_front_compare_with_the_same_kmeans(people, front, tmp_path, capsys):
     labels = tmp_path / "labels.csv"
     options = ("--sensitive", "sex", "--json")

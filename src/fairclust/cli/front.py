@@ -59,7 +59,13 @@ def run(args: Front) -> list[str | Table]:
     if over_k and not args.methods:
         grid.classes = [methods.PriceFairKMeans]
     X, rows, notes = grid.raw.X, [], list(grid.raw.notes)
-    given = {path.name: read_labels(path, grid.raw.frame.index.to_numpy() + 1, None) for path in args.labels}
+    names = [path.name for path in args.labels]
+    given = {
+        path.name if names.count(path.name) == 1 else str(path): read_labels(
+            path, grid.raw.frame.index.to_numpy() + 1, None
+        )
+        for path in args.labels
+    }
     settings = list(grid.settings(args.seed, one=over_k))
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
@@ -108,14 +114,19 @@ def run(args: Front) -> list[str | Table]:
 
 def with_increase(points: pd.DataFrame) -> pd.DataFrame:
     """The points with `increase`, the part by which their SSE is above that of k-means with as many clusters."""
-    plain = points[points.method == "KMeans"].set_index("n_clusters").sse
+    plain = points[_is_plain(points)].set_index("n_clusters").sse
     return points.assign(increase=points.sse / points.n_clusters.map(plain) - 1)
+
+
+def _is_plain(points: pd.DataFrame) -> pd.Series:
+    """Which points are our fits of k-means. A file of labels may have this name, too."""
+    return (points.method == "KMeans") & (points.setting != GIVEN)
 
 
 def answer(points: pd.DataFrame) -> list[str]:
     """What fairness costs, in words: k-means, the fairest setting, and the fairest within 1% and 5% of its cost."""
-    plain = points[points.method == "KMeans"].head(1)
-    others = points[(points.method != "KMeans") & points.balance.notna()]
+    plain = points[_is_plain(points)].head(1)
+    others = points[~_is_plain(points) & points.balance.notna()]
     asked = [("fairest", others), *((f"within {b:.0%}", others[others.increase <= b]) for b in _BUDGETS)]
     lines = [
         f"without a bound: k-means costs SSE {of.sse:,.1f}, with balance {of.balance:.3f}"
@@ -123,7 +134,9 @@ def answer(points: pd.DataFrame) -> list[str]:
     ]
     for words, fits in asked:
         if fits.empty:
-            lines.append(f"{words}: no setting costs so little")
+            lines.append(
+                f"{words}: {'no setting costs so little' if len(others) else 'only k-means was fitted'}"
+            )
             continue
         of = fits.sort_values(["balance", "sse"], ascending=[False, True]).iloc[0]
         name = " ".join(filter(None, (of.method, of.setting)))
@@ -136,9 +149,10 @@ def answer(points: pd.DataFrame) -> list[str]:
 def _measure(grid: Grid, labels: np.ndarray, n_clusters: int) -> dict[str, float]:
     """Metrics of labels."""
     scores = score_labels(grid.scored(labels, n_clusters), MEASURED)
-    several = 1 < len(np.unique(labels)) < len(labels)
-    size = min(_SAMPLE_ROWS, len(labels))
-    silhouette = silhouette_score(grid.raw.X, labels, sample_size=size, random_state=0) if several else np.nan
+    rows = np.random.RandomState(0).permutation(len(labels))[:_SAMPLE_ROWS]
+    # A sample may have no row of a small cluster.
+    several = 1 < len(np.unique(labels[rows])) < len(rows)
+    silhouette = silhouette_score(grid.raw.X[rows], labels[rows]) if several else np.nan
     return {"n_clusters": n_clusters, **scores, "silhouette": float(silhouette)}
 
 

@@ -27,7 +27,8 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndar
         labels = labels[np.argsort(_row_numbers(path, frame["row"], rows))]
     elif len(labels) != len(rows):
         raise CommandError(
-            f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows. Fix: write one label for each row"
+            f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows that count. Fix: write one label "
+            "for each of them, or add the column 'row', counted from 1"
         )
     n_clusters = int(labels.max()) + 1 if n_clusters is None else n_clusters
     if not 2 <= n_clusters <= len(labels):
