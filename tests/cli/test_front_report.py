@@ -175,3 +175,10 @@ def test_the_report_of_a_front_in_a_browser(front, tmp_path, tmp_path_factory):
         assert browser.errors == []
     finally:
         browser.close()
+
+
+def test_a_column_in_brackets_is_a_name_and_not_json(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=60), "[sex]": rng.choice(["f", "m"], 60)})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    assert run(capsys, "fit", tmp_path / "table.csv", "--sensitive", "[sex]", "--n-clusters", 2)[0] == 0

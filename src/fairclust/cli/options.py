@@ -293,7 +293,7 @@ def command_line(*, everything: bool = False) -> App:
         help_formatter=Panels(),
         help_format="plaintext",
         help_epilogue="" if everything else "--help-all shows all options, in groups.",
-        default_parameter=Parameter(negative=(), show_default=False),
+        default_parameter=Parameter(negative=(), show_default=False, json_list=False),
         group_parameters=_FIRST,
     )
     app.register_install_completion_command(
