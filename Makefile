@@ -19,7 +19,7 @@ setup: $(STAMP)
 
 # uv where it works (seconds instead of a minute), else pip: some sites configure their index for pip alone.
 define install
-	$(BIN)/uv pip install --quiet --python $(BIN)/python $(1) 2>/dev/null || $(BIN)/python -m pip install --quiet $(1)
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python $(1) 2>/dev/null || $(BIN)/python -m pip install --quiet $(1)
 	touch $@
 endef
 
