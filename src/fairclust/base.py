@@ -25,7 +25,8 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from numbers import Integral, Real
@@ -133,7 +134,9 @@ def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_samples},)")
     if not (np.isfinite(weights) & (weights > 0)).all():
-        raise ValueError("sample_weight must be positive and finite; leave out rows that should not count")
+        raise ValueError(
+            "sample_weight must be finite and not negative, and not 0 for all rows; rows of weight 0 do not count"
+        )
     return weights
 
 
@@ -142,6 +145,15 @@ def rows_without_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
     weights = np.asarray(() if sample_weight is None else sample_weight)
     usable = weights.shape == (n_samples,) and weights.any()
     return np.flatnonzero(weights == 0) if usable else np.zeros(0, np.intp)
+
+
+@contextmanager
+def labelling_rows_without_weight() -> Iterator[None]:
+    """Say in errors that rows of weight 0 get their labels from what the other rows have learned."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"rows of weight 0 get their labels from the rows that count, and {error}") from None
 
 
 def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) -> Any:
@@ -437,7 +449,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         labels = np.empty(len(weights), self.labels_.dtype)
         labels[counted] = self.labels_
         others = groups_of_rows(sensitive_features, rest, len(weights))
-        labels[rest] = self.predict(_safe_indexing(X, rest), sensitive_features=others)
+        with labelling_rows_without_weight():
+            labels[rest] = self.predict(_safe_indexing(X, rest), sensitive_features=others)
         self.labels_ = labels
         return self
 

@@ -35,7 +35,6 @@ _EQUAL = 1e-3
 _RESAMPLES = 1000
 CONTROL = "control"
 """The family of methods that draw labels at random."""
-_AT = ["cost", "level", "method"]
 COLUMNS = [
     *("cost", "level", "dataset", "n_clusters", "method", "label", "ours", "value", "excess", "low", "high"),
     *("reached", "instances", "worse", "certified", "starts", "failed", "seconds", "n_rows", "n_groups"),

@@ -93,18 +93,12 @@ def alternate(
     *,
     max_iter: int,
     verbose: int = 0,
-    begun: Run | None = None,
 ) -> Run:
-    """Compute assignments and centres in turn, from the given centres or from a run that was stopped (`begun`)."""
+    """Compute assignments and centres in turn, from the given centres."""
     history: list[dict[str, float]] = []
     last: Step | None = None
-    n_rises, verdict, n_done = 0, "cut short", 0
-    if begun is not None:
-        if begun.verdict:
-            return begun
-        prototypes, last, history, n_done, n_rises, _ = begun
-    step = n_done
-    for step in range(n_done + 1, max_iter + 1):
+    n_rises, verdict = 0, "cut short"
+    for step in range(1, max_iter + 1):
         begin = perf_counter()
         new = prototypes if last is None else alternation.update(points, last.labels, prototypes)
         points.measure(new.centers)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.base import check_weights, groups_of_rows, rows_without_weight
+from fairclust.base import check_weights, groups_of_rows, labelling_rows_without_weight, rows_without_weight
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price import bounds
@@ -201,7 +201,8 @@ def fair_assignment(
     if len(rest):
         codes, prices = np.zeros(len(rest), int), made.prices
         if sensitive.columns:
-            codes, prices = new_groups(sensitive.columns, sensitive.cells, prices, [], others, len(rest))
+            with labelling_rows_without_weight():
+                codes, prices = new_groups(sensitive.columns, sensitive.cells, prices, [], others, len(rest))
         labels = np.empty(len(given), made.labels.dtype)
         labels[counted], labels[rest] = made.labels, (other_costs + prices[codes]).argmin(axis=1)
         made = replace(made, labels=labels)
