@@ -526,7 +526,7 @@ def test_an_output_that_is_an_input_is_refused(blobs, mapped, parquet, tmp_path,
         (mapped, "groups.npy"),
         (mapped, soft),
         (mapped, hard),
-        # A part or a view of a mapped array is of the file as well.
+        # A slice or a view of a mapped array belongs to its file, too.
         ((arrays[0][:, :2], arrays[1]), "./X.npy"),
         ((blobs[0], np.asarray(arrays[1])), mapped[1]),
         ((parquet, "sex"), part),

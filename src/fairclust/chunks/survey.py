@@ -112,7 +112,7 @@ def _survey_of(
 
 
 def default_rows(n_features: int) -> int:
-    """The number of rows of the sample for which none is asked."""
+    """The number of rows of the sample if the user states none."""
     return max(1, min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // n_features))
 
 

@@ -71,7 +71,7 @@ def open_chunks(
     chunk_rows: int = CHUNK_ROWS,
     sample_rows: int | None = None,
 ) -> ChunkTable:
-    """Open rows that do not fit in memory, which a fit reads chunk by chunk in every pass; they must not change then.
+    """Open rows that do not fit in memory, which must not change during a fit: every pass reads them again.
 
     Parameters
     ----------

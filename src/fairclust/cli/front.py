@@ -94,7 +94,7 @@ def run(args: Front) -> list[str | Table]:
     fitted = points[points.setting != GIVEN]
     said = recommended(fitted) if over_k else answer(points)
     said += [
-        f"k-means: the cheapest of {PLAIN['n_init']} starts, as in `fairclust fit`; every setting: the cheapest of "
+        f"k-means: the cheapest of {PLAIN['n_init']} starts, as in fairclust fit; every setting: the cheapest of "
         f"{count(args.starts, 'start')}",
         *cheaper(fitted),
     ]

@@ -145,7 +145,7 @@ def _settings(points: pd.DataFrame, cells: Sequence[Sequence[str]], *, over_k: b
     head, *rows = cells
     best = front_of(points, "sse", "balance", higher=True).points.best
     lines = [
-        [cell if over_k or not on or i == 0 else f"<b>{cell}</b>" for i, cell in enumerate(map(escape, row))]
+        [f"<b>{cell}</b>" if on and not over_k else cell for cell in map(escape, row)]
         for row, on in zip(rows, best, strict=True)
     ]
     caption = (

@@ -13,11 +13,11 @@ from fairclust.kernels.fast import FAST
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def lower_triangle(directions, falls, cluster, by_pair, damping):  # type: ignore[no-untyped-def]
-    """The lower triangle of the Hessian of multipliers, each of one cluster.
+    """The lower triangle of the Hessian of n multipliers, shape (n, n); `cluster` names the cluster of each.
 
-    Multiplier a changes the prices of its cluster by ``directions[a]``, and multipliers that follow from it by
-    ``-falls[a]``. `by_pair` are the blocks of the curvature with the groups last, shape (n_clusters, n_clusters,
-    n_groups). The entries above the diagonal are not set.
+    If multiplier a rises by one, the prices of its cluster change by ``directions[a]``, shape (n, n_groups), and the
+    multipliers that the equations give fall by ``falls[a]``. `by_pair` has the blocks of the curvature, shape
+    (n_clusters, n_clusters, n_groups). The entries above the diagonal are not set.
     """
     n, n_groups = directions.shape
     hessian = np.empty((n, n))

@@ -18,8 +18,8 @@ import numpy as np
 from fairclust.pipeline.grids import Cell
 
 VERSION = ""
-"""Is part of the key of every fit. Another text fits everything again: set it when a change of this file, or of
-`_prepare` and `_fit` in `fits.py`, changes results. A test notices the change."""
+"""A part of the key of every fit. If it is changed, everything is fitted again. Change it if a change of this file, or
+of `_prepare` and `_fit` in `fits.py`, changes results. A test notices changes of this code."""
 
 _WARM_UP_ROWS = 256
 

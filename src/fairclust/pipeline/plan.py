@@ -184,7 +184,7 @@ class Plan:
 
     @cached_property
     def shown(self) -> dict[str, dict[str, dict[str, Needs]]]:
-        """Every paper that has something to show, with its tables, figures and claims that have, by name.
+        """The papers with something to show, and for each its tables, figures and claims that need fits, by name.
 
         The claims of a paper are one product, whose name is 'claims'.
         """
@@ -260,7 +260,7 @@ class Plan:
         methods: Iterable[str],
         ks: list[int] | None,
     ) -> Needs:
-        """Which fits of a paper these are; no methods and no K stand for all."""
+        """The fits of a paper on these data sets; all its methods if none are named, and all its K if `ks` is None."""
         wanted, listed = set(datasets), set(methods)
         if "accuracy" in metrics:
             metrics = metrics | {_OF_TRUTH}

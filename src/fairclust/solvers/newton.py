@@ -112,7 +112,7 @@ class _Model:
         others[by_equation] = False
         row, cluster = np.nonzero(others)
         if len(row):
-            # By how much the multipliers that are given fall with each of the others.
+            # If one of the other multipliers rises by one, those that the equations give fall by so much.
             falls = np.ascontiguousarray(helpers[row] * weight.T[cluster])
             i, p = np.nonzero(falls)
             fall, partner = falls[i, p], (given[p, cluster[i]], cluster[i])

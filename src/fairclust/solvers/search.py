@@ -33,9 +33,9 @@ _ADDED, _ONE_BY_ONE = (5, 5), 10
 _CHEAPER = 1e-4
 # No further run is split once so many of them cost the same but for this fraction.
 _ENOUGH, _SAME = 3, 5e-4
-# The number of crossed runs, at most, and of those in a row that make no progress, after which there are no more.
+# The most crossed runs, and after how many in a row without progress the crossing ends.
 _CROSSED, _VAIN = 30, 8
-# Steps with more clusters, and after the clusters are merged again. Rounds of both for each run, at most.
+# The steps with more clusters, those after clusters are merged, and the most rounds of both for each run.
 _STEPS_SPLIT, _STEPS_MERGED, _MOST_ROUNDS = 6, 20, 20
 # A split moves the halves apart by this part of the root mean cost of a point, and two clusters are neighbours if they
 # are closer than so many times the mean distance of a centre to the nearest one; both as in breathing k-means.
@@ -95,7 +95,7 @@ class Search(NamedTuple):
     patience: float = 1.0
 
     def breathe(self, runs: Sequence[Run]) -> list[Run]:
-        """The best of the runs that follow from each of these by splitting and merging clusters, the cheapest first.
+        """For each run the best one that splitting and merging its clusters leads to, the cheapest first.
 
         The last of `runs` are left out if enough cost about the same before.
         """
@@ -112,7 +112,7 @@ class Search(NamedTuple):
                     wider = self.points.with_clusters(left[0])
                 run = self._split_and_merge(wider, best)
                 if any(alike(self.points, run, end) for end in ends):
-                    # What follows from here is known, but the best run so far may be cheaper.
+                    # Nothing new follows from where another run has ended. The best run so far may still be cheaper.
                     best = min(run, best, key=rank)
                     break
                 if is_cheaper(run, best, _CHEAPER):
@@ -126,7 +126,7 @@ class Search(NamedTuple):
         return ends
 
     def cross(self, runs: Sequence[Run]) -> list[Run]:
-        """These runs, of which runs from the centres of two others have replaced dearer ones, the cheapest first."""
+        """The runs after crossing, the cheapest first: a new run from two of them replaces the dearer one."""
         kept, n_vain = different(self.points, runs), 0
         for _ in range(int(self.patience * _CROSSED) if len(kept) > 1 else 0):
             if self.is_done() or n_vain >= self.patience * _VAIN:

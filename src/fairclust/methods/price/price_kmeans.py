@@ -409,21 +409,21 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
 
         `criterion_of` is called as `_criterion`, for other sizes of groups and numbers of clusters.
         """
-        begun: list[tuple[Prototypes, Any]] = [(start, None) for start in starts]
+        priced: list[tuple[Prototypes, Any]] = [(start, None) for start in starts]
         if points.lists is not None:
-            begun = [approach(points, criterion, self._update, start) for start in starts]
+            priced = [approach(points, criterion, self._update, start) for start in starts]
         rng = rng if self._searches else None
-        if rng is not None or len(begun) > KEPT:
+        if rng is not None or len(priced) > KEPT:
             few, unit = self._joined(points) or (points, None)
             rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
             if rng is not None:
-                rough, split = searched(few, rough_of, begun, self._run, rng, unit or 1.0)
+                rough, split = searched(few, rough_of, priced, self._run, rng, unit or 1.0)
                 self._state_spread([*split, rough[0]], min(len(split), self.n_init))
             else:
-                rough = best_starts(few, rough_of, begun, self._run)
-            begun = [(run.prototypes, run.last.state) for run in rough]
+                rough = best_starts(few, rough_of, priced, self._run)
+            priced = [(run.prototypes, run.last.state) for run in rough]
         runs: list[Run] = []
-        for start, multipliers in begun:
+        for start, multipliers in priced:
             # The cheapest rough run comes first, and most others need a few steps only to show that they are dearer.
             target = min((run.last.objective for run in runs), default=np.inf)
             runs.append(self._run(points, criterion, start, multipliers, target=target))

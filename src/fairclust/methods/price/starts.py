@@ -38,7 +38,8 @@ _FEW_FOR_PRICES = 200
 # A run is compared with a cheaper one if it can save more than this fraction.
 _WORTH = 2e-3
 
-Begun = Sequence[tuple[Prototypes, Any]]
+# Centres and multipliers, which may be None.
+Starts = Sequence[tuple[Prototypes, Any]]
 
 
 def _rough_options(
@@ -48,19 +49,19 @@ def _rough_options(
 
 
 def best_starts(
-    points: TiledPoints, criterion_of: Callable[..., Criterion], begun: Begun, run_of: Callable[..., Run]
+    points: TiledPoints, criterion_of: Callable[..., Criterion], starts: Starts, run_of: Callable[..., Run]
 ) -> list[Run]:
     """Runs from the best of these centres and multipliers, the cheapest first."""
     criterion = criterion_of(points.group_sizes)
-    options = _rough_options(points, criterion, begun[0][0])
-    runs = [run_of(points, criterion, *start, _ROUGH_STEPS, **options) for start in begun]
+    options = _rough_options(points, criterion, starts[0][0])
+    runs = [run_of(points, criterion, *start, _ROUGH_STEPS, **options) for start in starts]
     return sorted(runs, key=rank)[:KEPT]
 
 
 def searched(
     points: TiledPoints,
     criterion_of: Callable[..., Criterion],
-    begun: Begun,
+    starts: Starts,
     run_of: Callable[..., Run],
     rng: np.random.RandomState,
     n_joined: float,
@@ -73,12 +74,12 @@ def searched(
     patience = n_joined**0.5
     work, numbers = Work(extra=_SEARCH_WORK), (points.n_clusters, *n_split(points))
     criteria = {n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers}
-    options = _rough_options(points, criterion_of(points.group_sizes), begun[0][0], patience)
+    options = _rough_options(points, criterion_of(points.group_sizes), starts[0][0], patience)
 
     def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
         return run_of(points, criteria[points.n_clusters], start, multipliers, n_steps, **options)
 
-    parents = sorted((run(points, *start, 1) for start in begun), key=rank)[:PARENTS]
+    parents = sorted((run(points, *start, 1) for start in starts), key=rank)[:PARENTS]
     search = Search(points, run, rng, work.is_done, patience)
     split = search.breathe(parents)
     crossed = search.cross(split)

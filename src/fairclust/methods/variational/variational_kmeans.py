@@ -212,13 +212,13 @@ class VariationalFairKMeans(PrototypeClusterer):
             # From k-means++ picks, the centres will move far.
             hurried = rng is not None and steps > 1 and isinstance(self.init, str)
             step = partial(newton_step, lam=lam, target=self._target, prices=prices, hurried=hurried)
-            kind = Alternation(step, self._update, self._judge)
+            alternation = Alternation(step, self._update, self._judge)
             if self.match_reference:
                 of_paper = partial(bound_step, lam=lam, target=self._target, lipschitz=self.lipschitz)
-                kind = Alternation(of_paper, self._update, self._judge_as_reference)
-            run = alternate(kind, points, prototypes, max_iter=steps, verbose=self.verbose)
-            begun = self.history_ if self.match_reference else []
-            self.history_ = begun + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
+                alternation = Alternation(of_paper, self._update, self._judge_as_reference)
+            run = alternate(alternation, points, prototypes, max_iter=steps, verbose=self.verbose)
+            before = self.history_ if self.match_reference else []
+            self.history_ = before + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
             self.n_inner_iter_ += sum(int(record["inner_iter"]) for record in run.history)
             self.n_energy_rises_ += run.n_rises
             self.n_iter_ += run.n_steps
