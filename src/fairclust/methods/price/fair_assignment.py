@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.base import check_weights, groups_of_rows, labelling_rows_without_weight, rows_without_weight
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price import bounds
@@ -18,6 +17,12 @@ from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
 from fairclust.metrics.registry import documented
+from fairclust.sample_weight import (
+    check_weights,
+    groups_of_rows,
+    labelling_rows_without_weight,
+    rows_without_weight,
+)
 from fairclust.sensitive import Sensitive, new_groups, read_sensitive
 from fairclust.solvers.criteria import Criterion, Work
 from fairclust.solvers.prices import Prices, certified_gap, lower_bound, paid_limits, solve

@@ -18,7 +18,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from fairclust.base import (
     NON_NEGATIVE,
     NotSupported,
-    check_weights,
     initial_centers,
 )
 from fairclust.chunks.rows import ChunkedRows
@@ -32,6 +31,7 @@ from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
 from fairclust.methods.price.starts import KEPT, best_starts, cheapest, searched
 from fairclust.metrics.centers import pairwise_blocks
+from fairclust.sample_weight import check_weights
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.criteria import Criterion, exact_shares
