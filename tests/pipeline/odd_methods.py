@@ -27,8 +27,9 @@ class Odd(FairClusterer):
             self.labels_ = np.random.randint(self.n_clusters, size=len(X))  # noqa: NPY002
         elif self.how == "history":
             self.history_ = [np.float32(1.0)]
-        if len(X) < 1000:
-            return  # the call on a few rows that compiles the code
+        if len(X) < 1000:  # the call on a few rows that compiles the code
+            time.sleep(60 if self.how == "long" else 0)
+            return
         if notes := os.environ.get("ODD_NOTES"):
             with Path(notes).open("a") as file:
                 file.write(f"{self.how} {self.random_state}\n")

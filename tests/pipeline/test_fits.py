@@ -95,6 +95,12 @@ def test_every_end_of_a_fit_is_a_row_the_others_go_on_and_what_is_finished_is_ke
     assert rows[same].equals(again[same])
 
 
+def test_few_rows_that_take_long_to_fit_are_given_up_and_the_fit_goes_on(run, notes, monkeypatch):
+    monkeypatch.setattr("fairclust.pipeline.fits._WARM_UP_SECONDS", 1)
+    assert run(grid("long", "ok")).status.tolist() == ["ok", "ok"]
+    assert notes() == {"long": 1, "ok": 1}
+
+
 def test_narrower_and_wider_grids_and_other_names_fit_only_what_no_cache_has(run, notes):
     first = run(grid("ok", "global", seeds=[0, 1]))
     assert notes() == {"ok": 2, "global": 2}

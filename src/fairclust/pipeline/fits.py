@@ -11,7 +11,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,6 +33,8 @@ Outcome = tuple[dict[str, Any], np.ndarray | None]
 
 # Statuses with which a fit is finished. Others are tried again when their job runs again.
 _FINAL = {"ok", "skipped", "diverged"}
+# Compiling takes less, but the few rows of a warm-up can be a program of hours.
+_WARM_UP_SECONDS = 120
 
 
 class Unfinished(Exception):
@@ -145,8 +147,10 @@ class _Job:
             raise Unfinished({"status": "error", "reason": given_up, "lost": True})
         begin = time.perf_counter()
         try:
-            call = self._process().call
-            call(_prepare, self.data, self.graph, self.request.class_path, cell)
+            call, what = self._process().call, (self.data, self.graph, self.request.class_path, cell)
+            with suppress(FitEnded):
+                call(_warm_up, *what, seconds=_WARM_UP_SECONDS)
+            call(_prepare, *what)
             begin = time.perf_counter()
             seconds = self.request.cell_seconds
             record, labels = call(_fit, cell, seconds=seconds, limit=" (limits.cell_seconds)")
@@ -182,8 +186,15 @@ def _loaded(data: Path, graph: Path | None) -> tuple[Any, Any]:
     return load_prepared(data), None if graph is None else load_graph(graph)[0]
 
 
+def _warm_up(data: Path, graph: Path | None, class_path: str, cell: Cell) -> None:
+    """Compile the method, once in each process, so that this is not timed."""
+    if not _ready:
+        _prepare(data, graph, class_path, cell)
+        warm_up(_ready["X"], _ready["groups"], class_path, cell)
+
+
 def _prepare(data: Path, graph: Path | None, class_path: str, cell: Cell) -> None:
-    """Read the data, import what a fit needs and compile the method, so that none of it is timed."""
+    """Read the data and import what a fit needs, so that this is not timed."""
     import fairclust.base  # noqa: F401 - a user's class may not import it
 
     prepared, W = _loaded(data, graph)
@@ -191,8 +202,6 @@ def _prepare(data: Path, graph: Path | None, class_path: str, cell: Cell) -> Non
     points = None if W is None or not prepared.X.shape[1] else prepared.X
     means = cell.params.get("mean_tolerance") or ()
     groups = prepared.with_numbers(means) if takes_columns(class_path) else prepared.groups
-    if not _ready:
-        warm_up(X, groups, class_path, cell)
     _ready.update(X=X, groups=groups, class_path=class_path, points=points)
 
 
