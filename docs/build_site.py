@@ -16,7 +16,9 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Replace links to the repository by links of the site, outside of code; MkDocs calls this for every page."""
     uri = page.file.src_uri
+    if uri.startswith("results/tables/"):
+        page.meta["hide"] = ["toc"]  # wide tables take its place
     origin = OUTSIDE.get(uri, f"docs/{uri}")
     parts = FENCE.split(markdown)
     parts[::2] = [LINK.sub(lambda found: _led(found, origin, uri, files), part) for part in parts[::2]]
@@ -226,7 +230,14 @@ def _listed(page: str, module: Any, name: str) -> str:
 
 
 def _described(module: Any, name: str, level: int = 2) -> str:
-    return f"::: {_home(module, name)}\n    options:\n      heading: {name}\n      heading_level: {level}\n"
+    """What mkdocstrings replaces by a description. Of a class it shows the methods, because parameters are above."""
+    text = f"::: {_home(module, name)}\n    options:\n      heading: {name}\n      heading_level: {level}\n"
+    member = getattr(module, name)
+    if not inspect.isclass(member):
+        return text
+    kinds = (FunctionType, property, cached_property, classmethod, staticmethod)
+    shown = [key for key, value in vars(member).items() if key[0] != "_" and isinstance(value, kinds)]
+    return f"{text}      members: [{', '.join(shown)}]\n"
 
 
 # How to cite

@@ -5,6 +5,7 @@ Methods have parameters from among these. They are added to the docstring of a m
 Parameters
 ----------
 n_clusters : int, default=8
+    Number of clusters.
 max_fairness_error, min_balance, max_gap : float, optional
     Levels of the labels for the weight "auto", as in `VariationalFairKMeans`.
 target : None, mapping or array-like of shape (n_groups,), default=None

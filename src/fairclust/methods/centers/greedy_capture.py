@@ -28,8 +28,8 @@ class GreedyCapture(RowCenterClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-        k. If fewer balls become centres, the other centres are rows far from these, chosen by farthest-first
-        traversal. More centres make no row worse off.
+        Number of clusters. If fewer balls become centres, the other centres are rows far from these, chosen by
+        farthest-first traversal. More centres make no row worse off.
     max_rows : int, default=2_000
         With more rows, the balls grow in a random sample of this size. Time and memory grow with its square.
     random_state : int, RandomState or None

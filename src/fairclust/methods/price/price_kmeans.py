@@ -73,8 +73,8 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         prices are needed after it.
     n_init : int, default=10
         Number of starts, of which the cheapest is kept, or the first one whose cost is within `tol` of it. If `init` is
-        an array there is one start. The costs of starts differ by a few per cent. For millions of rows, one start may
-        have to be enough.
+        an array there is one start. The costs of starts differ by a few per cent. For millions of rows, use
+        `n_init=1`.
     search : bool, default=True
         Whether to search on from the best of several starts, see docs/group_prices.md. Without it, the cheapest start
         is on some data half a per cent dearer. There is no search from one start or given centres, or with sizes of

@@ -14,7 +14,7 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
 
     `PriceFairKMeans` with Euclidean distances, and with rows of X, the medoids of the clusters, as centres.
 
-    Costs are sums of distances, wherever the following says that they are sums of squared distances.
+    Read 'sum of distances' for 'sum of squared distances' below.
 
     Parameters
     ----------
