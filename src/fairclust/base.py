@@ -5,8 +5,6 @@ Methods have parameters from among these. They are added to the docstring of a m
 Parameters
 ----------
 n_clusters : int, default=8
-max_fairness_error, min_balance, max_gap : float, optional
-    Levels of the labels for the weight "auto", as in `VariationalFairKMeans`.
 target : None, mapping or array-like of shape (n_groups,), default=None
     Target shares U. None takes the shares of the data.
 init : "k-means++" or array-like of shape (n_clusters, n_features), default="k-means++"
@@ -601,8 +599,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                         f"{name} is not finite: the unit of X is {frame.unit:g}, and squares of such numbers are too "
                         "large. Divide X by a power of ten"
                     )
-        if hasattr(self, "path_"):
-            self.path_: Any = self.path_.in_units(scale, scale)
         for record in (*self.history_, *getattr(self, "certificate_", ())):
             for name in ("objective", "clustering", "cost", "lower_bound"):
                 if name in record:

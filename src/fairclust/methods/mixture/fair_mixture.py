@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -14,10 +14,9 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import COUNT, FairClusterer, is_mapped
+from fairclust.base import COUNT, NON_NEGATIVE, FairClusterer, is_mapped
 from fairclust.frame import Frame
 from fairclust.messages import count
-from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
     Data,
@@ -41,9 +40,6 @@ _BATCH = 0.1
 # The least variance, in units of the mean variance of the numeric features. Without it, a component with a diagonal
 # covariance shrinks to a single point.
 _MIN_VARIANCE = 1e-3
-# The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
-_DEFAULT_LAM = 10.0
-_FIRST = 0.5
 # The authors' program adds this to the variances of plain EM.
 _PROGRAM_RIDGE = 1e-6
 
@@ -65,10 +61,9 @@ class FairMixture(FairClusterer):
 
     Parameters
     ----------
-    lam : float or "auto", default="auto"
+    lam : float, default=10.0
         Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is a mixture without
-        fairness. "auto" searches for the smallest weight that reaches the level of fairness that one of the next
-        three parameters sets. Without them it is 10.
+        fairness. `fairclust.smallest_weight` searches for the smallest one with which clusters are fair enough.
     solver : {"em", "mini-batch", "gd"}, default="em"
         Generalised EM on all rows or on mini-batches (Algorithm 3), or gradient ascent (all with Adam). With ``lam=0``,
         EM takes closed-form steps. With mini-batches, Delta is measured on a sample of as many rows. `X` may be a
@@ -133,10 +128,6 @@ class FairMixture(FairClusterer):
         Least distance between two means. It is zero if components coincide, and NaN if there are no two means.
     converged_ : bool
         Whether the objective stopped changing before `max_iter`.
-    lam_ : float
-        The weight that was used.
-    path_ : WeightPath
-        Only with a level of fairness, as in `VariationalFairKMeans`.
 
     Notes
     -----
@@ -166,8 +157,7 @@ class FairMixture(FairClusterer):
 
     takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "lam": WEIGHT,
-        **LEVELS,
+        "lam": NON_NEGATIVE,
         "solver": [StrOptions({"em", "mini-batch", "gd"})],
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
@@ -179,10 +169,7 @@ class FairMixture(FairClusterer):
         "record_labels": ["boolean"],
     }
 
-    lam: float | str = "auto"
-    max_fairness_error: float | None = None
-    min_balance: float | None = None
-    max_gap: float | None = None
+    lam: float = 10.0
     solver: str = "em"
     covariance: str = "isotropic"
     categorical_features: Any = None
@@ -221,56 +208,35 @@ class FairMixture(FairClusterer):
         family = self._set_frame(X[learned])
         rows = Rows(self._columns, X, codes, len(self.groups_))
         data = Data(rows, rows.part(learned), rows.part(sample).tiles(merge=True), family)
-        sizes = self._tables(np.bincount(codes))
-        found, self.lam_ = fit_to_level(
-            self,
-            "lam",
-            partial(self._fit_weight, data, rng),
-            sizes=sizes,
-            targets=[of_column / len(codes) for of_column in sizes],
-            first=_FIRST,
-            default=_DEFAULT_LAM,
-        )
-        if hasattr(self, "path_"):
-            self.path_ = replace(self.path_, costs=self.path_.costs + self._log_volume)
-        self._expose(data, found)
+        self._expose(data, self._learn(data, rng))
         if not self.converged_:
             self._complain(
                 f"stopped after {count(self.n_iter_, 'step')} with the objective still moving: raise max_iter"
             )
         if self.n_nonempty_ < self.n_clusters:
             self._complain(
-                f"{self.n_nonempty_} of {self.n_clusters} components have points (lam={self.lam_:g}, "
+                f"{self.n_nonempty_} of {self.n_clusters} components have points (lam={self.lam:g}, "
                 f"match_reference={self.match_reference}): the others are empty or coincide with one of them. "
                 "Take fewer clusters or a smaller lam"
             )
 
-    def _fit_weight(
-        self, data: Data, rng: np.random.RandomState, lam: float, before: _Learned | None
-    ) -> tuple[_Learned, list[np.ndarray], float]:
-        """Fit with one weight: the result, the tables of its labels, and the mean negative log-likelihood."""
-        rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
-        start = None if before is None else before.mixture
-        if start is None:
-            start = start_mixture(data, self.n_clusters, self.init, rng, reference=reference)
+    def _learn(self, data: Data, rng: np.random.RandomState) -> _Learned:
+        rows, tiles = data.rows, data.tiles
+        start = start_mixture(data, self.n_clusters, self.init, rng, reference=bool(self.match_reference))
         watch = partial(self._watched, rows) if self.record_labels else None
         trace = Trace(watch, balance if self.match_reference == "best_balance" else None)
-        objective = self._objective(data, lam, rng)
-        mixture = learn(objective, start, trace, solver=self.solver, max_iter=self.max_iter)
-        nll = tiles.table(mixture.components)[1] / -tiles.n_samples
+        mixture = learn(self._objective(data, rng), start, trace, solver=self.solver, max_iter=self.max_iter)
         offset = np.zeros(self.n_clusters)
         if self.calibrate and rows.n_groups > 1 and self.n_clusters > 1:
             offset = calibrated(tiles, mixture)
-        labels = rows.labels(mixture.shifted(offset))
-        tables = self._tables(contingency(labels, rows.codes, self.n_clusters, rows.n_groups))
-        return _Learned(mixture, trace, offset, labels), tables, nll
+        return _Learned(mixture, trace, offset, rows.labels(mixture.shifted(offset)))
 
-    def _objective(self, data: Data, lam: float, rng: np.random.RandomState) -> Objective:
-        """The objective with one weight, which draws the batches if there are any."""
+    def _objective(self, data: Data, rng: np.random.RandomState) -> Objective:
+        """The objective, which draws the batches if there are any."""
         rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
         penalty, batches = no_penalty, None
-        if lam != 0:
-            penalty = fair_penalty(lam, self._members(), tiles.group_sizes, reference=reference)
+        if self.lam != 0:
+            penalty = fair_penalty(self.lam, self._members(), tiles.group_sizes, reference=reference)
         if self.solver == "mini-batch":
             in_file = is_mapped(rows.X)
             parts = divided(len(rows.X), self.sample_size or _BATCH, None if in_file else rng)
