@@ -33,8 +33,6 @@ from fairclust.methods.mixture.rows import Columns, Rows, divided, draw, find_co
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
 
-# The variances are squares of the unit, and their sums must be finite.
-_LARGEST_UNIT = 1e150
 # The share of the rows in a mini-batch.
 _BATCH = 0.1
 # The least variance, in units of the mean variance of the numeric features. Without it, a component with a diagonal
@@ -271,13 +269,6 @@ class FairMixture(FairClusterer):
             raise ValueError(f"sample_size leaves {len(X)} rows for n_clusters={self.n_clusters}")
         numeric = self._columns.numeric
         frame = Frame.of(X, numeric) if len(numeric) else Frame.plain(0)
-        if frame.unit > _LARGEST_UNIT:
-            size = np.abs(X[:, numeric])
-            row, column = np.unravel_index(int(size.argmax()), size.shape)
-            raise ValueError(
-                f"X holds {X[row, numeric[column]]:g} in row {row}, column {numeric[column]}, and squares of such "
-                "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
-            )
         # The published program takes steps of fixed length in the unit of the data.
         unit = 1.0 if self.match_reference else frame.unit
         self._columns = self._columns._replace(shift=frame.mean, unit=unit)
