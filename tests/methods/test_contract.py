@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 import fairclust.methods as methods
-from fairclust.base import Diverged, FairClusterer, NotSupported
+from fairclust.base import FairClusterer, NotSupported
 from fairclust.methods._prototypes import MedoidClusterer
 
 CLASSES = [getattr(methods, name) for name in methods.__all__]

@@ -77,7 +77,7 @@ def test_an_unconverged_embedding_is_an_error_that_has_what_was_found(no_dense):
         model.fit(graph.W, sensitive_features=groups)
     # The pipeline gives such fits the status "diverged".
     assert isinstance(caught.value, Diverged)
-    assert np.isfinite(caught.value.found.coordinates).all()
+    assert np.isfinite(caught.value.embedding.coordinates).all()
 
 
 def test_the_largest_of_many_components_are_separated():

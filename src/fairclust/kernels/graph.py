@@ -60,9 +60,9 @@ def build_knn_graph(
 
     # If a point has more duplicates than neighbours, it may not be among its own neighbours. The last neighbour is then
     # dropped instead.
-    own = neighbors == np.arange(n_samples)[:, None]
-    own[~own.any(axis=1), -1] = True
-    columns = neighbors[~own].astype(np.int32)
+    is_self = neighbors == np.arange(n_samples)[:, None]
+    is_self[~is_self.any(axis=1), -1] = True
+    columns = neighbors[~is_self].astype(np.int32)
     # Indices have 32 bits if these are enough, so that products with the graph read half as much memory.
     ends = np.arange(0, columns.size + 1, n_neighbors - 1)
     ends = ends.astype(sp.get_index_dtype(maxval=2 * columns.size))
@@ -108,8 +108,8 @@ def _nearest_by_descent(
     rows = rng.choice(len(points), min(_RECALL_ROWS, len(points)), replace=False)
     # Distances are compared, so that a neighbour as near as the farthest true neighbour counts as found.
     last = _nearest(points, points[rows], n_neighbors)[0][:, -1:]
-    found = np.linalg.norm(points[neighbors[rows]] - points[rows][:, None], axis=2)
-    return neighbors, float((found <= last * (1 + 1e-6)).mean()), len(rows)
+    lengths = np.linalg.norm(points[neighbors[rows]] - points[rows][:, None], axis=2)
+    return neighbors, float((lengths <= last * (1 + 1e-6)).mean()), len(rows)
 
 
 def max_scaled_affinity(X: np.ndarray) -> np.ndarray:

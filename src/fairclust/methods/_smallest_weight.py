@@ -97,12 +97,12 @@ def smallest_weight(
         reached = value <= level if measure.direction == "lower" else value >= level
         return _Fit(number, value, reached, fitted, [one.message for one in raised])
 
-    low, high = None, fit(0.0)
+    low = high = fit(0.0)
     fits = [high]
     while not high.reached and len(fits) < _MOST_FITS:
         low, high = high, fit(_FIRST * _FACTOR ** (len(fits) - 1))
         fits.append(high)
-    for _ in range(_HALVINGS if low and high.reached else 0):
+    for _ in range(_HALVINGS if high.reached and high is not low else 0):
         middle = fit(sqrt(low.weight * high.weight) or high.weight / _FACTOR)
         low, high = (low, middle) if middle.reached else (middle, high)
     if not high.reached:

@@ -189,8 +189,8 @@ def dual_prices(
 
 def _within_reach(lists: Lists, criterion: Criterion, y: np.ndarray, trial: np.ndarray) -> np.ndarray:
     """The part of a step in each cluster after which no price is farther than the `reach` of the lists from theirs."""
-    last = criterion.prices(y) - lists.at
-    change = criterion.prices(trial) - lists.at - last
+    last = criterion.prices(y) - lists.listed_prices
+    change = criterion.prices(trial) - lists.listed_prices - last
     left = np.maximum(lists.reach - np.sign(change) * last, 0.0)
     part = np.minimum(1.0, left / np.maximum(np.abs(change), 1e-300)).min(axis=0)
     return y + part * (trial - y)

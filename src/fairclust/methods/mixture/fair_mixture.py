@@ -284,11 +284,11 @@ class FairMixture(FairClusterer):
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
         return float(sum(delta(of_column) for of_column in self._tables(table)))
 
-    def _expose(self, data: Data, found: _Learned) -> None:
+    def _expose(self, data: Data, learned: _Learned) -> None:
         """Set the attributes of the fit, with one more pass over the rows that were learned from."""
-        mixture, columns = found.mixture, self._columns
-        self._mixture, self._offset, self.labels_ = mixture, found.offset, found.labels
-        self.history_, self.converged_ = found.trace.history, found.trace.converged
+        mixture, columns = learned.mixture, self._columns
+        self._mixture, self._offset, self.labels_ = mixture, learned.offset, learned.labels
+        self.history_, self.converged_ = learned.trace.history, learned.trace.converged
         self.n_iter_ = max(1, int(self.history_[-1]["step"]))
         self.weights_ = np.exp(mixture.log_weights)
         self.means_ = mixture.means * columns.unit + columns.shift
@@ -377,8 +377,8 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        found = self._new(X).log_joint(self._mixture.components)
-        return np.concatenate([softmax(z, axis=1) for z in found])
+        joint = self._new(X).log_joint(self._mixture.components)
+        return np.concatenate([softmax(z, axis=1) for z in joint])
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -409,5 +409,5 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        found = self._new(X).log_joint(self._mixture.components)
-        return np.concatenate([logsumexp(z, axis=1) for z in found]) - self._log_volume
+        joint = self._new(X).log_joint(self._mixture.components)
+        return np.concatenate([logsumexp(z, axis=1) for z in joint]) - self._log_volume

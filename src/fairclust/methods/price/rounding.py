@@ -169,8 +169,8 @@ def move_to_table(
                 excess = np.take_along_axis(excess, clusters, axis=1)
             for i, of_table in enumerate(surplus):
                 new = shortest_paths(excess + prices[j, clusters], clusters, old, of_table[j])
-                own = excess[clusters == old[:, None]]
-                added[i] += float((excess[clusters == new[:, None]] - own).sum())
+                present = excess[clusters == old[:, None]]
+                added[i] += float((excess[clusters == new[:, None]] - present).sum())
                 moved[i].append((rows, new))
         best = int(np.argmin(added + np.asarray(charges)))
         if not surplus[best].any() or most is units:
@@ -197,54 +197,54 @@ def move_nearby(
     # If there are many small groups, a table of counts says little about the cost, because a cell of two points may
     # have no point near a boundary. Here the labels of single points are the variables of a small program.
     group, rows, cost = _movable_rows(points, prices, labels, np.full(len(prices), _OF_BOUNDARY))
-    own, each = labels[rows], np.arange(len(rows))
+    present, each = labels[rows], np.arange(len(rows))
     regret = cost + prices[group]
-    regret -= regret[each, own][:, None]
-    regret[each, own] = np.inf
+    regret -= regret[each, present][:, None]
+    regret[each, present] = np.inf
     # The points for which a change of cluster costs least, of all and of those of each boundary.
     chosen = np.zeros(len(rows), dtype=bool)
     chosen[np.argsort(regret.min(axis=1), kind="stable")[:_POINTS]] = True
     for k, other in permutations(range(prices.shape[1]), 2):
-        inside = np.flatnonzero(own == k)
+        inside = np.flatnonzero(present == k)
         chosen[inside[np.argsort(regret[inside, other], kind="stable")[:_OF_BOUNDARY]]] = True
     group, rows, cost = group[chosen], rows[chosen], cost[chosen]
     n_points = len(rows)
-    own, each = labels[rows], np.arange(n_points)
+    present, each = labels[rows], np.arange(n_points)
     weight = np.ones(n_points) if points.weights is None else points.weights[rows]
     fixed = counts.copy()
-    np.subtract.at(fixed, (group, own), weight)
+    np.subtract.at(fixed, (group, present), weight)
     program = Program()
-    paid = weight[:, None] * (cost - cost[each, own][:, None]) / unit
+    paid = weight[:, None] * (cost - cost[each, present][:, None]) / unit
     program.variables("shares", paid, 0.0, 1.0, whole=True)
     program.rows(1.0, 1.0, shares=table_sums(paid.shape)[0])
     members = np.zeros((len(counts), n_points))
     members[group, each] = weight
     bound_table(program, criterion, "shares", members, fixed)
     criterion.work.program(program.n_entries)
-    found = program.solve(nodes=_NODES, gap=GAP, seconds=SECONDS)
-    if found is None:
+    solution = program.solve(nodes=_NODES, gap=GAP, seconds=SECONDS)
+    if solution is None:
         return labels, counts, 0.0
-    new = found.values["shares"].argmax(axis=1)
+    new = solution.values["shares"].argmax(axis=1)
     moved = labels.copy()
     moved[rows] = new
     np.add.at(fixed, (group, new), weight)
-    return moved, fixed, float((weight * (cost[each, new] - cost[each, own])).sum())
+    return moved, fixed, float((weight * (cost[each, new] - cost[each, present])).sum())
 
 
 def _movable_rows(
     points: Points, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group, row and potentials of all points of `Points.movable`."""
-    found = list(points.movable(prices, labels, units))
-    group = np.concatenate([np.full(len(rows), j) for j, rows, *_ in found])
-    rows = np.concatenate([rows for _, rows, *_ in found])
+    parts = list(points.movable(prices, labels, units))
+    group = np.concatenate([np.full(len(rows), j) for j, rows, *_ in parts])
+    rows = np.concatenate([rows for _, rows, *_ in parts])
     # Clusters that a point does not list are too dear for it.
     cost = np.full((len(rows), prices.shape[1]), np.inf)
     first = 0
-    for _, own, excess, listed in found:
-        of_group = cost[first : first + len(own)]
+    for _, members, excess, listed in parts:
+        of_group = cost[first : first + len(members)]
         np.put_along_axis(of_group, all_clusters(*excess.shape) if listed is None else listed, excess, axis=1)
-        first += len(own)
+        first += len(members)
     return group, rows, cost
 
 
@@ -265,10 +265,10 @@ def cell_regrets(
     group, rows, cost = _movable_rows(points, prices, labels, units)
     paid = np.empty(change.shape)
     for j in range(len(counts)):
-        own, reduced = labels[rows[group == j]], cost[group == j] + prices[j]
-        each = np.arange(len(own))
-        regret = np.maximum(reduced - reduced[each, own][:, None], 0.0)
-        regret[each, own] = np.inf
+        present, reduced = labels[rows[group == j]], cost[group == j] + prices[j]
+        each = np.arange(len(present))
+        regret = np.maximum(reduced - reduced[each, present][:, None], 0.0)
+        regret[each, present] = np.inf
         least = regret.min(axis=1)
         # The sums of the least regrets of points that enter a cluster, and of those that leave it.
         sums = np.full((2, units[j] + 1, counts.shape[1]), np.inf)
@@ -276,7 +276,7 @@ def cell_regrets(
         entering = np.sort(regret, axis=0)[: units[j]]
         sums[0, 1 : len(entering) + 1] = entering.cumsum(axis=0)
         for k in range(counts.shape[1]):
-            leaving = np.sort(least[own == k])[: units[j]]
+            leaving = np.sort(least[present == k])[: units[j]]
             sums[1, 1 : len(leaving) + 1, k] = leaving.cumsum()
         paid[j] = sums[(change[j] < 0).astype(int), np.abs(change[j]), np.arange(counts.shape[1])[:, None]]
     return paid / (2 * unit)
@@ -305,17 +305,17 @@ def move_singly(
     changed = np.arange(n_clusters)
     for _ in range(_MOST_MOVES * counts.size):
         # Only the clusters of the last move have other excesses now.
-        own = labels[rows]
+        present = labels[rows]
         off[changed] = criterion.excess_of(counts[:, changed], changed).sum(axis=0)
-        leaving = np.flatnonzero(np.isin(own, changed))
-        before = counts[:, own[leaving]] - change[:, leaving]
-        left[leaving] = criterion.excess_of(before, own[leaving]).sum(axis=0) - off[own[leaving]]
+        leaving = np.flatnonzero(np.isin(present, changed))
+        before = counts[:, present[leaving]] - change[:, leaving]
+        left[leaving] = criterion.excess_of(before, present[leaving]).sum(axis=0) - off[present[leaving]]
         for k in changed:
             joined = counts[:, [k]] + change
             more[:, k] = criterion.excess_of(joined, np.full(len(rows), k)).sum(axis=0)
         worse = left[:, None] + more - off
-        worse[each, own] = 0.0
-        regret = weights[:, None] * np.maximum(reduced - reduced[each, own][:, None], 0.0)
+        worse[each, present] = 0.0
+        regret = weights[:, None] * np.maximum(reduced - reduced[each, present][:, None], 0.0)
         gain = np.where(
             worse < -_ROUNDING * counts.sum(),
             -worse / (regret + _FREE * (regret[np.isfinite(regret)].mean() or 1.0)),
@@ -324,10 +324,10 @@ def move_singly(
         p, k = np.unravel_index(int(gain.argmax()), gain.shape)
         if gain[p, k] <= 0:
             break
-        changed = np.array([own[p], k])
-        counts[group[p], own[p]] -= weights[p]
+        changed = np.array([present[p], k])
+        counts[group[p], present[p]] -= weights[p]
         counts[group[p], k] += weights[p]
-        added += float(weights[p] * (cost[p, k] - cost[p, own[p]]))
+        added += float(weights[p] * (cost[p, k] - cost[p, present[p]]))
         labels[rows[[p]]] = np.array([k])
     return added
 
@@ -339,7 +339,7 @@ class Labels(NamedTuple):
     cost: float
     counts: np.ndarray
     prototypes: Prototypes
-    found: Prices
+    solved: Prices
 
 
 def loose_labels(
@@ -359,7 +359,7 @@ def loose_labels(
     and from `starts`. The points are measured at the centres of the result, whose prices are those of `solve`.
     """
     best = strict
-    at_once = _round_loosely(points, criterion, strict.prototypes, strict.found)
+    at_once = _round_loosely(points, criterion, strict.prototypes, strict.solved)
     if at_once is not None and at_once.cost < (1 - _CHEAPER) * strict.cost:
         best = at_once
     moved: Labels | None = None
@@ -387,25 +387,25 @@ def loose_labels(
         if moved.cost < best.cost * (1 / _FAR_CHEAPER if worse else 1 - _CHEAPER):
             best = moved
     points.measure(best.prototypes.centers)
-    return best._replace(found=solve(points, criterion)) if best is moved else best
+    return best._replace(solved=solve(points, criterion)) if best is moved else best
 
 
 def _round_loosely(
-    points: TiledPoints, criterion: Criterion, prototypes: Prototypes, found: Prices
+    points: TiledPoints, criterion: Criterion, prototypes: Prototypes, solved: Prices
 ) -> Labels | None:
     """The cheapest labels at the current centres that are found in a table off by at most a point in every cell.
 
     If a point lies far from all others, `round_prices` may move it at a very high cost to remove an excess of less than
     a point. These labels avoid that.
     """
-    labels, counts, cost, _ = points.priced(found.prices)
+    labels, counts, cost, _ = points.priced(solved.prices)
     unit = temperature_unit(points)
-    tables = [np.rint(counts), *tables_near(soft_table(found), found.prices / unit, criterion)]
+    tables = [np.rint(counts), *tables_near(soft_table(solved), solved.prices / unit, criterion)]
     tables = [table for table in tables if criterion.excess(table).max() <= 1]
     if not tables:
         return None
-    added, counts = move_to_table(points, found.prices, labels, counts, tables)
-    return Labels(labels, cost + added, counts, prototypes, found)
+    added, counts = move_to_table(points, solved.prices, labels, counts, tables)
+    return Labels(labels, cost + added, counts, prototypes, solved)
 
 
 def move_dearest(

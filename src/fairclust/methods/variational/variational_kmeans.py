@@ -210,13 +210,13 @@ class VariationalFairKMeans(PrototypeClusterer):
                 f"{type(self).__name__} with match_reference takes one sensitive column: pass one, or "
                 "leave match_reference out"
             )
-        sensitive, asked = self._sensitive, self.target or {}
+        sensitive, targets = self._sensitive, self.target or {}
         names = [column.name for column in sensitive.columns]
-        if not isinstance(asked, Mapping) or set(map(str, asked)) - set(names):
+        if not isinstance(targets, Mapping) or set(map(str, targets)) - set(names):
             raise ValueError(
                 f"target must be a mapping of sensitive column to shares, with columns out of {names}"
             )
-        by_name = {str(name): shares for name, shares in asked.items()}
+        by_name = {str(name): shares for name, shares in targets.items()}
         shares = {
             column.name: resolve_target(by_name.get(column.name), column.values, sensitive.cells[codes, i])
             for i, column in enumerate(sensitive.columns)
@@ -239,8 +239,9 @@ class VariationalFairKMeans(PrototypeClusterer):
         """
         known = rows.known
         model = clone(self).set_params(target=self.target_, precision=self._precision)
-        has_unit = self.lam is not None and not self.relative_weights
-        lam = self.lam / known.n_rows if has_unit else None
+        lam: float | None = None
+        if self.lam is not None and not self.relative_weights:
+            lam = self.lam / known.n_rows
         for n_rows in rows.samples:
             if lam is not None:
                 # A weight is absolute and grows with the number of rows, so the sample gets its share of the weight.

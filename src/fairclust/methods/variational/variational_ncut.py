@@ -173,14 +173,16 @@ class VariationalFairNCut(GraphClusterer):
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             graph.set_potentials(potentials, run.labels)
-            found = bound_step(potentials, None, lam=self.lam, lipschitz=_LIPSCHITZ, target=self.target_)
-            old, terms = run.objective, self._terms(graph, potentials, found.labels, found.counts)
-            new, n_nonempty = terms[0], self.n_clusters - found.n_empty
+            solution = bound_step(potentials, None, lam=self.lam, lipschitz=_LIPSCHITZ, target=self.target_)
+            old, terms = run.objective, self._terms(graph, potentials, solution.labels, solution.counts)
+            new, n_nonempty = terms[0], self.n_clusters - solution.n_empty
             run.n_rises += int(step > 1 and new > old)
-            run.history.append(record(step, begin, *terms, inner_iter=found.n_passes, n_nonempty=n_nonempty))
-            if found.n_empty:
+            run.history.append(
+                record(step, begin, *terms, inner_iter=solution.n_passes, n_nonempty=n_nonempty)
+            )
+            if solution.n_empty:
                 break
-            run.labels, run.objective = found.labels, new
+            run.labels, run.objective = solution.labels, new
             # The published program counts steps from 0 and requires a number above 1.
             if step > 2 and abs(new - old) <= self.tol * abs(old):
                 run.converged = True
@@ -207,13 +209,13 @@ class VariationalFairNCut(GraphClusterer):
             graph.set_potentials(potentials, run.labels, shift=shift)
             # The prices of the step before save three of four passes. If they find nothing better, the start is cold.
             for start in (None,) if run.prices is None else (run.prices, None):
-                found = minimize_penalty(potentials, lam=self.lam, target=self.target_, start=start)
-                n_passes += found.n_passes
-                if (found.counts.sum(axis=0) == 0).any():
+                solution = minimize_penalty(potentials, lam=self.lam, target=self.target_, start=start)
+                n_passes += solution.n_passes
+                if (solution.counts.sum(axis=0) == 0).any():
                     continue
-                terms = self._terms(graph, potentials, found.labels, found.counts)
+                terms = self._terms(graph, potentials, solution.labels, solution.counts)
                 if terms[0] < run.objective:
-                    run.labels, run.prices = found.labels, found.prices
+                    run.labels, run.prices = solution.labels, solution.prices
                     run.objective, run.cut, run.fairness = terms
                     return n_passes
         return n_passes
@@ -257,12 +259,14 @@ class VariationalFairNCut(GraphClusterer):
         def embedding(fair: bool) -> np.ndarray:
             # A rough embedding is enough for a start, and so are the eigenvectors that have converged.
             try:
-                found = spectral_embedding(graph, self.n_clusters, groups=codes if fair else None, tol=1e-4)
+                solution = spectral_embedding(
+                    graph, self.n_clusters, groups=codes if fair else None, tol=1e-4
+                )
             except NotConverged as error:
-                found = error.found
-            if not found.unique:
+                solution = error.embedding
+            if not solution.unique:
                 self._complain(NOT_UNIQUE)
-            return normalize(found.coordinates)
+            return normalize(solution.coordinates)
 
         if self.init == "k-means++":
             points = embedding(False) if points is None else points
