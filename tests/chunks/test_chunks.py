@@ -555,7 +555,7 @@ def test_a_lower_bound_is_that_of_the_rows(blobs):
     X[77] = 1e12
     chunks = open_chunks(X, codes, **SMALL).chunks
     known = survey(chunks, Threads(), sample_rows=2000, seed=0)
-    assert known.needs_double(K)
+    assert known.needs_double
     points = ChunkedPoints(chunks, Threads(), known, K, dtype=np.float64)
     prices = np.random.default_rng(0).normal(size=(J, K))
     points.measure(X[:K])

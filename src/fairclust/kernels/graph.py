@@ -167,21 +167,6 @@ def _cut_potentials(  # type: ignore[no-untyped-def]
                 a[t, k, i] = 0.0
 
 
-# Entries that are compared at a time.
-_PART = 1_000_000
-
-
-def _largest_difference(one: sp.csr_array, two: sp.csr_array) -> float:
-    """The largest difference between entries of two matrices. It needs little memory if they have the same pattern."""
-    if np.array_equal(one.indptr, two.indptr) and np.array_equal(one.indices, two.indices):
-        parts = range(0, one.nnz, _PART)
-        return max(
-            (float(np.abs(one.data[i : i + _PART] - two.data[i : i + _PART]).max()) for i in parts),
-            default=0.0,
-        )
-    return float(abs(one - two).max())
-
-
 @dataclass(frozen=True)
 class AffinityGraph:
     """A checked affinity matrix, symmetric and non-negative, with its degrees, the row sums, which are positive.
@@ -205,7 +190,7 @@ class AffinityGraph:
             raise ValueError(f"the affinity must be a square matrix, found shape {W.shape}")
         if W.nnz and not (np.isfinite(W.data).all() and W.data.min() >= 0):
             raise ValueError("the affinity has weights that are negative or not finite")
-        skew = _largest_difference(W, W.T.tocsr())
+        skew = abs(W - W.T).max()
         if skew > 1e-6 * W.max():
             raise ValueError(
                 f"the affinity is not symmetric: W and its transpose differ by up to {skew:g}; "
