@@ -13,8 +13,7 @@ from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.frame import needs_double
 from fairclust.group_encoding import encode_groups
 
-# The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision. A fit of a
-# million rows of 256 features took 5 GiB when all of them were in the sample.
+# The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision.
 _SAMPLE_ROWS, _SAMPLE_NUMBERS = 1 << 22, 1 << 26
 # The square of a larger number, or the sum of many such squares, is not finite even in double precision.
 _LARGEST = 1e140

@@ -438,8 +438,8 @@ def price_step(
     bound = reduced - paid_limits(criterion, solved.multipliers)
     if last is not None and bound > last.objective:
         return None
-    # Without further Newton steps the bound is too low, which looks like progress, and the centres would follow a table
-    # that is far off its bounds.
+    # Without further Newton steps the bound is too low, which would be taken for progress, and the centres would follow
+    # a table that is far off its bounds.
     if last is not None and not solved.converged and criterion.work.is_done(_PART):
         criterion.work.is_cut = True
         return None

@@ -77,7 +77,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         have to be enough.
     search : bool, default=True
         Whether to search on from the best of several starts, see docs/group_prices.md. Without it, the cheapest start
-        is on some data half a per cent dearer. There is no search from one start or given centres, or with sizes of
+        is on some data half a per cent costlier. There is no search from one start or given centres, or with sizes of
         single clusters. With a budget, only plain clustering is searched.
     max_iter : int, default=100
         Largest number of outer steps of each start.
@@ -106,8 +106,8 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
     certificate_ : list of dict
         Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
     spread_ : float
-        The cost of the dearest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
-        dearer stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
+        The cost of the costliest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
+        costlier stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
         whose centres were crossed.
     n_finished_ : int
         The number of starts that `spread_` compares. Starts that end at the same centres count one each.
@@ -424,7 +424,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             priced = [(run.prototypes, run.last.state) for run in rough]
         runs: list[Run] = []
         for start, multipliers in priced:
-            # The cheapest rough run comes first, and most others need a few steps only to show that they are dearer.
+            # The cheapest rough run comes first, and most others need a few steps only to show that they are costlier.
             target = min((run.last.objective for run in runs), default=np.inf)
             runs.append(self._run(points, criterion, start, multipliers, target=target))
         if rng is None:
@@ -504,7 +504,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         points.measure(run.prototypes.centers)
         labels, cost, counts = round_prices(points, criterion, solved)
         made = strict = Labels(labels, cost, counts, run.prototypes, solved)
-        expensive = self._is_dear(points, criterion, made, lower_bound(points, criterion, solved))
+        expensive = self._is_expensive(points, criterion, made, lower_bound(points, criterion, solved))
         # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
         if expensive and codes is not None and points.weights is None and not points.is_sparse:
             made = loose_labels(
@@ -585,7 +585,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             ),
         ]
 
-    def _is_dear(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
+    def _is_expensive(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
         """Whether the bounds cost so much that a few points far from all others may be the reason."""
         gap = certified_gap(criterion, made.solved, made.cost, bound, made.counts)
         per_cell = points.n_samples / made.counts.size

@@ -3,7 +3,7 @@
 The argmin at the prices is the cheapest of all assignments with the same table. That table violates the bounds by a few
 points, which cost the same in two clusters. `tables.py` finds integer tables nearby that are within the bounds. For
 each group, a flow on the K clusters then moves points to such a table at the least cost. Where a table says too little
-about the cost, single points near the boundaries are moved instead. With few points, `move_dearest` then makes the
+about the cost, single points near the boundaries are moved instead. With few points, `move_cheaper` then makes the
 labels cheaper without a larger violation. The prices are the same for near and far points, so if a few points lie far
 from all others, `loose_labels` also tries to exceed the bounds by a point in every cell.
 """
@@ -36,9 +36,10 @@ from fairclust.solvers.points import Points
 from fairclust.solvers.prices import COLD, Prices, dual_prices, solve, temperature_unit
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
-# With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
-# multipliers it takes too long, and with more than _FEW_CLUSTERS clusters there are points at every boundary.
-_FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
+# With fewer than _POINTS_PER_CELL points per cell of the table, `move_nearby` chooses single points. With more than
+# _MOST_MULTIPLIERS multipliers it takes too long, and with more than _MOST_CLUSTERS clusters there are points at every
+# boundary.
+_POINTS_PER_CELL, _MOST_MULTIPLIERS, _MOST_CLUSTERS = 20, 200, 12
 # With this many clusters, the flows of all points take long. So many points of a cluster, and so many of the cheapest
 # clusters of each, are tried first.
 _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
@@ -53,7 +54,7 @@ _NEARBY, _MOST_MOVES = 6, 10
 # This fraction of the mean regret is added to every regret, so that none is zero. An excess below _ROUNDING times the
 # number of points is a rounding error.
 _FREE, _ROUNDING = 1e-6, 1e-9
-# `move_dearest` makes at most _MOST_STEPS steps. In each it also tries pairs of moves: one of the _PAIRED cheapest
+# `move_cheaper` makes at most _MOST_STEPS steps. In each it also tries pairs of moves: one of the _PAIRED cheapest
 # moves, and a move of another group.
 _MOST_STEPS, _PAIRED = 2000, 50
 # `round_prices` uses it with fewer than _FEW_TO_MOVE points per cell and at most _FEW_CELLS cells.
@@ -80,7 +81,7 @@ def round_prices(
     every = np.full(len(counts), points.n_samples)
     group, rows, costs = _movable_rows(points, solved.prices, labels, every)
     near_labels, _, near = _near_table(points, criterion, solved, labels.copy(), counts.copy())
-    _, _, cheaper = move_dearest(costs, group, near_labels[rows], near, criterion, as_fair=True)
+    _, _, cheaper = move_cheaper(costs, group, near_labels[rows], near, criterion, as_fair=True)
     # Moves are chosen one after the other, so other moves to the same table can cost less.
     added, counts = move_to_table(points, solved.prices, labels, counts, [np.rint(cheaper)])
     return labels, cost + added, counts
@@ -105,9 +106,9 @@ def _near_table(
     nearby = None
     small = (
         criterion.combined
-        and solved.multipliers.size <= _FEW_ROWS
-        and counts.shape[1] <= _FEW_CLUSTERS
-        and points.n_samples < _FEW * counts.size
+        and solved.multipliers.size <= _MOST_MULTIPLIERS
+        and counts.shape[1] <= _MOST_CLUSTERS
+        and points.n_samples < _POINTS_PER_CELL * counts.size
     )
     if small:
         nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit)
@@ -238,7 +239,7 @@ def _movable_rows(
     parts = list(points.movable(prices, labels, units))
     group = np.concatenate([np.full(len(rows), j) for j, rows, *_ in parts])
     rows = np.concatenate([rows for _, rows, *_ in parts])
-    # Clusters that a point does not list are too dear for it.
+    # Clusters that a point does not list are too expensive for it.
     cost = np.full((len(rows), prices.shape[1]), np.inf)
     first = 0
     for _, members, excess, listed in parts:
@@ -374,7 +375,7 @@ def loose_labels(
             if rounded is None:
                 break
             costs = cdist(points.X, prototypes.centers)
-            labels, cost, counts = move_dearest(
+            labels, cost, counts = move_cheaper(
                 costs**2 if points.squared else costs, codes, rounded.labels, rounded.counts, criterion
             )
             if moved is None or cost < moved.cost * (1 - tol):
@@ -408,7 +409,7 @@ def _round_loosely(
     return Labels(labels, cost + added, counts, prototypes, solved)
 
 
-def move_dearest(
+def move_cheaper(
     costs: np.ndarray,
     codes: np.ndarray,
     labels: np.ndarray,
@@ -486,7 +487,7 @@ class _Moves(NamedTuple):
 
 
 def _cheaper_moves(saved: np.ndarray, least: float) -> _Moves:
-    """The moves of `move_dearest` that lower the cost by more than `least`: first single ones, then pairs."""
+    """The moves of `move_cheaper` that lower the cost by more than `least`: first single ones, then pairs."""
     cheapest = np.argsort(saved, axis=None, kind="stable")[: int((saved < -least).sum())]
     group, old, new = np.unravel_index(cheapest, saved.shape)
     change = saved[group, old, new]
