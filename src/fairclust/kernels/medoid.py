@@ -118,43 +118,67 @@ def _distances_from(XT: NDArray, y: NDArray, out: NDArray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _gradient(XT: NDArray, y: NDArray, distance: NDArray) -> NDArray:
-    """A subgradient at y of the sum of distances. Points equal to y add nothing to it."""
-    inverse = np.where(distance > _SMALLEST, 1.0 / np.maximum(distance, _SMALLEST), 0.0)
-    return np.array([((y[f] - XT[f]) * inverse).sum() for f in range(len(y))])
+def _gradient(XT: NDArray, y: NDArray, distance: NDArray, inverse: NDArray, out: NDArray) -> None:
+    """Write a subgradient at y of the sum of distances. Points equal to y add nothing to it."""
+    d, n = XT.shape
+    for j in range(n):
+        inverse[j] = 1.0 / distance[j] if distance[j] > _SMALLEST else 0.0
+    for f in range(d):
+        total = 0.0
+        for j in range(n):
+            total += (y[f] - XT[f, j]) * inverse[j]
+        out[f] = total
 
 
 @njit(cache=True, nogil=True)
 def _raise_bounds(
-    XT: NDArray, y: NDArray, total: float, distance: NDArray, gradient: NDArray, lower: NDArray
+    XT: NDArray,
+    y: NDArray,
+    total: float,
+    distance: NDArray,
+    gradient: NDArray,
+    linear: NDArray,
+    lower: NDArray,
 ) -> None:
     """Raise the lower bound on every point's sum to the bound that follows from the evaluation at y."""
     d, n = XT.shape
-    linear = np.full(n, total)
+    linear[:] = total
     for f in range(d):
-        linear += gradient[f] * (XT[f] - y[f])
+        slope, centre = gradient[f], y[f]
+        for j in range(n):
+            linear[j] += slope * (XT[f, j] - centre)
     # The rounding error of a sum of n terms is less than about n eps times the sum. The gradient's terms are unit
     # vectors, so its error times the distance is below n d eps times n * distance.
     relative = (n + 16.0) * 2.2e-16
-    reach = n * distance
-    bound = np.maximum(np.abs(total - reach), linear) - relative * (total + (d + 1.0) * reach)
-    lower[:] = np.maximum(lower, bound)
+    for j in range(n):
+        reach = n * distance[j]
+        bound = max(abs(total - reach), linear[j]) - relative * (total + (d + 1.0) * reach)
+        if bound > lower[j]:
+            lower[j] = bound
 
 
 @njit(cache=True, nogil=True)
-def _geometric_median(XT: NDArray, distance: NDArray) -> NDArray:
+def _geometric_median(XT: NDArray, distance: NDArray, inverse: NDArray) -> NDArray:
     """Approximate minimiser of the sum of distances: Weiszfeld's iteration from the mean."""
     d, n = XT.shape
-    y = np.array([XT[f].mean() for f in range(d)])
+    y = np.empty(d)
+    for f in range(d):
+        y[f] = XT[f].mean()
     for _ in range(_WEISZFELD_STEPS):
+        total = _distances_from(XT, y, distance)
         # Distances are at least `floor`, so that the step is finite if y is equal to a point.
-        floor = 1e-9 * _distances_from(XT, y, distance) / n
+        floor = 1e-9 * total / n
         if floor <= _SMALLEST:
             break
-        inverse = 1.0 / np.maximum(distance, floor)
-        weight = inverse.sum()
+        weight = 0.0
+        for j in range(n):
+            inverse[j] = 1.0 / max(distance[j], floor)
+            weight += inverse[j]
         for f in range(d):
-            y[f] = (XT[f] * inverse).sum() / weight
+            moved = 0.0
+            for j in range(n):
+                moved += XT[f, j] * inverse[j]
+            y[f] = moved / weight
     return y
 
 
@@ -164,19 +188,25 @@ def _ring_moments(
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Pool the points in rings around z. Returns each ring's size, outer radius and sum of e e' over unit vectors e."""
     d, n = XT.shape
-    size, radius, moment = np.zeros(_RINGS), np.zeros(_RINGS), np.zeros((_RINGS, d, d))
+    size = np.zeros(_RINGS)
+    radius = np.zeros(_RINGS)
+    moment = np.zeros((_RINGS, d, d))
+    unit = np.empty(d)
     for ring in range(_RINGS):
-        members = order[ring * n // _RINGS : (ring + 1) * n // _RINGS]
-        size[ring] = len(members)
-        for j in members:
+        first, last = ring * n // _RINGS, (ring + 1) * n // _RINGS
+        size[ring] = last - first
+        for p in range(first, last):
+            j = order[p]
             r = distance[j]
             # Rounded up a little, because it is an upper bound on all radii of the ring.
             radius[ring] = max(radius[ring], r * (1.0 + 1e-12))
-            if r > _SMALLEST:
-                unit = (XT[:, j] - z) / r
-                for f in range(d):
-                    for h in range(f + 1):
-                        moment[ring, f, h] += unit[f] * unit[h]
+            if r <= _SMALLEST:
+                continue
+            for f in range(d):
+                unit[f] = (XT[f, j] - z[f]) / r
+            for f in range(d):
+                for h in range(f + 1):
+                    moment[ring, f, h] += unit[f] * unit[h]
     return size, radius, moment
 
 
@@ -189,7 +219,9 @@ def _curvature(size: NDArray, radius: NDArray, moment: NDArray, t: float, matrix
         if size[ring] > 0 and radius[ring] + t > 0.0:
             share = 0.5 / (radius[ring] + t)
             weight += share * size[ring]
-            matrix += share * moment[ring]
+            for f in range(len(matrix)):
+                for h in range(f + 1):
+                    matrix[f, h] += share * moment[ring, f, h]
     return weight
 
 
@@ -217,15 +249,18 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
     """Medoid of the columns of XT, its cost, a lower bound on the least cost, and the number of evaluations."""
     d, n = XT.shape
     distance = np.empty(n)
+    scratch = np.empty(n)
+    gradient = np.empty(d)
     lower = np.zeros(n)
     sums = np.full(n, np.inf)
     done = np.zeros(n, dtype=np.bool_)
 
-    z = _geometric_median(XT, distance)
+    z = _geometric_median(XT, distance, scratch)
     total_z = _distances_from(XT, z, distance)
-    gradient_z = _gradient(XT, z, distance)
+    gradient_z = np.empty(d)
+    _gradient(XT, z, distance, scratch, gradient_z)
     order = np.argsort(distance, kind="mergesort")
-    _raise_bounds(XT, z, total_z, distance, gradient_z, lower)
+    _raise_bounds(XT, z, total_z, distance, gradient_z, scratch, lower)
     size, radius, moment = _ring_moments(XT, z, distance, order)
     reach = distance.copy()
     # The matrix of the curvature bound for a block of candidates is ``weight`` times the identity minus `matrix`.
@@ -255,11 +290,19 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
         total = _distances_from(XT, y, distance)
         used += 1
         best = min(best, total)
-        # Copies of the point have the same sum and need no evaluation of their own.
-        copies = distance == 0.0
-        done |= copies
-        sums[copies] = total
-        _raise_bounds(XT, y, total, distance, _gradient(XT, y, distance), lower)
+        for j in range(n):
+            # Copies of the point have the same sum and need no evaluation of their own.
+            if distance[j] == 0.0:
+                done[j] = True
+                sums[j] = total
+        _gradient(XT, y, distance, scratch, gradient)
+        _raise_bounds(XT, y, total, distance, gradient, scratch, lower)
 
-    lower[done] = best
-    return np.argmax(sums <= best * (1.0 + _TIE)), best, min(best, lower.min()), used
+    index = 0
+    while not done[index] or sums[index] > best * (1.0 + _TIE):
+        index += 1
+    bound = best
+    for j in range(n):
+        if not done[j] and lower[j] < bound:
+            bound = lower[j]
+    return index, best, bound, used
