@@ -24,10 +24,10 @@ _HOMES = {
     "NotSupported": "base",
     "OptimalClustering": "solvers.optimum",
     "fair_assignment": "methods.price.fair_assignment",
-    "WeightPath": "methods._levels",
     "open_chunks": "chunks",
     "optimal_clustering": "solvers.optimum",
     "profiles": "explain",
+    "smallest_weight": "methods._smallest_weight",
 }
 _MODULES = ("datasets", "methods", "metrics", "plot", "tables")
 

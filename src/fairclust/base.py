@@ -6,8 +6,6 @@ Parameters
 ----------
 n_clusters : int, default=8
     Number of clusters.
-max_fairness_error, min_balance, max_gap : float, optional
-    Levels of the labels for the weight "auto", as in `VariationalFairKMeans`.
 target : None, mapping or array-like of shape (n_groups,), default=None
     Target shares U. None takes the shares of the data.
 init : "k-means++" or array-like of shape (n_clusters, n_features), default="k-means++"
@@ -421,16 +419,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             self._frame = self._framing(X[order])
             framed, codes = self._frame.into(X[order]), codes[order]
             weights = None if weights is None else weights[order]
-        try:
-            self._fit(framed, codes, *(() if weights is None else (weights,)))
-        except Diverged as error:
-            if not self._frame.is_far:
-                raise
-            row, column = np.unravel_index(np.abs(self._frame.into(X)).argmax(), X.shape)
-            raise Diverged(
-                f"{error}. X holds {X[row, column]:g} in row {row}, column {column}, which is far from the other rows: "
-                "correct or leave out such rows"
-            ) from error
+        self._fit(framed, codes, *(() if weights is None else (weights,)))
         if order is not None:
             self._put_back(order)
             codes = codes[np.argsort(order)]
@@ -551,7 +540,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         """The frame in which the method works. Rows in a file are not changed, because a copy may not fit in memory."""
         if sp.issparse(X):
             return Frame.of_sparse(X)
-        frame = Frame.of(X).around_most_rows(X, self.n_clusters)
+        frame = Frame.of(X)
         return frame.left_alone() if is_mapped(X) else frame
 
     @property
@@ -597,13 +586,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         for name in self._COSTS:
             if hasattr(self, name):
                 setattr(self, name, getattr(self, name) * scale)
-                if not np.isfinite(getattr(self, name)).all():
-                    raise ValueError(
-                        f"{name} is not finite: the unit of X is {frame.unit:g}, and squares of such numbers are too "
-                        "large. Divide X by a power of ten"
-                    )
-        if hasattr(self, "path_"):
-            self.path_: Any = self.path_.in_units(scale, scale)
         for record in (*self.history_, *getattr(self, "certificate_", ())):
             for name in ("objective", "clustering", "cost", "lower_bound"):
                 if name in record:

@@ -7,21 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.cluster import kmeans_plusplus
-from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.preprocessing import normalize
 
 from fairclust.stored import Stored
 
-# The most rows and the most numbers of a block, and the most rows of a block in which lengths are compared.
+# The most rows and the most numbers of a block.
 _BLOCK_ROWS, _BLOCK_ENTRIES = 1 << 17, 1 << 23
-_LENGTH_ROWS = 1 << 12
 # All rows have one length if their lengths differ by at most this fraction of the length, and of the root mean squared
 # distance of a row to the mean.
 _ONE_LENGTH = 1e-5
-# Numbers more than _FAR typical distances from the median are far: single precision would lose the other rows beside
-# them. At more than _LARGEST typical distances, not even double precision holds their squares.
-_FAR, _LARGEST, _FEW_ROWS = 1e3, 1e140, 1 << 10
+# Beside numbers more than _FAR times as far from the median as most rows, single precision would lose the other rows.
+# The median is taken over _SAMPLE_ROWS rows.
+_FAR, _SAMPLE_ROWS = 1e3, 1 << 10
 # A unit this close to 1 is set to 1. If the origin is also this close to 0, the data are not changed.
 _STANDARD = 1e-7
 
@@ -29,7 +26,7 @@ _STANDARD = 1e-7
 class Frame(NamedTuple):
     """The origin and the unit of the data. Methods work on ``(X - origin) / unit``, numbers of order one.
 
-    Labels then do not depend on the unit or the origin of the data, and squares neither overflow nor vanish.
+    Labels then do not depend on the unit or the origin of the data.
     """
 
     origin: np.ndarray  # `mean`; zeros if all rows have one length, or for a sparse matrix
@@ -39,8 +36,7 @@ class Frame(NamedTuple):
     mean: np.ndarray  # of each column
     spread: float  # root of the mean variance of the columns that are not constant; 1 if all are constant
     length: float  # root of the mean squared distance of a row to the mean
-    # Whether some numbers are so far from the others that distances must be computed in double precision.
-    is_far: bool = False
+    is_far: bool = False  # whether distances must be computed in double precision, see `needs_double`
 
     @classmethod
     def plain(cls, n_features: int) -> Frame:
@@ -49,58 +45,50 @@ class Frame(NamedTuple):
 
     @classmethod
     def of(cls, X: np.ndarray, columns: Any = slice(None)) -> Frame:
-        """The frame of the chosen columns of `X`, shape (n_samples, n_features), which is read in blocks of rows."""
+        """The frame of the chosen columns of `X`, shape (n_samples, n_features), which is read in blocks of rows.
 
-        most = max(1, min(_BLOCK_ROWS, _BLOCK_ENTRIES // max(1, X.shape[1])))
+        ValueError, with the row and column, if a square is not finite.
+        """
+        n_rows = max(1, min(_BLOCK_ROWS, _BLOCK_ENTRIES // max(1, X.shape[1])))
 
-        def blocks(n_rows: int = most) -> Iterator[np.ndarray]:
+        def blocks() -> Iterator[np.ndarray]:
             # NumPy's reductions over many short rows take ten times as long as over a transposed copy.
             for begin in range(0, len(X), n_rows):
                 yield np.ascontiguousarray(X[begin : begin + n_rows][:, columns].T)
 
         low = np.min([block.min(axis=1) for block in blocks()], axis=0).astype(float)
         high = np.max([block.max(axis=1) for block in blocks()], axis=0).astype(float)
-        # Halves are subtracted, because the difference of two finite numbers may overflow.
-        reach = float((high / 2 - low / 2).max(initial=0.0))
-        if reach == 0:
+        _check_squares(X, low, high)
+        span = float((high - low).max(initial=0.0))
+        if span == 0:
             return cls(low, 1.0, low, 1.0, 0.0)
 
         def scaled() -> Iterator[np.ndarray]:
-            return ((block / 2.0 - low[:, None] / 2) / reach for block in blocks())
+            return ((block - low[:, None]) / span for block in blocks())
 
         mean = np.sum([block.sum(axis=1) for block in scaled()], axis=0) / len(X)
         squares = [((block - mean[:, None]) ** 2).sum(axis=1) for block in scaled()]
         variance = np.sum(squares, axis=0) / len(X)
-        mean = low + 2 * reach * mean
-        spread = 2 * reach * float(np.sqrt(variance[high > low].mean()))
-        length = 2 * reach * float(np.sqrt(variance.sum()))
-        largest = float(np.maximum(np.abs(low), np.abs(high)).max())
-        # If the lengths differ, the first block shows it in most cases, and the rows after it are not read.
-        radius = largest * _one_length(
-            (block / largest for block in blocks(min(most, _LENGTH_ROWS))), length / largest
-        )
-        unit = radius or spread
-        unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
-        return cls(np.zeros_like(mean) if radius else mean, unit, mean, spread, length)
+        mean = low + span * mean
+        spread = span * float(np.sqrt(variance[high > low].mean()))
+        length = span * float(np.sqrt(variance.sum()))
+        radius = _one_length((np.einsum("fp,fp->p", block, block, dtype=float) for block in blocks()), length)
+        sample = X[:: max(1, len(X) // _SAMPLE_ROWS)][:, columns]
+        origin = np.zeros_like(mean) if radius else mean
+        return cls(origin, _unit(radius or spread), mean, spread, length, needs_double(sample, low, high))
 
     @classmethod
     def of_sparse(cls, X: Any) -> Frame:
         """The frame of a sparse matrix. Its origin is zero, because centred rows would not be sparse."""
-        n = X.shape[0]
-        largest = float(abs(X).max()) or 1.0
-        scaled = X / largest
-        squares = np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel() / n
-        mean = np.asarray(scaled.sum(axis=0)).ravel() / n
+        squared, origin = X.multiply(X), np.zeros(X.shape[1])
+        mean, squares = (np.asarray(one.mean(axis=0)).ravel() for one in (X, squared))
         # A variance within rounding error counts as zero.
         variance = np.where(squares - mean**2 > 1e-12 * squares, squares - mean**2, 0.0)
         if not (variance > 0).any():
-            return cls(np.zeros(X.shape[1]), largest, mean * largest, 1.0, 0.0)
-        spread = largest * float(np.sqrt(variance[variance > 0].mean()))
-        norms = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
-        length = largest * float(np.sqrt(variance.sum()))
-        unit = largest * _one_length([norms[None]], length / largest) or spread
-        unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
-        return cls(np.zeros(X.shape[1]), unit, mean * largest, spread, length)
+            return cls(origin, float(abs(X).max()) or 1.0, mean, 1.0, 0.0)
+        spread, length = float(np.sqrt(variance[variance > 0].mean())), float(np.sqrt(variance.sum()))
+        radius = _one_length([np.asarray(squared.sum(axis=1)).ravel()], length)
+        return cls(origin, _unit(radius or spread), mean, spread, length)
 
     def stored(self) -> dict[str, Any]:
         """What `into` needs, for a saved model."""
@@ -116,31 +104,6 @@ class Frame(NamedTuple):
     def is_standard(self) -> bool:
         """Whether `into` leaves the data unchanged."""
         return self.unit == 1 and bool((np.abs(self.origin) <= _STANDARD).all())
-
-    def around_most_rows(self, X: np.ndarray, n_clusters: int) -> Frame:
-        """This frame or, if some numbers are far from the others, one whose origin and unit are those of most rows.
-
-        ValueError, with the row and column, if a number is so far from the others that its square is not finite.
-        """
-        if not X.size:
-            return self
-        rows = np.array(X[:: max(1, len(X) // _FEW_ROWS)], dtype=np.float64)
-        center = np.median(rows, axis=0)
-        reach = np.maximum(X.max(axis=0) - center, center - X.min(axis=0))
-        rows -= center
-        # Squares of the far numbers may overflow, and relative to these the squares of the others may be zero.
-        scale = float(np.median(np.abs(rows).max(axis=1))) or float(reach.max()) or 1.0
-        typical = scale * typical_distance(np.clip(rows / scale, -_LARGEST, _LARGEST), n_clusters)
-        if not typical or reach.max() <= _FAR * typical:
-            return self
-        if reach.max() / _LARGEST > typical:
-            column = int(reach.argmax())
-            row = int(np.abs(X[:, column] - center[column]).argmax())
-            raise ValueError(
-                f"X holds {X[row, column]:g} in row {row}, column {column}, which is too far from the other rows for "
-                "a sum of squares: correct or leave out such rows"
-            )
-        return self._replace(origin=center, unit=typical, is_far=True)
 
     def left_alone(self) -> Frame:
         """A copy of this frame that leaves the data unchanged, with the same `mean`, `spread` and `length`."""
@@ -170,21 +133,16 @@ class Frame(NamedTuple):
         return points if self.is_standard else points * self.unit + self.origin
 
     def cost_unit(self, power: int) -> float:
-        """The unit of distances (`power` 1) or squared distances (2); 0 or infinite if it under- or overflows."""
-        with np.errstate(over="ignore", under="ignore"):
-            return float(np.float64(self.unit) ** power)
+        """The unit of distances (`power` 1) or squared distances (2)."""
+        return self.unit**power
 
     def whole_cost(self, n_samples: int, power: int) -> float:
         """Approximate cost of all points in one cluster, in this frame; `n_samples` if all points are equal."""
-        with np.errstate(over="ignore"):
-            return float(n_samples * np.float64(self.length / self.unit or 1.0) ** power)
+        return n_samples * (self.length / self.unit or 1.0) ** power
 
     def weight_into(self, weight: float, power: int) -> float:
         """Convert a weight with the unit of costs, that is of distances to the given power, into this frame."""
-        if weight == 0:
-            return 0.0
-        with np.errstate(over="ignore", divide="ignore"):
-            return float(np.float64(weight) / self.cost_unit(power))
+        return weight / self.cost_unit(power)
 
 
 def as_directions(X: Any, name: str = "X") -> Any:
@@ -192,40 +150,55 @@ def as_directions(X: Any, name: str = "X") -> Any:
 
     ValueError, with `name` and the row, if all numbers of a row are zero.
     """
-    largest = abs(X).max(axis=1)
-    largest = largest.toarray().ravel() if sp.issparse(X) else largest
-    zero = largest == 0
+    zero = np.asarray(abs(X).sum(axis=1)).ravel() == 0
     if zero.any():
         raise ValueError(
             f"{name} has only zeros in row {int(zero.argmax())}, which has no direction, and metric='cosine' compares "
             f"directions; rows of zeros: {zero.sum()}. Leave them out"
         )
-    # Divided by their largest number first, because squares may over- or underflow.
-    if sp.issparse(X):
-        found = X.copy()
-        found.data /= np.repeat(largest, np.diff(X.indptr))
-    else:
-        found = X / largest[:, None]
-    return normalize(found, copy=False)
+    return normalize(X)
 
 
-def typical_distance(rows: np.ndarray, n_clusters: int) -> float:
-    """The median distance of a row to the nearest of `n_clusters` rows drawn by k-means++; 0 for as many rows."""
-    if n_clusters >= len(rows):
-        return 0.0
-    seeds = kmeans_plusplus(rows, n_clusters, random_state=0)[0]
-    return float(np.median(pairwise_distances_argmin_min(rows, seeds)[1]))
+def needs_double(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether a number is so far from the others that single precision would lose them.
+
+    `rows` are some of the rows, and `low` and `high`, shape (n_features,), the ends of the columns of all.
+    """
+    center = np.median(rows, axis=0)
+    typical = float(np.median(np.abs(rows - center).max(axis=1)))
+    return 0 < _FAR * typical < float(np.maximum(high - center, center - low).max())
 
 
-def _one_length(blocks: Iterable[np.ndarray], reach: float) -> float:
-    """The length that all rows, in blocks of shape (n_features, n_rows), have; 0 if they differ.
+def _check_squares(X: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    """Raise a ValueError, with the row and column, if squares of numbers between these ends over- or underflow."""
+    with np.errstate(over="ignore", under="ignore"):
+        summed, square = (
+            X.size * np.maximum(-low, high).max(initial=0.0) ** 2,
+            (high - low).max(initial=0.0) ** 2,
+        )
+    if np.isfinite(summed) and (square or (low == high).all()):
+        return
+    row, column = divmod(int(np.abs(X).argmax()), X.shape[1])
+    raise ValueError(
+        f"X holds {X[row, column]:g} in row {row}, column {column}, and squares of such numbers are too "
+        f"{'small: multiply' if np.isfinite(summed) else 'large: correct or leave out such rows, or divide'} X by a "
+        "power of ten"
+    )
+
+
+def _unit(unit: float) -> float:
+    return 1.0 if abs(unit - 1) <= _STANDARD else unit
+
+
+def _one_length(squares: Iterable[np.ndarray], reach: float) -> float:
+    """The length that all rows have, whose squared lengths are given in blocks; 0 if the lengths differ.
 
     The lengths are compared with `reach` as well, the root of the mean squared distance of a row to the mean, because
     all rows have about the same length if the data are far from the origin.
     """
     radius = 0.0
-    for block in blocks:
-        norms = np.sqrt((block**2).sum(axis=0, dtype=float))
+    for block in squares:
+        norms = np.sqrt(block)
         radius = radius or float(norms.max())
         # Rows of zeros do not count: scikit-learn's `normalize` leaves them as zeros.
         if not (np.abs(norms[norms > 0] - radius) <= _ONE_LENGTH * min(radius, reach)).all():

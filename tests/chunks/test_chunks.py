@@ -21,9 +21,8 @@ from fairclust.chunks import engines
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
 from fairclust.chunks.points import ChunkedPoints
-from fairclust.chunks.rows import stages
 from fairclust.chunks.sources import ArrayChunk
-from fairclust.chunks.survey import Survey, default_rows, survey
+from fairclust.chunks.survey import survey
 from fairclust.group_encoding import Values
 from fairclust.kernels.points import TiledPoints
 from fairclust.metrics import contingency
@@ -115,13 +114,6 @@ def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
             np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
-def test_the_sample_of_wide_rows_is_small_unless_its_size_is_given(mapped):
-    assert default_rows(2) == 1 << 22 and default_rows(256) == 1 << 18 and default_rows(1 << 27) == 1
-    opened = open_chunks(*mapped, **SMALL)
-    known = survey(opened.chunks, Threads(), sample_rows=opened.sample_rows, seed=0)
-    assert 2000 <= len(known.X) <= 2200
-
-
 def test_rows_that_may_move_include_the_nearest(blobs, mapped):
     X, codes = blobs
     chunks = open_chunks(*mapped, **SMALL).chunks
@@ -155,14 +147,6 @@ def test_fits_are_as_good_as_in_memory(model, blobs, mapped, tmp_path):
     off = (there.predict(X, codes) != there.labels_).sum()
     assert off <= getattr(there, "n_rounded_", 0)
     assert list(tmp_path.glob(".*")) == []
-
-
-@pytest.mark.parametrize("n_rows", [[100_000], [1 << 18, 530_000], [1 << 18, 1 << 20, 3_000_000]], ids=str)
-def test_a_sample_grows_in_stages(n_rows):
-    X, codes = np.empty((n_rows[-1], 0)), np.arange(n_rows[-1]) % 2
-    assert stages(Survey(np.arange(2), np.bincount(codes), X, codes, X[0], X[0])) == n_rows
-    # The first rows of the sample lack a group.
-    assert stages(Survey(np.arange(3), np.bincount(codes), X, codes, X[0], X[0])) == n_rows[-1:]
 
 
 @pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
@@ -555,7 +539,7 @@ def test_a_lower_bound_is_that_of_the_rows(blobs):
     X[77] = 1e12
     chunks = open_chunks(X, codes, **SMALL).chunks
     known = survey(chunks, Threads(), sample_rows=2000, seed=0)
-    assert known.needs_double(K)
+    assert known.needs_double
     points = ChunkedPoints(chunks, Threads(), known, K, dtype=np.float64)
     prices = np.random.default_rng(0).normal(size=(J, K))
     points.measure(X[:K])

@@ -5,7 +5,7 @@ import sys
 import numba
 import pytest
 
-import fairclust.kernels as compiling
+from fairclust.kernels import Announcer
 
 
 @pytest.mark.parametrize(
@@ -20,10 +20,12 @@ import fairclust.kernels as compiling
 def test_compilation_is_announced_only_to_a_waiting_user(
     monkeypatch, capsys, module, patience, watched, lines
 ):
-    monkeypatch.setattr(compiling, "_PATIENCE", patience)
-    monkeypatch.setattr(compiling, "_watched", lambda: watched)
+    for name in ("ipykernel", "fairclust.cli.progress"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    if watched:
+        monkeypatch.setitem(sys.modules, "ipykernel", sys)
     # Without the listener of the package, which would print as well.
-    monkeypatch.setitem(numba.core.event._registered, "numba:compile", [compiling.Announcer()])
+    monkeypatch.setitem(numba.core.event._registered, "numba:compile", [Announcer(patience)])
     # Each of these compiles fast. The times of all of them count.
     for _ in range(10):
 

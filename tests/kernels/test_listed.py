@@ -8,7 +8,6 @@ import pytest
 
 from fairclust import open_chunks
 from fairclust.chunks.engines import Threads
-from fairclust.kernels import listed
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import PriceFairKMeans
@@ -16,12 +15,12 @@ from fairclust.methods import PriceFairKMeans
 K, J = 70, 3
 
 
-def points(monkeypatch, n_listed, seed=0, n_features=5, n_clusters=K, dtype=np.float64):
+def points(n_listed, seed=0, n_features=5, n_clusters=K, dtype=np.float64):
     """The same points with lists and with a table, measured at the same centres, and prices."""
-    monkeypatch.setattr(listed, "_LISTED", n_listed)
     rng = np.random.default_rng(seed)
     X, codes = rng.normal(size=(3000, n_features)) + 10, rng.integers(0, J, 3000).astype(np.int32)
-    both = [kind.pack(X, codes, J, n_clusters, dtype=dtype) for kind in (ListedPoints, TiledPoints)]
+    lists = ListedPoints.pack(X, codes, J, n_clusters, dtype=dtype).with_clusters(n_clusters, n_listed)
+    both = lists, TiledPoints.pack(X, codes, J, n_clusters, dtype=dtype)
     centers = X[rng.choice(len(X), n_clusters, replace=False)]
     for each in both:
         each.measure(centers)
@@ -34,8 +33,8 @@ def assert_same(found, expected, rtol=1e-9):
 
 
 @pytest.mark.parametrize("n_listed", [1, 8, K])
-def test_labels_and_the_dual_are_about_all_clusters(monkeypatch, n_listed):
-    some, table, centers, prices = points(monkeypatch, n_listed)
+def test_labels_and_the_dual_are_about_all_clusters(n_listed):
+    some, table, centers, prices = points(n_listed)
     for at in (0 * prices, prices, 2 * prices[:, ::-1]):
         assert_same(some.priced(at), table.priced(at))
         assert_same(some.hard(0.5, at), table.hard(0.5, at))
@@ -47,19 +46,20 @@ def test_labels_and_the_dual_are_about_all_clusters(monkeypatch, n_listed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_sums_over_lists_of_all_clusters_are_those_of_the_table(monkeypatch, seed):
-    monkeypatch.setattr(listed, "_SMALL", 0.0)
-    some, table, _, prices = points(monkeypatch, K, seed)
+def test_sums_over_lists_of_all_clusters_are_those_of_the_table(seed):
+    some, table, _, prices = points(K, seed)
     assert some.reach == np.inf
     assert_same(some.soft(3.0, prices), table.soft(3.0, prices), 1e-7)
+    *_, moments = some.soft_moments(3.0, prices)
+    np.testing.assert_allclose(moments, table.soft_moments(3.0, prices)[-1], atol=1e-4 * len(some.X))
     assert_same(some.losses(prices), table.losses(prices))
     assert some.mean_gap() == pytest.approx(table.mean_gap())
     assert some.row_min_sum == pytest.approx(table.row_min_sum)
     np.testing.assert_array_equal(some.group_sizes, table.group_sizes)
 
 
-def test_lists_tell_when_they_are_too_short(monkeypatch):
-    some, _, centers, prices = points(monkeypatch, 4)
+def test_lists_tell_when_they_are_too_short():
+    some, _, centers, prices = points(4)
     some.priced(prices)
     assert some.fit_centers
     assert not some.outgrown(prices + 1e-6)
@@ -73,8 +73,8 @@ def test_lists_tell_when_they_are_too_short(monkeypatch):
     assert not some.fit_centers
 
 
-def test_points_that_can_move_are_the_cheapest_of_each_cluster(monkeypatch):
-    some, table, centers, prices = points(monkeypatch, 10)
+def test_points_that_can_move_are_the_cheapest_of_each_cluster():
+    some, table, centers, prices = points(10)
     labels = some.priced(prices)[0]
     a = ((some.X[:, None] - centers) ** 2).sum(axis=2)
     for j, rows, excess, clusters in some.movable(prices, labels, np.full(J, 3)):
@@ -92,64 +92,43 @@ def test_points_that_can_move_are_the_cheapest_of_each_cluster(monkeypatch):
             assert np.isin(cheapest, rows).all()
 
 
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        {"size_min": 0.8, "size_max": 1.2},
-        {"tolerance": 0.2},
-        {"tolerance": 0.0},
-        {"tolerance": 0.3, "size_max": 1.3},
-        {"max_gap": 0.01},
-        {"min_balance": 0.4},
-    ],
-    ids=str,
-)
-def test_fits_with_lists_are_as_good_as_with_a_table(monkeypatch, bounds):
+def grouped(n_rows=21_000, n_blobs=400):
     rng = np.random.default_rng(1)
-    centers = rng.normal(size=(150, 6))
-    X = centers[rng.choice(150, 5000, p=rng.dirichlet(np.ones(150)))] + 0.3 * rng.normal(size=(5000, 6))
-    groups = np.where(X[:, 0] + rng.normal(size=5000) > 0, "a", "b")
-    model = PriceFairKMeans(64, n_init=1, tol=1e-3, random_state=0, **bounds)
-    costs = {}
-    for per_cell in (1, 10**9):
-        monkeypatch.setattr(listed, "_PER_CELL", per_cell)
-        monkeypatch.setattr(listed, "_MANY_CLUSTERS", 64)
-        model.fit(X, sensitive_features=groups)
-        costs[per_cell] = model.cost_
-        assert model.violation_ <= 1 and model.gap_ < 0.01
-        changed = model.predict(X, sensitive_features=groups) != model.labels_
-        assert changed.sum() == model.n_rounded_
-    assert costs[1] == pytest.approx(costs[10**9], rel=0.02)
+    centers = rng.normal(size=(n_blobs, 6))
+    X = centers[rng.choice(n_blobs, n_rows, p=rng.dirichlet(np.ones(n_blobs)))] + 0.3 * rng.normal(
+        size=(n_rows, 6)
+    )
+    return X, np.where(X[:, 0] + rng.normal(size=n_rows) > 0, "a", "b")
 
 
-def test_a_search_goes_on_from_lists(monkeypatch):
-    monkeypatch.setattr(listed, "_PER_CELL", 1)
-    monkeypatch.setattr(listed, "_MANY_CLUSTERS", 64)
-    X = np.random.default_rng(0).normal(size=(4000, 3))
-    model = PriceFairKMeans(64, size_min=0.9, size_max=1.1, n_init=2, random_state=0)
-    found = model.fit(X).cost_
-    assert found < model.set_params(search=False).fit(X).cost_
-    assert model.violation_ == 0
+@pytest.mark.parametrize(
+    "bounds", [{"size_min": 0.8, "size_max": 1.2}, {"tolerance": 0.2}, {"max_gap": 0.01}], ids=str
+)
+def test_fits_with_lists_are_as_good_as_with_a_table(bounds):
+    X, groups = grouped()
+    model = PriceFairKMeans(200, n_init=1, tol=1e-3, random_state=0, **bounds)
+    cost = model.fit(X, sensitive_features=groups).cost_
+    assert model.violation_ <= 1 and model.gap_ < 0.01
+    changed = model.predict(X, sensitive_features=groups) != model.labels_
+    assert changed.sum() == model.n_rounded_
+    # Rows with weights have a table of all distances.
+    model.fit(X, sensitive_features=groups, sample_weight=np.ones(len(X)))
+    assert cost == pytest.approx(model.cost_, rel=0.02)
 
 
 @pytest.mark.parametrize("bounds", [{"size_min": 0.8, "size_max": 1.2}, {"tolerance": 0.2}], ids=str)
-def test_fits_of_rows_in_chunks_have_lists_too(monkeypatch, tmp_path, bounds):
-    monkeypatch.setattr(listed, "_PER_CELL", 1)
-    monkeypatch.setattr(listed, "_MANY_CLUSTERS", 64)
-    rng = np.random.default_rng(1)
-    X, groups = rng.normal(size=(4000, 4)).astype(np.float16), rng.integers(0, 2, 4000)
-    np.save(tmp_path / "X.npy", X)
+def test_fits_of_rows_in_chunks_have_lists_too(tmp_path, bounds):
+    X, groups = grouped(24_000)
+    np.save(tmp_path / "X.npy", X.astype(np.float16))
     np.save(tmp_path / "groups.npy", groups)
-    model = PriceFairKMeans(64, n_init=1, tol=1e-3, random_state=0, **bounds)
-    in_memory = model.fit(X, sensitive_features=groups).cost_
-    rows = open_chunks(tmp_path / "X.npy", tmp_path / "groups.npy", chunk_rows=1500, sample_rows=3000)
+    model = PriceFairKMeans(200, n_init=1, tol=1e-3, random_state=0, **bounds)
+    in_memory = model.fit(X.astype(np.float16), sensitive_features=groups).cost_
+    rows = open_chunks(tmp_path / "X.npy", tmp_path / "groups.npy", chunk_rows=9000, sample_rows=21_000)
     model.fit(rows)
     assert model.cost_ == pytest.approx(in_memory, rel=0.02)
     assert model.violation_ <= 1 and model.gap_ < 0.05
-    counts = np.zeros((2, 64))
-    np.add.at(counts, (groups, model.labels_), 1)
     if "size_max" in bounds:
-        assert counts.sum(axis=0).max() <= np.ceil(1.2 * 4000 / 64)
+        assert np.bincount(model.labels_).max() <= np.ceil(1.2 * len(X) / 200)
     # Lists that are made anew in every pass, as in other processes, are those that are kept.
     labels, history = model.labels_, model.history_
     model.fit(replace(rows, engine=SimpleNamespace(run=Threads().run)))

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 import fairclust.methods as methods
-from fairclust.base import Diverged, FairClusterer, NotSupported
+from fairclust.base import FairClusterer, NotSupported
 from fairclust.methods._prototypes import MedoidClusterer
 
 CLASSES = [getattr(methods, name) for name in methods.__all__]
@@ -151,7 +151,7 @@ def test_more_clusters_than_rows(model):
     [
         (np.nan, "NaN in row 17, column 1; cells that are not finite: 1"),
         (-np.inf, "infinity in row 17, column 1; cells that are not finite: 1"),
-        (1e200, r"1e\+200 in row 17, column 1, (which is too far from|and squares of such numbers)"),
+        (1e200, r"1e\+200 in row 17, column 1, and squares of such numbers are too large"),
     ],
 )
 def test_numbers_that_no_cost_can_hold_are_named(model, grouped_blobs, value, message):
@@ -159,17 +159,6 @@ def test_numbers_that_no_cost_can_hold_are_named(model, grouped_blobs, value, me
     X[17, 1] = value
     with pytest.raises(ValueError, match=message):
         model.fit(X, sensitive_features=groups)
-
-
-def test_a_number_far_from_the_others_is_clustered_or_named(model, grouped_blobs):
-    X, groups = grouped_blobs(n_samples=40)
-    X[17, 1] = 9_999_999_999
-    try:
-        labels = model.fit_predict(X, sensitive_features=groups)
-    except (Diverged, ValueError) as error:
-        assert "1e+10 in row 17, column 1" in str(error)
-    else:
-        assert labels.shape == (len(X),)
 
 
 NORMAL = np.random.default_rng(0).normal(size=(40, 2))

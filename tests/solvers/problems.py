@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from fairclust import fair_assignment
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout
-from fairclust.methods.price.bounds import Asked, bounds_criterion
+from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.metrics import contingency
 from fairclust.sensitive import read_sensitive
 from toys import make_grouped_blobs
@@ -74,7 +74,7 @@ def optimum(a, codes, criterion, weights=None):
 
 
 def criterion_of(a, sensitive, sizes, **asked):
-    return bounds_criterion(Asked(**asked), sensitive, sizes, a.shape[1])
+    return bounds_criterion(Bounds(**asked), sensitive, sizes, a.shape[1])
 
 
 def check(a, columns, **asked):

@@ -103,7 +103,10 @@ def test_budget():
         ({"target": {"sex": [0.1, 0.9]}}, "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this"),
         ({"target": [0.5, 0.5]}, "target must be a mapping of sensitive columns to shares"),
         ({"sample_weight": np.ones(3)}, r"sample_weight has shape \(3,\), expected \(600,\)"),
-        ({"sample_weight": np.zeros(600)}, "sample_weight must be finite and not negative, and not 0 for all rows"),
+        (
+            {"sample_weight": np.zeros(600)},
+            "sample_weight must be finite and not negative, and not 0 for all rows",
+        ),
     ],
 )
 def test_impossible_bounds_are_refused(asked, message):

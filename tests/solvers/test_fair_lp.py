@@ -118,9 +118,3 @@ def test_rounding_by_hand(unit):
     labels = round_assignment(shares, cost, codes)
     np.testing.assert_array_equal(np.flatnonzero(labels == 0), [1, 3, 4, 7])
     assert cost_of(cost, labels) == pytest.approx(unit * 6)
-
-
-def test_no_sample_where_every_point_is_of_another_kind(monkeypatch):
-    monkeypatch.setattr(fair_lp, "_DIRECT", 1)
-    inside = (np.arange(16)[:, None] >> np.arange(4)) % 2 == 1
-    check_against_plain(np.random.default_rng(0).random((16, 3)), inside, bounds_around(inside, 0.3))

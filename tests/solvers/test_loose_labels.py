@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from fairclust import PriceFairKMeans, fair_assignment
-from fairclust.methods.price.rounding import move_dearest
+from fairclust.methods.price.rounding import move_cheaper
 from fairclust.solvers.criteria import make_criterion
 from twins import counts_of
 
@@ -25,7 +25,7 @@ def test_moves_reach_nearly_the_cheapest_labels(tolerance):
         costs = rng.lognormal(sigma=2, size=(8, 2))
         criterion = make_criterion(np.arange(2), np.array([4, 4]), tolerance=tolerance)
         start = np.repeat([0, 1], 4)
-        labels, cost, counts = move_dearest(costs, codes, start, table_of(start, codes), criterion)
+        labels, cost, counts = move_cheaper(costs, codes, start, table_of(start, codes), criterion)
         np.testing.assert_array_equal(counts, table_of(labels, codes))
         assert cost == pytest.approx(sum(costs[p, labels[p]] for p in range(8)))
         shares = 0.5 * counts.sum(axis=0)

@@ -7,7 +7,7 @@ import pytest
 from problems import from_blobs, optimum
 
 from fairclust import fair_assignment
-from fairclust.methods.price.bounds import Asked, bounds_criterion
+from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.sensitive import read_sensitive
 
 # Problem 10, with a budget, takes seconds.
@@ -105,7 +105,7 @@ def check(seed, most=200):
     def best_at(tolerance):
         bounds = {name: value for name, value in asked.items() if name != "max_cost_increase"}
         criterion = bounds_criterion(
-            Asked(**{**bounds, "tolerance": None if tolerance == 1 else tolerance}),
+            Bounds(**{**bounds, "tolerance": None if tolerance == 1 else tolerance}),
             sensitive,
             sizes,
             n_clusters,

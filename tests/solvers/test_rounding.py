@@ -8,7 +8,7 @@ from problems import from_matrix
 from scipy.optimize import linear_sum_assignment
 
 from fairclust.kernels.prices import cheapest_columns
-from fairclust.methods.price.bounds import Asked, bounds_criterion
+from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.rounding import move_to_table
 from fairclust.methods.price.tables import integer_tables, tables_near
 from fairclust.sensitive import read_sensitive
@@ -101,7 +101,7 @@ def test_tables_of_one_column_and_bounded_sizes_are_whole(seed):
     rng = np.random.default_rng(seed)
     codes, n_clusters = rng.choice(4, 3000, p=[0.4, 0.3, 0.2, 0.1]), 30
     sizes, mean = np.bincount(codes), 100.0
-    asked = Asked(tolerance=0.2, size_min=0.9, size_max=1.1)
+    asked = Bounds(tolerance=0.2, size_min=0.9, size_max=1.1)
     criterion = bounds_criterion(asked, read_sensitive(codes, 3000), sizes.astype(float), n_clusters)
     soft = np.outer(sizes / 3000, mean * rng.uniform(0.95, 1.05, n_clusters)) * rng.uniform(
         0.95, 1.05, (4, n_clusters)

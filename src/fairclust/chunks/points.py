@@ -100,7 +100,7 @@ class ChunkedPoints:
         # Lists of clusters, and what the last pass over all clusters told of them (`fairclust.solvers.points.Lists`).
         keeps = self._listed and self.n_samples <= _KEPT_ROWS and isinstance(engine, Threads)
         self._kept: Kept | None = {} if keeps else None
-        self.at, self.reach, self._n_short = np.zeros(shape), np.inf, 0
+        self.listed_prices, self.reach, self._n_short = np.zeros(shape), np.inf, 0
         self.fit_centers = False
         self._priced: tuple[bytes, tuple[ChunkLabels, np.ndarray, float, float]] | None = None
 
@@ -126,7 +126,7 @@ class ChunkedPoints:
     def map_of(self, scale: float, offset: np.ndarray, *, precise: bool = False) -> Map:
         """An assignment to the present centres."""
         assert self._centers is not None
-        prices = self.at if self.fit_centers else None
+        prices = self.listed_prices if self.fit_centers else None
         lists = Listing(self._kept, prices) if self._listed else None
         return Map(self.names, self.shift, self._centers, scale, offset, precise, self._dtype, lists)
 
@@ -176,7 +176,7 @@ class ChunkedPoints:
     def _hard(self, by: Map) -> tuple[ChunkLabels, np.ndarray, float]:
         counts, cost, sizes, sums, (n_short, reach, n_reached) = self._sum(hard_sums, by)
         self._n_short, self.reach = int(n_short), reach / n_reached if n_reached else np.inf
-        self.at, self.fit_centers = by.offset / by.scale, True
+        self.listed_prices, self.fit_centers = by.offset / by.scale, True
         if by.lists is not None:
             # A later pass with this map makes its own lists, so it needs none to begin with.
             by = by._replace(lists=by.lists._replace(prices=None))

@@ -35,7 +35,7 @@ class ChunkedRows:
         _LOG.info(
             "%s rows, %d groups, %s rows sampled", f"{known.n_rows:,}", len(known.names), f"{n_sampled:,}"
         )
-        self.is_far = known.needs_double(n_clusters)
+        self.is_far = known.needs_double
         if self.is_far:
             dtype = np.float64
             known = known._replace(X=known.X.astype(dtype))

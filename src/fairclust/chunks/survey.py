@@ -10,18 +10,17 @@ import numpy as np
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import MOST_GROUPS
 from fairclust.chunks.sources import Chunk, ChunkError
-from fairclust.frame import typical_distance
+from fairclust.frame import needs_double
 from fairclust.group_encoding import encode_groups
 
-# The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision. A fit of a
-# million rows of 256 features took 5 GiB when all of them were in the sample.
+# The sample has at most so many rows, and at most so many numbers, which take 256 MB in single precision.
 _SAMPLE_ROWS, _SAMPLE_NUMBERS = 1 << 22, 1 << 26
 # The square of a larger number, or the sum of many such squares, is not finite even in double precision.
 _LARGEST = 1e140
-# Single precision is enough if no number is further from the median than _FAR times the typical distance of a row to
-# its centre, and if their squares are within its range. The typical distance is the median over _FEW_ROWS rows of the
-# sample, with centres drawn from them.
-_FAR, _SMALL_DISTANCE, _LARGE_DISTANCE, _FEW_ROWS = 1e3, 1e-15, 1e15, 1 << 14
+# Squares of numbers between these are within the range of single precision.
+_SMALL_NUMBER, _LARGE_NUMBER = 1e-15, 1e15
+# The rows of the sample that decide whether single precision is enough.
+_JUDGED_ROWS = 1 << 14
 # Columns of so many rows at a time are compared, which is much faster than one row at a time.
 _ROWS_AT_ONCE = 64
 # From every chunk, the sample has at least _LEAST_ROWS rows of each group, or all rows of the group in this chunk. If
@@ -51,12 +50,11 @@ class Survey(NamedTuple):
         # One column at a time, because `quantile` makes a copy.
         return np.array([np.quantile(column, 0.5, method="lower") for column in self.X.T], np.float64)
 
-    def needs_double(self, n_clusters: int) -> bool:
-        """Whether the rows differ so much in size that squared distances need double precision."""
-        center = self.center
-        reach = np.maximum(self.high - center, center - self.low).max()
-        typical = typical_distance(self.X[: max(_FEW_ROWS, n_clusters)] - center, n_clusters)
-        return bool(typical < _SMALL_DISTANCE or reach > min(_FAR * typical, _LARGE_DISTANCE))
+    @property
+    def needs_double(self) -> bool:
+        """Whether squared distances need double precision. Rows in chunks are not scaled."""
+        in_range = _SMALL_NUMBER < (self.high - self.low).max() < _LARGE_NUMBER
+        return not in_range or needs_double(self.X[:_JUDGED_ROWS], self.low, self.high)
 
 
 def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int | None, seed: int) -> Survey:

@@ -48,7 +48,7 @@ NEEDS = {
     "Embeddings are split into parts of equal size by their angles.": (
         "price --equal-sizes --scale none --set metric=cosine"
     ),
-    "No bound is needed, but a paper's method is wanted for a comparison.": "vfc --set max_gap=0.05",
+    "No bound is needed, but a paper's method is wanted for a comparison.": "vfc",
 }
 
 

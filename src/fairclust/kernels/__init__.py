@@ -10,7 +10,6 @@ from typing import Any
 
 from numba.core import caching, event
 
-_PATIENCE = 1.0
 _MESSAGE = (
     "fairclust: compiling once, about 10 s on an idle machine. Later runs read the result from the cache."
 )
@@ -24,16 +23,16 @@ def _watched() -> bool:
 
 
 class Announcer(event.Listener):
-    """Print once that code of this package is being compiled, when compiling has taken a second altogether.
+    """Print once that code of this package is being compiled, when compiling has taken `patience` seconds altogether.
 
     Numba sends these events for functions that it compiles, not for functions that it reads from its cache.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = 1.0) -> None:
         self._timer: Timer | None = None
         self._depth = 0
         self._since = 0.0
-        self._left = _PATIENCE
+        self._left = patience
         self._said = False
 
     def on_start(self, event: Any) -> None:

@@ -104,18 +104,18 @@ def _distances(lo, hi, points, centers, norms, root, layout, a, row_min, total, 
     """
     n_clusters, n_features = centers.shape
     zero, two = a.dtype.type(0), a.dtype.type(2)
-    own = np.empty(TILE, a.dtype)
+    lengths = np.empty(TILE, a.dtype)
     for t in range(lo, hi):
         n = padded(layout.count[t])
         low = row_min[t]
         low[:n] = np.inf
         if norms is not None:
             np.dot(centers, points[t], a[t])
-            own[:n] = zero
+            lengths[:n] = zero
             for f in range(n_features):
                 x = points[t, f]
                 for i in range(n):
-                    own[i] += x[i] * x[i]
+                    lengths[i] += x[i] * x[i]
         for k in range(n_clusters):
             row = a[t, k]
             if norms is not None:
@@ -135,8 +135,8 @@ def _distances(lo, hi, points, centers, norms, root, layout, a, row_min, total, 
                 row[i] -= low[i]
         if norms is not None:
             for i in range(n):
-                low[i] = larger(low[i] + own[i], zero)
-            squares[t] = _sum(own, layout.count[t])
+                low[i] = larger(low[i] + lengths[i], zero)
+            squares[t] = _sum(lengths, layout.count[t])
         total[t] = _sum(low, layout.count[t])
 
 
@@ -202,7 +202,7 @@ def _few_products(s, n, out):  # type: ignore[no-untyped-def]
     """As `_outer_products`, without entries of s below `_SMALL`; False if a point has more than `_FEW` others."""
     n_clusters = s.shape[0]
     zero = s.dtype.type(0)
-    found = np.zeros(n, np.int32)
+    n_kept = np.zeros(n, np.int32)
     which = np.empty((n, _FEW), np.int32)
     for k in range(n_clusters):
         row = s[k]
@@ -214,13 +214,13 @@ def _few_products(s, n, out):  # type: ignore[no-untyped-def]
                 continue
             for i in range(first, first + _CHUNK):
                 if row[i] >= _SMALL:
-                    if found[i] == _FEW:
+                    if n_kept[i] == _FEW:
                         return False
-                    which[i, found[i]] = k
-                    found[i] += 1
+                    which[i, n_kept[i]] = k
+                    n_kept[i] += 1
     for i in range(n):
-        for k in which[i, : found[i]]:
-            for m in which[i, : found[i]]:
+        for k in which[i, : n_kept[i]]:
+            for m in which[i, : n_kept[i]]:
                 out[k, m] += s[k, i] * s[m, i]
     return True
 
@@ -284,9 +284,9 @@ def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no
         row, costs = z[k], a[k]
         acc = zero
         for i in range(width):
-            own = decided[i] if row[i] == top[i] else zero
-            acc += own
-            potential += own * costs[i]
+            share = decided[i] if row[i] == top[i] else zero
+            acc += share
+            potential += share * costs[i]
         mass[k] = acc
     m = 0
     for i in range(n):
@@ -492,9 +492,9 @@ def _close(a, prices, layout, labels, reach, chosen):  # type: ignore[no-untyped
         for i in range(layout.count[t]):
             place = layout.start[t] + i
             k = labels[layout.order[place]]
-            own = np.float64(a[t, k, i]) + prices[j, k]
+            paid = np.float64(a[t, k, i]) + prices[j, k]
             for other in range(a.shape[1]):
-                if other != k and np.float64(a[t, other, i]) + prices[j, other] - own <= reach[j, k, other]:
+                if other != k and np.float64(a[t, other, i]) + prices[j, other] - paid <= reach[j, k, other]:
                     chosen[place] = True
                     break
 
@@ -788,11 +788,11 @@ class Potentials:
         products = np.empty((most if len(moments) else 0, n_clusters, n_clusters), dtype)
         for bundles in blocks(len(edges) - 1, max(1, most)):
             tiles = slice(edges[bundles.start], edges[bundles.stop])
-            a, own = self.a[tiles], edges[bundles.start : bundles.stop + 1] - tiles.start
+            a, ends = self.a[tiles], edges[bundles.start : bundles.stop + 1] - tiles.start
             weight = None if self.weight is None else self.weight[tiles]
             out = mass[tiles], potential[tiles], logsum[tiles], products
             map_of = dtype.type(scale), shifted
-            run_over_tiles(_soft, len(own) - 1, a.size, a, *map_of, layout.part(tiles), own, weight, *out)
+            run_over_tiles(_soft, len(ends) - 1, a.size, a, *map_of, layout.part(tiles), ends, weight, *out)
             if len(moments):
                 first = edges[bundles]
                 add_by_group(products[: len(first)], layout.group[first], moments)
@@ -840,10 +840,10 @@ class Potentials:
         given, out = (self.a, None, None, scale, offset), (labels, mass, potential, least, None)
         run_over_tiles(_argmin, layout.n_tiles, self.entries, *given, layout, *out)
         if self.weights is not None:
-            own, weights = labels[layout.order], self.weights[layout.order]
-            cell = layout.group[self._tile] * self.n_clusters + own
+            label, weights = labels[layout.order], self.weights[layout.order]
+            cell = layout.group[self._tile] * self.n_clusters + label
             counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
-            paid = self.a[self._tile, own, self._slot].astype(np.float64)
+            paid = self.a[self._tile, label, self._slot].astype(np.float64)
             return labels, counts.reshape(self.n_groups, -1), float(paid @ weights) + self.row_min_sum
         counts = sum_by_group(mass, layout, self.n_groups)
         return labels, counts, float(potential.sum()) + self.row_min_sum
@@ -858,8 +858,8 @@ def of_groups(
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
     """The points of each group with positive `units`, as `Potentials.movable` yields them."""
     for j in np.flatnonzero(units):
-        own = groups == j
-        yield int(j), points[own], excess[own], None if clusters is None else clusters[own]
+        members = groups == j
+        yield int(j), points[members], excess[members], None if clusters is None else clusters[members]
 
 
 @cache

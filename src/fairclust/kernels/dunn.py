@@ -34,7 +34,7 @@ def dunn_distances(points: NDArray, codes: NDArray, n_clusters: int) -> tuple[fl
     """
     clusters = [points[codes == k] for k in range(n_clusters)]
     separation = _search(points.copy(), codes.copy(), np.inf) if n_clusters > 1 else np.inf
-    sweeps = np.array([_farthest_by_sweeps(own) for own in clusters])
+    sweeps = np.array([_farthest_by_sweeps(points_k) for points_k in clusters])
     diameter = sweeps.max(initial=0.0)
     # The widest cluster comes first. For most of the others the outermost boxes are then enough to rule them out.
     for k in np.argsort(-sweeps):

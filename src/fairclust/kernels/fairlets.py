@@ -185,13 +185,13 @@ def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
         read, write, i, j = 0, 0, 0, 0
         for c in range(n_children):
             begin = write
-            for colour, x, taken, at in (
+            for colour, x, taken, first in (
                 (reds[c], x_reds[c], taken_reds, i),
                 (blues[c], x_blues[c], taken_blues, j),
             ):
                 keep = colour - x
                 for m in range(x):
-                    taken[at + m] = node[read + keep + m]
+                    taken[first + m] = node[read + keep + m]
                 for m in range(keep):
                     node[write + m] = node[read + m]
                 read, write = read + colour, write + keep

@@ -25,7 +25,7 @@ def _neighbours(clusters, n_clusters):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _nearest_sink(surplus, number, edges, own, height, distance, parent, done):  # type: ignore[no-untyped-def]
+def _nearest_sink(surplus, number, edges, labels, height, distance, parent, done):  # type: ignore[no-untyped-def]
     """The cluster with room that is nearest to those with too many points; -1 if there is none.
 
     Fills `distance`, and `parent` with the cluster before each on its path, by Dijkstra's algorithm.
@@ -51,7 +51,7 @@ def _nearest_sink(surplus, number, edges, own, height, distance, parent, done): 
                 continue
             edge = edges[number[k, other]]
             # Points that have left cluster k are still in its heaps.
-            while len(edge) > 0 and own[edge[0][1]] != k:
+            while len(edge) > 0 and labels[edge[0][1]] != k:
                 heapq.heappop(edge)
             if len(edge) > 0:
                 reach = distance[k] + max(0.0, edge[0][0] + height[k] - height[other])
@@ -76,17 +76,17 @@ def shortest_paths(cost, clusters, before, surplus):  # type: ignore[no-untyped-
     # on costs plus differences of `height`, as Suurballe's does, so rounding errors cannot create a negative cycle.
     n_points, n_listed = cost.shape
     n_clusters = len(surplus)
-    own = before.copy()
-    at = np.empty(n_points, np.int64)
+    labels = before.copy()
+    position = np.empty(n_points, np.int64)
     number, n_pairs = _neighbours(clusters, n_clusters)
     edges = [[(0.0, 0) for _ in range(0)] for _ in range(n_pairs)]
     for p in range(n_points):
         for r in range(n_listed):
-            if clusters[p, r] == own[p]:
-                at[p] = r
+            if clusters[p, r] == labels[p]:
+                position[p] = r
         for r in range(n_listed):
-            if r != at[p]:
-                edges[number[own[p], clusters[p, r]]].append((cost[p, r] - cost[p, at[p]], p))
+            if r != position[p]:
+                edges[number[labels[p], clusters[p, r]]].append((cost[p, r] - cost[p, position[p]], p))
     for edge in edges:
         heapq.heapify(edge)
     height = np.zeros(n_clusters)
@@ -94,7 +94,7 @@ def shortest_paths(cost, clusters, before, surplus):  # type: ignore[no-untyped-
     parent = np.empty(n_clusters, np.int64)
     done = np.empty(n_clusters, np.bool_)
     while surplus.max() > 0:
-        end = _nearest_sink(surplus, number, edges, own, height, distance, parent, done)
+        end = _nearest_sink(surplus, number, edges, labels, height, distance, parent, done)
         if end < 0:
             break
         for k in range(n_clusters):
@@ -103,17 +103,17 @@ def shortest_paths(cost, clusters, before, surplus):  # type: ignore[no-untyped-
         while parent[end] >= 0:
             k = parent[end]
             p = heapq.heappop(edges[number[k, end]])[1]
-            own[p] = end
+            labels[p] = end
             for r in range(n_listed):
                 if clusters[p, r] == end:
-                    at[p] = r
+                    position[p] = r
             for r in range(n_listed):
-                if r != at[p]:
+                if r != position[p]:
                     edge = edges[number[end, clusters[p, r]]]
-                    heapq.heappush(edge, (cost[p, r] - cost[p, at[p]], p))
+                    heapq.heappush(edge, (cost[p, r] - cost[p, position[p]], p))
             end = k
         surplus[end] -= 1
-    return own
+    return labels
 
 
 def all_clusters(n_points: int, n_clusters: int) -> np.ndarray:

@@ -60,9 +60,9 @@ def build_knn_graph(
 
     # If a point has more duplicates than neighbours, it may not be among its own neighbours. The last neighbour is then
     # dropped instead.
-    own = neighbors == np.arange(n_samples)[:, None]
-    own[~own.any(axis=1), -1] = True
-    columns = neighbors[~own].astype(np.int32)
+    is_self = neighbors == np.arange(n_samples)[:, None]
+    is_self[~is_self.any(axis=1), -1] = True
+    columns = neighbors[~is_self].astype(np.int32)
     # Indices have 32 bits if these are enough, so that products with the graph read half as much memory.
     ends = np.arange(0, columns.size + 1, n_neighbors - 1)
     ends = ends.astype(sp.get_index_dtype(maxval=2 * columns.size))
@@ -108,8 +108,8 @@ def _nearest_by_descent(
     rows = rng.choice(len(points), min(_RECALL_ROWS, len(points)), replace=False)
     # Distances are compared, so that a neighbour as near as the farthest true neighbour counts as found.
     last = _nearest(points, points[rows], n_neighbors)[0][:, -1:]
-    found = np.linalg.norm(points[neighbors[rows]] - points[rows][:, None], axis=2)
-    return neighbors, float((found <= last * (1 + 1e-6)).mean()), len(rows)
+    lengths = np.linalg.norm(points[neighbors[rows]] - points[rows][:, None], axis=2)
+    return neighbors, float((lengths <= last * (1 + 1e-6)).mean()), len(rows)
 
 
 def max_scaled_affinity(X: np.ndarray) -> np.ndarray:
@@ -167,21 +167,6 @@ def _cut_potentials(  # type: ignore[no-untyped-def]
                 a[t, k, i] = 0.0
 
 
-# Entries that are compared at a time.
-_PART = 1_000_000
-
-
-def _largest_difference(one: sp.csr_array, two: sp.csr_array) -> float:
-    """The largest difference between entries of two matrices. It needs little memory if they have the same pattern."""
-    if np.array_equal(one.indptr, two.indptr) and np.array_equal(one.indices, two.indices):
-        parts = range(0, one.nnz, _PART)
-        return max(
-            (float(np.abs(one.data[i : i + _PART] - two.data[i : i + _PART]).max()) for i in parts),
-            default=0.0,
-        )
-    return float(abs(one - two).max())
-
-
 @dataclass(frozen=True)
 class AffinityGraph:
     """A checked affinity matrix, symmetric and non-negative, with its degrees, the row sums, which are positive.
@@ -205,7 +190,7 @@ class AffinityGraph:
             raise ValueError(f"the affinity must be a square matrix, found shape {W.shape}")
         if W.nnz and not (np.isfinite(W.data).all() and W.data.min() >= 0):
             raise ValueError("the affinity has weights that are negative or not finite")
-        skew = _largest_difference(W, W.T.tocsr())
+        skew = abs(W - W.T).max()
         if skew > 1e-6 * W.max():
             raise ValueError(
                 f"the affinity is not symmetric: W and its transpose differ by up to {skew:g}; "

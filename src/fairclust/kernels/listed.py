@@ -60,12 +60,12 @@ def _cheapest(lo, hi, rows, turned, shifted, n_clusters, layout, known, clusters
             n = min(size, end - begin)
             np.dot(rows[begin : begin + n], turned, products[:n])
             for i in range(n):
-                product, own, value = products[i], clusters[begin + i], values[begin + i]
+                product, cluster, value = products[i], clusters[begin + i], values[begin + i]
                 most, before = real(np.inf), real(np.inf)
                 if known:
                     most = -most
                     for r in range(n_listed):
-                        listed = off[own[r]] - product[own[r]]
+                        listed = off[cluster[r]] - product[cluster[r]]
                         most = max(most, listed)
                         before = min(before, listed)
                     # Clusters as dear as the dearest one belong in the list as long as it has room.
@@ -85,9 +85,9 @@ def _cheapest(lo, hi, rows, turned, shifted, n_clusters, layout, known, clusters
                             continue
                         r = filled if filled < n_listed else n_listed - 1
                         while r > 0 and value[r - 1] > new:
-                            value[r], own[r] = value[r - 1], own[r - 1]
+                            value[r], cluster[r] = value[r - 1], cluster[r - 1]
                             r -= 1
-                        value[r], own[r] = new, k
+                        value[r], cluster[r] = new, k
                         filled = min(filled + 1, n_listed)
                         if filled == n_listed:
                             most = value[n_listed - 1]
@@ -156,14 +156,14 @@ def _products_listed(shares, clusters, layout, products):  # type: ignore[no-unt
     for t in range(len(layout.group)):
         out = products[layout.group[t]]
         for p in range(layout.start[t], layout.start[t] + layout.count[t]):
-            share, own = shares[p], clusters[p]
-            found = 0
+            share, cluster = shares[p], clusters[p]
+            n_kept = 0
             for r in range(n_listed):
-                which[found] = r
-                found += int(share[r] >= _SMALL)
-            for one in which[:found]:
-                for other in which[:found]:
-                    out[own[one], own[other]] += share[one] * share[other]
+                which[n_kept] = r
+                n_kept += int(share[r] >= _SMALL)
+            for one in which[:n_kept]:
+                for other in which[:n_kept]:
+                    out[cluster[one], cluster[other]] += share[one] * share[other]
 
 
 @njit(cache=True, nogil=True)
@@ -174,14 +174,14 @@ def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost,
         mass[t] = 0.0
         paid = reduced = 0.0
         for p in range(layout.start[t], layout.start[t] + layout.count[t]):
-            best, at = np.inf, 0
+            best, position = np.inf, 0
             for r in range(clusters.shape[1]):
                 value = np.float64(values[p, r]) + off[clusters[p, r]]
-                if value < best or (value == best and clusters[p, r] < clusters[p, at]):
-                    best, at = value, r
-            labels[layout.order[p]] = clusters[p, at]
-            mass[t, clusters[p, at]] += 1.0
-            paid += np.float64(values[p, at])
+                if value < best or (value == best and clusters[p, r] < clusters[p, position]):
+                    best, position = value, r
+            labels[layout.order[p]] = clusters[p, position]
+            mass[t, clusters[p, position]] += 1.0
+            paid += np.float64(values[p, position])
             reduced += best
         cost[t] = paid
         least[t] = reduced
@@ -202,16 +202,16 @@ def _least_of_each(cost: np.ndarray, cluster: np.ndarray, most: int, out: np.nda
     """Set `out` to the largest of the `most` least costs in each cluster that has so many."""
     order = np.lexsort((cost, cluster))
     ends = np.searchsorted(cluster[order], np.arange(len(out) + 1))
-    found = np.diff(ends) >= most
-    out[found] = cost[order][ends[:-1][found] + most - 1]
+    enough = np.diff(ends) >= most
+    out[enough] = cost[order][ends[:-1][enough] + most - 1]
 
 
 def _shifted(X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """The rows minus `shift` in the order of the layout. They are computed in double precision, tile by tile."""
     rows = np.empty(X.shape, dtype)
     for start, count in zip(layout.start, layout.count, strict=True):
-        own = slice(start, start + count)
-        rows[own] = X[layout.order[own]] - shift
+        tile = slice(start, start + count)
+        rows[tile] = X[layout.order[tile]] - shift
     return rows
 
 
@@ -244,7 +244,7 @@ class ListedPoints(Potentials):
         self._listed_for = np.zeros((n_clusters, rows.shape[1]), rows.dtype)
         self._known = self._measured = False
         self._row_min_sum = 0.0
-        self.at, self.reach, self.n_short = np.zeros((n_groups, n_clusters)), np.inf, 0
+        self.listed_prices, self.reach, self.n_short = np.zeros((n_groups, n_clusters)), np.inf, 0
         self._priced: tuple[bytes, Any] | None = None
 
     @property
@@ -327,7 +327,7 @@ class ListedPoints(Potentials):
         given, out = (self._rows, turned, shifted, K), (self._known, self._clusters, self.a, short)
         with _libraries().limit(limits=1, user_api="blas"):
             run_over_tiles(_cheapest, layout.n_tiles, self.n_samples * K, *given, layout, *out)
-        self._known, self.at, self.n_short = True, prices, int(short.sum())
+        self._known, self.listed_prices, self.n_short = True, prices, int(short.sum())
         self._listed_for = self._centers
         # The values are half of the reduced costs without the square of the point. If all are alike, steps are free.
         width = float(np.median(self.a[:, -1] - self.a[:, 0]))
@@ -382,10 +382,10 @@ class ListedPoints(Potentials):
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
         """As `Potentials.soft_moments`, over the lists."""
-        found = self.soft(scale, offset)
+        sums = self.soft(scale, offset)
         products = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
         _products_listed(self._shares, self._clusters, self.layout, products)
-        return *found, products
+        return *sums, products
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """As `Potentials.hard`."""
@@ -404,9 +404,9 @@ class ListedPoints(Potentials):
         map_of, out = (self.a, self._clusters, prices), (labels, mass, cost, least)
         run_over_tiles(_argmin_listed, layout.n_tiles, self.entries, *map_of, layout, *out)
         counts = sum_by_group(mass, layout, self.n_groups)
-        found = counts, float(cost.sum()) + self._row_min_sum, float(least.sum()) + self._row_min_sum
-        self._priced = prices.tobytes(), (labels.copy(), *found)
-        return labels, *found
+        results = counts, float(cost.sum()) + self._row_min_sum, float(least.sum()) + self._row_min_sum
+        self._priced = prices.tobytes(), (labels.copy(), *results)
+        return labels, *results
 
     @property
     def _group(self) -> np.ndarray:
@@ -455,9 +455,9 @@ class ListedPoints(Potentials):
         """As `Potentials.losses`, over the lists."""
         self._measure()
         reduced = self.a + prices[self._group[:, None], self._clusters]
-        own = reduced.argmin(axis=1)[:, None]
-        label = np.take_along_axis(self._clusters, own, axis=1)[:, 0]
-        paid = self.row_min + np.take_along_axis(self.a, own, axis=1)[:, 0].astype(np.float64)
+        cheapest = reduced.argmin(axis=1)[:, None]
+        label = np.take_along_axis(self._clusters, cheapest, axis=1)[:, 0]
+        paid = self.row_min + np.take_along_axis(self.a, cheapest, axis=1)[:, 0].astype(np.float64)
         low, second = np.partition(reduced, 1, axis=1)[:, :2].T
         return np.bincount(label, paid, self.n_clusters), np.bincount(label, second - low, self.n_clusters)
 

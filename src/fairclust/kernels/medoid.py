@@ -84,12 +84,12 @@ def medoids(
     # The sort is stable, so that the smallest position in a cluster is the smallest row of `X`.
     order = np.argsort(labels, kind="stable")
     ends = np.searchsorted(labels[order], np.arange(n_clusters + 1))
-    found = []
+    result = []
     for k in range(n_clusters):
         rows = order[ends[k] : ends[k + 1]]
-        own = medoid(X[rows], max_evaluations=None if len(rows) <= exact_size else max_evaluations)
-        found.append(own._replace(row=int(rows[own.row])) if rows.size else own)
-    return found
+        center = medoid(X[rows], max_evaluations=None if len(rows) <= exact_size else max_evaluations)
+        result.append(center._replace(row=int(rows[center.row])) if rows.size else center)
+    return result
 
 
 @njit(cache=True, nogil=True)

@@ -107,12 +107,12 @@ def probabilities_by_feature(logits, edges):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def logit_gradient(levels, shares, edges):  # type: ignore[no-untyped-def]
     """Derivative of ``sum(levels * log(shares))`` with respect to the logits, shape (n_clusters, n_levels)."""
-    found = np.empty(levels.shape)
+    gradient = np.empty(levels.shape)
     for k in range(levels.shape[0]):
         for f in range(len(edges) - 1):
             lo, hi = edges[f], edges[f + 1]
-            found[k, lo:hi] = levels[k, lo:hi] - shares[k, lo:hi] * levels[k, lo:hi].sum()
-    return found
+            gradient[k, lo:hi] = levels[k, lo:hi] - shares[k, lo:hi] * levels[k, lo:hi].sum()
+    return gradient
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -207,9 +207,9 @@ def _table(lo, hi, rows, layout, density, sharpness, with_logsum, kept, mass, lo
                 row = psi[k]
                 acc = zero
                 for i in range(TILE):
-                    own = where_less(row[i], total[i], zero, top[i])
-                    acc += own
-                    top[i] -= own
+                    counted = where_less(row[i], total[i], zero, top[i])
+                    acc += counted
+                    top[i] -= counted
                 hard[t, k] = acc
 
 

@@ -198,7 +198,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
-        found = {
+        content = {
             "precision": self._precision,
             "metric": self.metric,
             **self._frame.stored(),
@@ -209,13 +209,13 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             "scale": float(self.scale_),
         }
         if self._sensitive is not None:
-            found["columns"] = [column.stored() for column in self._sensitive.columns]
-            found["cells"] = self._sensitive.cells.tolist()
+            content["columns"] = [column.stored() for column in self._sensitive.columns]
+            content["cells"] = self._sensitive.cells.tolist()
             for column, prices in zip(
-                found["columns"], self._column_prices, strict=bool(self._column_prices)
+                content["columns"], self._column_prices, strict=bool(self._column_prices)
             ):
                 column["prices"] = prices.tolist()
-        return found
+        return content
 
     def _take_stored(self, stored: Stored, n_features: int) -> None:
         """Set what `predict` needs from a file that may be damaged: every shape is checked."""
@@ -238,7 +238,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             self._column_prices = [
                 part.array("prices", len(column.values), self.n_clusters)
                 for part, column in zip(parts, columns, strict=True)
-                if all(of.has("prices") for of in parts)
+                if all(content.has("prices") for content in parts)
             ]
 
     def fit_transform(

@@ -15,11 +15,10 @@ from fairclust.base import NON_NEGATIVE, Diverged, FairClusterer, initial_center
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
 from fairclust.messages import count
-from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import contingency
 
-# The first weight of a search, in multiples of the cost of all points in one cluster.
-_FIRST = 0.1
+# The default weight of fairness, in multiples of the cost of all points in one cluster.
+_DEFAULT_RHO = 10.0
 
 
 class _Run(NamedTuple):
@@ -44,11 +43,10 @@ class BalancedFairKMeans(FairClusterer):
 
     Parameters
     ----------
-    rho : float or "auto", default="auto"
-        Weight of fairness. "auto" searches for the smallest weight that reaches a level of fairness. One of the next
-        three parameters sets the level. Without them, the share of every group in every cluster must be at least 0.8
-        and at most 1 / 0.8 times its share of the data. A number is absolute, as in the paper: a suitable one grows
-        with the number of rows N and the square of the unit of the data.
+    rho : float, optional
+        Weight of fairness. A number is absolute, as in the paper: a suitable one grows with the number of rows N and
+        the square of the unit of the data. The default is ten times the cost of all points in one cluster.
+        `fairclust.smallest_weight` searches for the smallest weight with which clusters are fair enough.
     lam : float, default=0.0
         Weight of the last term, which favours clusters of equal size. Like a number for `rho`, it is absolute.
     relative_weights : bool, default=False
@@ -81,8 +79,6 @@ class BalancedFairKMeans(FairClusterer):
     converged_ : bool
     rho_ : float
         The weight that was used, absolute.
-    path_ : WeightPath
-        With ``rho="auto"``, as in `VariationalFairKMeans`.
 
     References
     ----------
@@ -94,7 +90,7 @@ class BalancedFairKMeans(FairClusterer):
     >>> from fairclust import BalancedFairKMeans
     >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
     >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
-    >>> model = BalancedFairKMeans(2, min_balance=0.9, random_state=0).fit(X, sensitive_features=sex)
+    >>> model = BalancedFairKMeans(2, random_state=0).fit(X, sensitive_features=sex)
     >>> model.labels_.tolist()
     [0, 0, 1, 1, 0, 0, 0, 0]
     """
@@ -102,16 +98,12 @@ class BalancedFairKMeans(FairClusterer):
     takes_columns = True
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rho": WEIGHT,
-        **LEVELS,
+        "rho": [None, *NON_NEGATIVE],
         "lam": NON_NEGATIVE,
         "init": [StrOptions({"random", "k-means++"}), "array-like"],
     }
 
-    rho: float | str = "auto"
-    max_fairness_error: float | None = None
-    min_balance: float | None = None
-    max_gap: float | None = None
+    rho: float | None = None
     lam: float = 0.0
     relative_weights: bool = False
     init: Any = "random"
@@ -122,35 +114,17 @@ class BalancedFairKMeans(FairClusterer):
     random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        sizes = self._tables(np.bincount(codes))
         rng = check_random_state(self.random_state)
         # Rows that are mapped from a file, or that all have the same length, have not been centred before.
         shift = X.mean(axis=0, dtype=np.float64)
         Z = X - shift
         n_starts = self.n_init if isinstance(self.init, str) else 1
+        whole = self._frame.whole_cost(len(X), 2)
+        self.rho_ = _DEFAULT_RHO * whole if self.rho is None else self._framed_weight(self.rho, len(X))
         lam = self._framed_weight(self.lam, len(X))
-
-        def fit(rho: float, before: _Run | None) -> tuple[_Run, list[np.ndarray], float]:
-            starts = (
-                [self._start(Z, codes, shift, rng) for _ in range(n_starts)]
-                if before is None
-                else [before.labels.copy()]
-            )
-            runs = [self._descend(Z, codes, labels, rho, lam) for labels in starts]
-            best = min(runs, key=lambda run: run.history[-1]["objective"])
-            counts = contingency(best.labels, codes, self.n_clusters)
-            return best, self._tables(counts), best.history[-1]["clustering"]
-
-        best, self.rho_ = fit_to_level(
-            self,
-            "rho",
-            fit,
-            sizes=sizes,
-            targets=[of_column / len(X) for of_column in sizes],
-            first=_FIRST * self._frame.whole_cost(len(X), 2),
-            into=lambda weight: self._framed_weight(weight, len(X)),
-            unit=self._frame.cost_unit(2),
-        )
+        starts = [self._start(Z, codes, shift, rng) for _ in range(n_starts)]
+        runs = [self._descend(Z, codes, labels, self.rho_, lam) for labels in starts]
+        best = min(runs, key=lambda run: run.history[-1]["objective"])
         self.labels_, self.history_, self.converged_ = best.labels, best.history, best.converged
         self.cluster_centers_ = best.centers + shift
         self.objective_ = best.history[-1]["objective"]

@@ -157,7 +157,9 @@ class FairAlignmentKMeans(FairClusterer):
             plan = self._match(Z, rows, pi, centers, rng)
             apart = self._set_free(Z, plan, pi, centers)
             centers, objective, clustering, ends = self._recenter(Z, plan, apart, pi, centers)
-            shares: np.ndarray = np.stack([np.bincount(own, plan.mass, self.n_clusters) for own in ends])
+            shares: np.ndarray = np.stack(
+                [np.bincount(labels, plan.mass, self.n_clusters) for labels in ends]
+            )
             gap = float(np.ptp(shares, axis=0).max())
             self.history_.append(record(step, begin, objective, clustering, gap))
             begin = perf_counter()
@@ -211,10 +213,10 @@ class FairAlignmentKMeans(FairClusterer):
         saved = np.empty(len(plan.mass))
         for block in blocks(len(saved), _BLOCK_ROWS):
             a, b = Z[plan.first[block]], Z[plan.second[block]]
-            of_a, of_b, of_mean = (
+            costs_a, costs_b, mean_costs = (
                 SquaredDistances(z, centers).nearest()[1] for z in (a, b, pi[0] * a + pi[1] * b)
             )
-            saved[block] = plan.cost[block] - pi[0] * of_a - pi[1] * of_b + of_mean
+            saved[block] = plan.cost[block] - pi[0] * costs_a - pi[1] * costs_b + mean_costs
         order = np.argsort(-saved, kind="stable")
         apart[order] = (np.cumsum(plan.mass[order]) <= self.epsilon + 1e-12) & (saved[order] > 0)
         return apart
@@ -290,10 +292,10 @@ def _pair_costs(
     With w = 1, the two terms of a pair are ``pi_0 ||a - c||^2 + pi_1 ||b - c||^2``, a sum of the distances of its two
     points. No table with a row for every pair and a column for every feature or centre is therefore needed.
     """
-    of_a = pi[0] * cdist(a, centers, "sqeuclidean")
-    of_b = pi[1] * cdist(b, centers, "sqeuclidean")
+    costs_a = pi[0] * cdist(a, centers, "sqeuclidean")
+    costs_b = pi[1] * cdist(b, centers, "sqeuclidean")
     costs = (weight - 1) * pi[0] * pi[1] * cdist(a, b, "sqeuclidean")
     least = np.full_like(costs, np.inf)
     for k in range(len(centers)):
-        np.minimum(least, of_a[:, k, None] + of_b[:, k], out=least)
+        np.minimum(least, costs_a[:, k, None] + costs_b[:, k], out=least)
     return costs + least

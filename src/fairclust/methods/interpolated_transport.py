@@ -153,9 +153,9 @@ def transport(X: np.ndarray, codes: np.ndarray, n_support: int, rng: np.random.R
         ]
 
     for _ in range(_BARYCENTER_STEPS):
-        found = plans()
+        solved = plans()
         # The mean over the groups, by their shares, of the mean of the rows that go to each point of the support.
-        new = sum(plan.T @ X[rows] for plan, rows in zip(found, groups, strict=True)) / len(X)
+        new = sum(plan.T @ X[rows] for plan, rows in zip(solved, groups, strict=True)) / len(X)
         change = np.abs(new - support).max()
         support = new
         if change <= _BARYCENTER_TOL * extent:

@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
@@ -78,14 +77,11 @@ class KMeans(PrototypeClusterer):
         if self.metric == COSINE:
             self._fit_directions(X)
             return
-        # scikit-learn subtracts the mean from dense rows, and its `tol` is a fraction of the variance. With far numbers
-        # the other rows would become equal, and every step would seem to be small.
-        is_far = self._frame.is_far
-        asked = {"max_iter": self.max_iter, "tol": 0.0 if is_far else self.tol, "verbose": self.verbose}
-        self._model = Lloyd.started_as(self, **asked, random_state=self.random_state)
+        effort = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
+        self._model = Lloyd.started_as(self, **effort, random_state=self.random_state)
         if self._searches:
             self._model.set_params(init=self._searched(X), n_init=1)
-        self._model.fit(csr_array(X) if is_far else X)
+        self._model.fit(X)
         if self._model.n_iter_ == self.max_iter:
             self._complain_of_moving()
         self.labels_ = self._model.labels_

@@ -253,7 +253,7 @@ def _weights(moments: GroupMoments, old: np.ndarray, start: np.ndarray | None) -
         return -float(weights @ costs), -costs
 
     begin = np.full(n_groups, 1 / n_groups) if start is None else 0.9 * start + 0.1 / n_groups
-    found = minimize(
+    solution = minimize(
         dual,
         begin,
         jac=True,
@@ -262,5 +262,5 @@ def _weights(moments: GroupMoments, old: np.ndarray, start: np.ndarray | None) -
         constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda w: np.ones(n_groups)},
         options={"ftol": _TOL, "maxiter": 200},
     )
-    weights = np.clip(found.x, 0.0, 1.0)
+    weights = np.clip(solution.x, 0.0, 1.0)
     return weights / weights.sum()

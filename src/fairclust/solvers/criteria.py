@@ -79,8 +79,8 @@ class Factors:
     def signed(self) -> np.ndarray:
         """The sign of every row at its own value and 0 at other values, shape (n_values, n_rows)."""
         out = np.zeros((len(self.values), len(self.value)))
-        own = np.flatnonzero(self.value >= 0)
-        out[self.value[own], own] = self.sign[own]
+        free = np.flatnonzero(self.value >= 0)
+        out[self.value[free], free] = self.sign[free]
         return out
 
     @property
@@ -136,8 +136,8 @@ class Criterion:
         if not self.exact.size:
             object.__setattr__(self, "exact", np.full(n_rows, self.equal))
         if self.factors is None:
-            own = Factors(self.rows, np.arange(n_rows), np.ones(n_rows), np.zeros(n_rows))
-            object.__setattr__(self, "factors", own)
+            plain = Factors(self.rows, np.arange(n_rows), np.ones(n_rows), np.zeros(n_rows))
+            object.__setattr__(self, "factors", plain)
         if self.saving is None:
             object.__setattr__(self, "saving", self._saving_of_rows)
 
@@ -415,9 +415,9 @@ def combine(
     ends = np.cumsum([len(part.rows) for part, _ in parts], dtype=int)
     by_value = []
     for (part, members), end in zip(parts, ends, strict=True):
-        own = np.zeros((len(factors.value), len(members)))
-        own[end - len(part.rows) : end] = part.rows
-        by_value.append(own)
+        block = np.zeros((len(factors.value), len(members)))
+        block[end - len(part.rows) : end] = part.rows
+        by_value.append(block)
 
     def excess(table: np.ndarray, clusters: np.ndarray | slice = slice(None)) -> np.ndarray:
         in_clusters = table.sum(axis=0)
@@ -433,10 +433,10 @@ def combine(
     def saving(multipliers: np.ndarray, counts: np.ndarray) -> float:
         *of_parts, of_sizes = np.split(multipliers, ends)
         saved = 0.0
-        for own, (part, members) in zip(of_parts, parts, strict=True):
-            saved += part.saving(own, members @ counts)
-        for own, (sign, limits) in zip(of_sizes, size_rows, strict=True):
-            saved += float((np.maximum(0.0, sign * counts.sum(axis=0) - limits) * own).sum())
+        for entries, (part, members) in zip(of_parts, parts, strict=True):
+            saved += part.saving(entries, members @ counts)
+        for entries, (sign, limits) in zip(of_sizes, size_rows, strict=True):
+            saved += float((np.maximum(0.0, sign * counts.sum(axis=0) - limits) * entries).sum())
         return saved
 
     return Criterion(
@@ -460,12 +460,12 @@ def _joint_factors(
     values, value, sign, size = [np.empty((0, n_groups))], [], [], []
     first = 0
     for part, members in parts:
-        own = part.factors
-        values.append(own.values @ members)
-        value.append(np.where(own.value >= 0, own.value + first, -1))
-        sign.append(own.sign)
-        size.append(own.size)
-        first += len(own.values)
+        factors = part.factors
+        values.append(factors.values @ members)
+        value.append(np.where(factors.value >= 0, factors.value + first, -1))
+        sign.append(factors.sign)
+        size.append(factors.size)
+        first += len(factors.values)
     return Factors(
         np.vstack(values),
         np.concatenate([*value, np.full(len(size_signs), -1)]).astype(np.int64),

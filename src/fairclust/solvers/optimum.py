@@ -132,8 +132,8 @@ def optimal_clustering(
     # The clusters are numbered by first appearance.
     first, second = _pairs(n)[:, done.values["together"] > 0.5]
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
-    found = connected_components(graph, directed=False)[1]
-    _, appearance, codes = np.unique(found, return_index=True, return_inverse=True)
+    component = connected_components(graph, directed=False)[1]
+    _, appearance, codes = np.unique(component, return_index=True, return_inverse=True)
     labels = appearance.argsort().argsort()[codes].astype(np.int32)
     means = np.stack([points[labels == k].mean(axis=0) for k in range(labels.max() + 1)])
     cost = float(((points - means[labels]) ** 2).sum())
@@ -155,30 +155,30 @@ def _structure(n: int, n_clusters: int) -> list[_Rows]:
 
     def matrix(columns: list[np.ndarray], values: list[float]) -> sparse.csr_array:
         height = len(columns[0])
-        at = np.tile(np.arange(height), len(columns))
+        row = np.tile(np.arange(height), len(columns))
         return sparse.csr_array(
-            (np.repeat(values, height), (at, np.concatenate(columns))), shape=(height, width)
+            (np.repeat(values, height), (row, np.concatenate(columns))), shape=(height, width)
         )
 
     # The numbers z_pq of a point p sum to one.
     total = _shares(np.ones(n), width)
     count = sparse.csr_array((np.ones(n), (np.zeros(n, dtype=int), np.arange(n))), shape=(1, width))
-    found: list[_Rows] = [(total, 1.0, 1.0), (count, 1.0, float(n_clusters))]
+    rows: list[_Rows] = [(total, 1.0, 1.0), (count, 1.0, float(n_clusters))]
     if n_pairs:
         # z_pq is 0 for points that are apart, and at most 1/2 for points that are together.
-        found.append((matrix([z, together], [1.0, -0.5]), -np.inf, 0.0))
+        rows.append((matrix([z, together], [1.0, -0.5]), -np.inf, 0.0))
         for one in (first, second):
-            found.append((matrix([z, one], [1.0, -1.0]), -np.inf, 0.0))
+            rows.append((matrix([z, one], [1.0, -1.0]), -np.inf, 0.0))
             # z_pq is equal to z_pp for points that are together.
-            found.append((matrix([one, z, together], [1.0, -1.0, 1.0]), -np.inf, 1.0))
+            rows.append((matrix([one, z, together], [1.0, -1.0, 1.0]), -np.inf, 1.0))
     corners = [
         (number[min(p, q), max(p, q)], number[min(p, r), max(p, r)], p, number[q, r])
         for p in range(n)
         for q, r in combinations([i for i in range(n) if i != p], 2)
     ]
     if corners:
-        found.append((matrix(list(np.array(corners).T), [1.0, 1.0, -1.0, -1.0]), -np.inf, 0.0))
-    return found
+        rows.append((matrix(list(np.array(corners).T), [1.0, 1.0, -1.0, -1.0]), -np.inf, 0.0))
+    return rows
 
 
 def _pairs(n: int) -> np.ndarray:
@@ -191,8 +191,8 @@ def _shares(weights: np.ndarray, width: int) -> sparse.csr_array:
     n = len(weights)
     first, second = _pairs(n)
     every, z = np.arange(n), n + np.arange(len(first))
-    at = np.r_[every, first, second], np.r_[every, z, z]
-    return sparse.csr_array((weights[np.r_[every, second, first]], at), shape=(n, width))
+    places = np.r_[every, first, second], np.r_[every, z, z]
+    return sparse.csr_array((weights[np.r_[every, second, first]], places), shape=(n, width))
 
 
 def _fairness(
@@ -203,18 +203,18 @@ def _fairness(
         return []
     codes, names = encode_groups(sensitive_features, n)
     shares = [_shares((codes == j).astype(float), n * n) for j in range(len(names))]
-    found: list[_Rows] = []
+    rows: list[_Rows] = []
     if tolerance is not None:
         if not 0 <= tolerance < 1:
             raise ValueError(f"tolerance must be in [0, 1), found {tolerance}")
         for j, share in enumerate(shares):
             wanted = float((codes == j).mean())
-            found.append((share, (1 - tolerance) * wanted, wanted / (1 - tolerance)))
+            rows.append((share, (1 - tolerance) * wanted, wanted / (1 - tolerance)))
     if min_balance is not None:
         if not 0 <= min_balance <= 1:
             raise ValueError(f"min_balance must be in [0, 1], found {min_balance}")
         for one in shares:
             for other in shares:
                 if one is not other:
-                    found.append((one - min_balance * other, 0.0, np.inf))
-    return found
+                    rows.append((one - min_balance * other, 0.0, np.inf))
+    return rows

@@ -18,7 +18,7 @@ import numpy as np
 class Lists(Protocol):
     """Lists of the clusters that are cheapest for each point at some prices."""
 
-    at: np.ndarray
+    listed_prices: np.ndarray
     """The prices, shape (n_groups, n_clusters)."""
     reach: float
     """How far a price may be from these before many lists are too short."""

@@ -189,8 +189,8 @@ def dual_prices(
 
 def _within_reach(lists: Lists, criterion: Criterion, y: np.ndarray, trial: np.ndarray) -> np.ndarray:
     """The part of a step in each cluster after which no price is farther than the `reach` of the lists from theirs."""
-    last = criterion.prices(y) - lists.at
-    change = criterion.prices(trial) - lists.at - last
+    last = criterion.prices(y) - lists.listed_prices
+    change = criterion.prices(trial) - lists.listed_prices - last
     left = np.maximum(lists.reach - np.sign(change) * last, 0.0)
     part = np.minimum(1.0, left / np.maximum(np.abs(change), 1e-300)).min(axis=0)
     return y + part * (trial - y)
@@ -438,8 +438,8 @@ def price_step(
     bound = reduced - paid_limits(criterion, solved.multipliers)
     if last is not None and bound > last.objective:
         return None
-    # Without further Newton steps the bound is too low, which looks like progress, and the centres would follow a table
-    # that is far off its bounds.
+    # Without further Newton steps the bound is too low, which would be taken for progress, and the centres would follow
+    # a table that is far off its bounds.
     if last is not None and not solved.converged and criterion.work.is_done(_PART):
         criterion.work.is_cut = True
         return None

@@ -108,10 +108,10 @@ class Program:
             if (low > -np.inf).any():
                 below.append((-low, -matrix))
         sides: dict[str, Any] = {}
-        for kind, found in ("eq", equal), ("ub", below):
-            if found:
-                sides[f"A_{kind}"] = sparse.vstack([matrix for _, matrix in found], format="csr")
-                sides[f"b_{kind}"] = np.concatenate([bound for bound, _ in found])
+        for name, rows in ("eq", equal), ("ub", below):
+            if rows:
+                sides[f"A_{name}"] = sparse.vstack([matrix for _, matrix in rows], format="csr")
+                sides[f"b_{name}"] = np.concatenate([bound for bound, _ in rows])
         done = linprog(costs, bounds=bounds, method="highs-ds", **sides)
         self.message = done.message
         if not done.success:
@@ -147,9 +147,11 @@ class Program:
         }
 
 
-def sums(of: np.ndarray, n_sums: int) -> sparse.csr_array:
+def sums(values: np.ndarray, n_sums: int) -> sparse.csr_array:
     """The matrix of ones that adds up variables: variable i is part of the sum ``of[i]``."""
-    return sparse.csr_array((np.ones(len(of)), (of, np.arange(len(of)))), shape=(n_sums, len(of)))
+    return sparse.csr_array(
+        (np.ones(len(values)), (values, np.arange(len(values)))), shape=(n_sums, len(values))
+    )
 
 
 def table_sums(shape: tuple[int, int]) -> tuple[sparse.sparray, sparse.sparray]:

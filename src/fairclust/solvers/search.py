@@ -1,9 +1,9 @@
 """A search for better centres, which goes on from some runs of an alternation that have ended in local optima.
 
-1. The dearest clusters of a run are split, and after a few steps as many clusters are merged again (breathing k-means,
-   Fritzke 2020). This is repeated as long as the run becomes cheaper.
+1. The costliest clusters of a run are split, and after a few steps as many clusters are merged again (breathing
+   k-means, Fritzke 2020). This is repeated as long as the run becomes cheaper.
 2. The centres of two of these runs are matched, one of each pair is drawn, and a few steps follow (HG-means, Gribel and
-   Vidal 2019). The new run replaces the dearer one of the two if it is cheaper.
+   Vidal 2019). The new run replaces the costlier one of the two if it is cheaper.
 
 Prices and bounds take part in both, because the search makes all steps with the alternation that it is given.
 """
@@ -126,18 +126,18 @@ class Search(NamedTuple):
         return ends
 
     def cross(self, runs: Sequence[Run]) -> list[Run]:
-        """The runs after crossing, the cheapest first: a new run from two of them replaces the dearer one."""
+        """The runs after crossing, the cheapest first: a new run from two of them replaces the costlier one."""
         kept, n_vain = different(self.points, runs), 0
         for _ in range(int(self.patience * _CROSSED) if len(kept) > 1 else 0):
             if self.is_done() or n_vain >= self.patience * _VAIN:
                 break
             n_vain += 1
-            cheaper, dearer = sorted(self.rng.choice(len(kept), 2, replace=False))
-            child = self._crossed(kept[cheaper], kept[dearer])
-            if is_cheaper(child, kept[dearer]) and not any(alike(self.points, child, run) for run in kept):
-                if is_cheaper(child, kept[dearer], _CHEAPER):
+            cheaper, costlier = sorted(self.rng.choice(len(kept), 2, replace=False))
+            child = self._crossed(kept[cheaper], kept[costlier])
+            if is_cheaper(child, kept[costlier]) and not any(alike(self.points, child, run) for run in kept):
+                if is_cheaper(child, kept[costlier], _CHEAPER):
                     n_vain = 0
-                kept[dearer] = child
+                kept[costlier] = child
                 kept.sort(key=rank)
         return kept
 
@@ -146,13 +146,13 @@ class Search(NamedTuple):
         n_more = wider.n_clusters - points.n_clusters
         points.measure(centers)
         paid, _ = points.losses(run.last.offset)
-        dearest = np.argsort(-paid, kind="stable")[:n_more]
+        costliest = np.argsort(-paid, kind="stable")[:n_more]
         size = _APART * (paid.sum() / points.n_samples) ** (0.5 if points.squared else 1.0)
-        halves = centers[dearest] + size * (self.rng.random_sample((n_more, centers.shape[1])) - 0.5)
+        halves = centers[costliest] + size * (self.rng.random_sample((n_more, centers.shape[1])) - 0.5)
         # Multipliers have one column for each cluster. Plain k-means has none.
         state = run.last.state
         if state is not None:
-            state = np.hstack([state, state[:, dearest]])
+            state = np.hstack([state, state[:, costliest]])
         split = self.run(wider, Prototypes(np.vstack([centers, halves])), state, _STEPS_SPLIT)
         wider.measure(split.prototypes.centers)
         kept = _without_least(split.prototypes.centers, wider.losses(split.last.offset)[1], n_more)

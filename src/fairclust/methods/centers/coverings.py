@@ -60,10 +60,10 @@ def least_radius_assignment(
                 left = left[left > tried]
             else:
                 radius, left = tried, left[left < tried]
-    found = _program(distances, codes, radius, lower, upper, cheapest=True)
-    if found is None:
+    assigned = _program(distances, codes, radius, lower, upper, cheapest=True)
+    if assigned is None:
         raise RuntimeError(f"HiGHS found no assignment within the radius {radius:.6g}")
-    kinds, fractions = found
+    kinds, fractions = assigned
     labels = _dealt(distances, kinds, _rounded(distances, kinds, fractions))
     return labels, float(distances[np.arange(len(labels)), labels].max())
 

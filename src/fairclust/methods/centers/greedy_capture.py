@@ -79,9 +79,9 @@ class GreedyCapture(RowCenterClusterer):
             # The sample must have a row for every centre.
             size = max(self.max_rows, self.n_clusters)
             rows = np.sort(check_random_state(self.random_state).permutation(len(X))[:size])
-        found = capture(cdist(X[rows], X[rows]), ceil(len(rows) / self.n_clusters))
-        self.n_captured_ = len(found)
-        distances = self._take(X, codes, farthest_first(X, self.n_clusters, list(rows[found])))
+        centers = capture(cdist(X[rows], X[rows]), ceil(len(rows) / self.n_clusters))
+        self.n_captured_ = len(centers)
+        distances = self._take(X, codes, farthest_first(X, self.n_clusters, list(rows[centers])))
         self.n_iter_ = 1
         mean = float(distances.mean())
         self.history_ = [record(1, begin, mean, mean, float(self.n_captured_))]

@@ -136,14 +136,14 @@ def _filled(X: np.ndarray, rows: np.ndarray, n_clusters: int, rng: np.random.Ran
 
     The probability of a row is proportional to its squared distance to the nearest row that was chosen before.
     """
-    found = list(rows)
-    nearest = np.min([((X - X[p]) ** 2).sum(axis=1) for p in found], axis=0)
-    while len(found) < n_clusters:
+    chosen = list(rows)
+    nearest = np.min([((X - X[p]) ** 2).sum(axis=1) for p in chosen], axis=0)
+    while len(chosen) < n_clusters:
         total = nearest.sum()
         p = int(rng.choice(len(X), p=nearest / total if total > 0 else None))
-        found.append(p)
+        chosen.append(p)
         nearest = np.minimum(nearest, ((X - X[p]) ** 2).sum(axis=1))
-    return np.array(found)
+    return np.array(chosen)
 
 
 def critical_balls(X: np.ndarray, radii: np.ndarray, alpha: float) -> np.ndarray:
@@ -153,13 +153,13 @@ def critical_balls(X: np.ndarray, radii: np.ndarray, alpha: float) -> np.ndarray
     radius of one of them that has no larger radius.
     """
     uncovered = np.ones(len(X), dtype=bool)
-    found = []
+    balls = []
     for p in np.argsort(radii, kind="stable"):
         if uncovered[p]:
-            found.append(p)
+            balls.append(p)
             # The tolerance covers points exactly at the limit. Otherwise rounding could make too many balls.
             uncovered &= np.linalg.norm(X - X[p], axis=1) > 2 * alpha * radii * (1 + 1e-12)
-    return np.array(found)
+    return np.array(balls)
 
 
 def swap_search(
@@ -214,11 +214,11 @@ def _after_swap(distances: np.ndarray, to_batch: np.ndarray) -> np.ndarray:
     centre and to the candidate.
     """
     n_samples, n_clusters = distances.shape
-    own = distances.argmin(axis=1)
+    nearest = distances.argmin(axis=1)
     every = np.arange(n_samples)
-    first = distances[every, own]
+    first = distances[every, nearest]
     others = distances.copy()
-    others[every, own] = np.inf
+    others[every, nearest] = np.inf
     kept = np.minimum(to_batch, first)
     lost = np.minimum(to_batch, others.min(axis=1)) - kept
-    return kept.sum(axis=1)[:, None] + lost @ (own[:, None] == np.arange(n_clusters))
+    return kept.sum(axis=1)[:, None] + lost @ (nearest[:, None] == np.arange(n_clusters))

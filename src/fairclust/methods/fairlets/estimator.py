@@ -121,8 +121,8 @@ class FairletClusterer(FairClusterer):
             )
         self._center_rows: np.ndarray | None = None
         if medians:
-            found = cluster_medoids(centers, n_clusters, self.max_exact, rng)
-            self.cluster_centers_, self._center_rows = centers[found], rows[found]
+            medoids = cluster_medoids(centers, n_clusters, self.max_exact, rng)
+            self.cluster_centers_, self._center_rows = centers[medoids], rows[medoids]
             labels = SquaredDistances(centers, self.cluster_centers_).nearest()[0]
         else:
             model = Lloyd(n_clusters, n_init=10, random_state=rng)

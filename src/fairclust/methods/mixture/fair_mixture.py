@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -14,10 +14,9 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import COUNT, FairClusterer, is_mapped
+from fairclust.base import COUNT, NON_NEGATIVE, FairClusterer, is_mapped
 from fairclust.frame import Frame
 from fairclust.messages import count
-from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
     Data,
@@ -34,16 +33,11 @@ from fairclust.methods.mixture.rows import Columns, Rows, divided, draw, find_co
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
 
-# The variances are squares of the unit, and their sums must be finite.
-_LARGEST_UNIT = 1e150
 # The share of the rows in a mini-batch.
 _BATCH = 0.1
 # The least variance, in units of the mean variance of the numeric features. Without it, a component with a diagonal
 # covariance shrinks to a single point.
 _MIN_VARIANCE = 1e-3
-# The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
-_DEFAULT_LAM = 10.0
-_FIRST = 0.5
 # The authors' program adds this to the variances of plain EM.
 _PROGRAM_RIDGE = 1e-6
 
@@ -65,10 +59,9 @@ class FairMixture(FairClusterer):
 
     Parameters
     ----------
-    lam : float or "auto", default="auto"
+    lam : float, default=10.0
         Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is a mixture without
-        fairness. "auto" searches for the smallest weight that reaches the level of fairness that one of the next
-        three parameters sets. Without them it is 10.
+        fairness. `fairclust.smallest_weight` searches for the smallest one with which clusters are fair enough.
     solver : {"em", "mini-batch", "gd"}, default="em"
         Generalised EM on all rows or on mini-batches (Algorithm 3), or gradient ascent (all with Adam). With ``lam=0``,
         EM takes closed-form steps. With mini-batches, Delta is measured on a sample of as many rows. `X` may be a
@@ -133,10 +126,6 @@ class FairMixture(FairClusterer):
         Least distance between two means. It is zero if components coincide, and NaN if there are no two means.
     converged_ : bool
         Whether the objective stopped changing before `max_iter`.
-    lam_ : float
-        The weight that was used.
-    path_ : WeightPath
-        Only with a level of fairness, as in `VariationalFairKMeans`.
 
     Notes
     -----
@@ -166,8 +155,7 @@ class FairMixture(FairClusterer):
 
     takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "lam": WEIGHT,
-        **LEVELS,
+        "lam": NON_NEGATIVE,
         "solver": [StrOptions({"em", "mini-batch", "gd"})],
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
@@ -179,10 +167,7 @@ class FairMixture(FairClusterer):
         "record_labels": ["boolean"],
     }
 
-    lam: float | str = "auto"
-    max_fairness_error: float | None = None
-    min_balance: float | None = None
-    max_gap: float | None = None
+    lam: float = 10.0
     solver: str = "em"
     covariance: str = "isotropic"
     categorical_features: Any = None
@@ -221,56 +206,35 @@ class FairMixture(FairClusterer):
         family = self._set_frame(X[learned])
         rows = Rows(self._columns, X, codes, len(self.groups_))
         data = Data(rows, rows.part(learned), rows.part(sample).tiles(merge=True), family)
-        sizes = self._tables(np.bincount(codes))
-        found, self.lam_ = fit_to_level(
-            self,
-            "lam",
-            partial(self._fit_weight, data, rng),
-            sizes=sizes,
-            targets=[of_column / len(codes) for of_column in sizes],
-            first=_FIRST,
-            default=_DEFAULT_LAM,
-        )
-        if hasattr(self, "path_"):
-            self.path_ = replace(self.path_, costs=self.path_.costs + self._log_volume)
-        self._expose(data, found)
+        self._expose(data, self._learn(data, rng))
         if not self.converged_:
             self._complain(
                 f"stopped after {count(self.n_iter_, 'step')} with the objective still moving: raise max_iter"
             )
         if self.n_nonempty_ < self.n_clusters:
             self._complain(
-                f"{self.n_nonempty_} of {self.n_clusters} components have points (lam={self.lam_:g}, "
+                f"{self.n_nonempty_} of {self.n_clusters} components have points (lam={self.lam:g}, "
                 f"match_reference={self.match_reference}): the others are empty or coincide with one of them. "
                 "Take fewer clusters or a smaller lam"
             )
 
-    def _fit_weight(
-        self, data: Data, rng: np.random.RandomState, lam: float, before: _Learned | None
-    ) -> tuple[_Learned, list[np.ndarray], float]:
-        """Fit with one weight: the result, the tables of its labels, and the mean negative log-likelihood."""
-        rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
-        start = None if before is None else before.mixture
-        if start is None:
-            start = start_mixture(data, self.n_clusters, self.init, rng, reference=reference)
+    def _learn(self, data: Data, rng: np.random.RandomState) -> _Learned:
+        rows, tiles = data.rows, data.tiles
+        start = start_mixture(data, self.n_clusters, self.init, rng, reference=bool(self.match_reference))
         watch = partial(self._watched, rows) if self.record_labels else None
         trace = Trace(watch, balance if self.match_reference == "best_balance" else None)
-        objective = self._objective(data, lam, rng)
-        mixture = learn(objective, start, trace, solver=self.solver, max_iter=self.max_iter)
-        nll = tiles.table(mixture.components)[1] / -tiles.n_samples
+        mixture = learn(self._objective(data, rng), start, trace, solver=self.solver, max_iter=self.max_iter)
         offset = np.zeros(self.n_clusters)
         if self.calibrate and rows.n_groups > 1 and self.n_clusters > 1:
             offset = calibrated(tiles, mixture)
-        labels = rows.labels(mixture.shifted(offset))
-        tables = self._tables(contingency(labels, rows.codes, self.n_clusters, rows.n_groups))
-        return _Learned(mixture, trace, offset, labels), tables, nll
+        return _Learned(mixture, trace, offset, rows.labels(mixture.shifted(offset)))
 
-    def _objective(self, data: Data, lam: float, rng: np.random.RandomState) -> Objective:
-        """The objective with one weight, which draws the batches if there are any."""
+    def _objective(self, data: Data, rng: np.random.RandomState) -> Objective:
+        """The objective, which draws the batches if there are any."""
         rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
         penalty, batches = no_penalty, None
-        if lam != 0:
-            penalty = fair_penalty(lam, self._members(), tiles.group_sizes, reference=reference)
+        if self.lam != 0:
+            penalty = fair_penalty(self.lam, self._members(), tiles.group_sizes, reference=reference)
         if self.solver == "mini-batch":
             in_file = is_mapped(rows.X)
             parts = divided(len(rows.X), self.sample_size or _BATCH, None if in_file else rng)
@@ -305,13 +269,6 @@ class FairMixture(FairClusterer):
             raise ValueError(f"sample_size leaves {len(X)} rows for n_clusters={self.n_clusters}")
         numeric = self._columns.numeric
         frame = Frame.of(X, numeric) if len(numeric) else Frame.plain(0)
-        if frame.unit > _LARGEST_UNIT:
-            size = np.abs(X[:, numeric])
-            row, column = np.unravel_index(int(size.argmax()), size.shape)
-            raise ValueError(
-                f"X holds {X[row, numeric[column]]:g} in row {row}, column {numeric[column]}, and squares of such "
-                "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
-            )
         # The published program takes steps of fixed length in the unit of the data.
         unit = 1.0 if self.match_reference else frame.unit
         self._columns = self._columns._replace(shift=frame.mean, unit=unit)
@@ -327,11 +284,11 @@ class FairMixture(FairClusterer):
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
         return float(sum(delta(of_column) for of_column in self._tables(table)))
 
-    def _expose(self, data: Data, found: _Learned) -> None:
+    def _expose(self, data: Data, learned: _Learned) -> None:
         """Set the attributes of the fit, with one more pass over the rows that were learned from."""
-        mixture, columns = found.mixture, self._columns
-        self._mixture, self._offset, self.labels_ = mixture, found.offset, found.labels
-        self.history_, self.converged_ = found.trace.history, found.trace.converged
+        mixture, columns = learned.mixture, self._columns
+        self._mixture, self._offset, self.labels_ = mixture, learned.offset, learned.labels
+        self.history_, self.converged_ = learned.trace.history, learned.trace.converged
         self.n_iter_ = max(1, int(self.history_[-1]["step"]))
         self.weights_ = np.exp(mixture.log_weights)
         self.means_ = mixture.means * columns.unit + columns.shift
@@ -420,8 +377,8 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        found = self._new(X).log_joint(self._mixture.components)
-        return np.concatenate([softmax(z, axis=1) for z in found])
+        joint = self._new(X).log_joint(self._mixture.components)
+        return np.concatenate([softmax(z, axis=1) for z in joint])
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -452,5 +409,5 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        found = self._new(X).log_joint(self._mixture.components)
-        return np.concatenate([logsumexp(z, axis=1) for z in found]) - self._log_volume
+        joint = self._new(X).log_joint(self._mixture.components)
+        return np.concatenate([logsumexp(z, axis=1) for z in joint]) - self._log_volume

@@ -137,17 +137,17 @@ def fair_penalty(
     For each of several columns, `members` (n_values, n_groups) has ones and zeros that say which groups have which
     value. It is empty for one column, whose values are the groups.
     """
-    sizes = [of @ group_sizes for of in members] or [group_sizes]
-    penalties = [program_penalty(lam, of) if reference else smooth_penalty(lam) for of in sizes]
+    sizes = [column @ group_sizes for column in members] or [group_sizes]
+    penalties = [program_penalty(lam, column) if reference else smooth_penalty(lam) for column in sizes]
     if not members:
         return penalties[0]
     # A value's mean is the mean of its groups' means, weighted by the sizes of the groups.
-    means = [of * group_sizes / total[:, None] for of, total in zip(members, sizes, strict=True)]
+    means = [column * group_sizes / total[:, None] for column, total in zip(members, sizes, strict=True)]
 
     def penalty(M: np.ndarray, hard: Any = None, held: Any = None) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros_like(M)
-        for one, mean, of in zip(penalties, means, members, strict=True):
-            added, by_value = one(mean @ M, None if hard is None else of @ hard, held)
+        for one, mean, column in zip(penalties, means, members, strict=True):
+            added, by_value = one(mean @ M, None if hard is None else column @ hard, held)
             value, gradient = value + added, gradient + mean.T @ by_value
         return value, gradient
 
@@ -195,15 +195,15 @@ class Batches:
     parts: Sequence[np.ndarray | slice]  # The rows of each batch
     rng: np.random.RandomState
     # Of each batch, in the order of `parts`: moments about zero, log-likelihood and number of rows
-    _found: dict[int, tuple[Moments, float, int]] = field(default_factory=dict)
+    _latest: dict[int, tuple[Moments, float, int]] = field(default_factory=dict)
 
     def expect(self, mixture: Mixture) -> tuple[Moments, float]:
-        for b in [int(self.rng.randint(len(self.parts)))] if self._found else range(len(self.parts)):
+        for b in [int(self.rng.randint(len(self.parts)))] if self._latest else range(len(self.parts)):
             tiles = self.rows.part(self.parts[b]).tiles()
-            found, logsum = tiles.moments(mixture.components)
-            self._found[b] = found.moved(mixture.means), logsum, tiles.n_samples
-        moments, logsums, sizes = zip(*self._found.values(), strict=True)
-        return reduce(add, moments).times(1 / sum(sizes)).moved(-mixture.means), sum(logsums) / sum(sizes)
+            moments, logsum = tiles.moments(mixture.components)
+            self._latest[b] = moments.moved(mixture.means), logsum, tiles.n_samples
+        parts, logsums, sizes = zip(*self._latest.values(), strict=True)
+        return reduce(add, parts).times(1 / sum(sizes)).moved(-mixture.means), sum(logsums) / sum(sizes)
 
 
 class State(NamedTuple):
@@ -237,8 +237,8 @@ class Objective:
         n_samples = self.tiles.n_samples
         if seen is not None:
             return self.tiles.moments(alpha=1 / n_samples)[0], seen.loglik
-        found, logsum = self.tiles.moments(mixture.components)
-        return found.times(1 / n_samples), logsum / n_samples
+        moments, logsum = self.tiles.moments(mixture.components)
+        return moments.times(1 / n_samples), logsum / n_samples
 
     def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_loglik: bool = True) -> State:
         """The state of a mixture. A penalty that takes hard labels takes `held` too."""
@@ -410,8 +410,8 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
     best = offset = np.zeros(mixture.n_clusters)
     least, n_nonempty = judged(best)
     for temperature in _TEMPERATURES:
-        found = minimize(squares, offset, (1 / temperature,), "BFGS", jac=True, options={"maxiter": 50})
-        offset = found.x - found.x.mean()
+        solution = minimize(squares, offset, (1 / temperature,), "BFGS", jac=True, options={"maxiter": 50})
+        offset = solution.x - solution.x.mean()
         gap, n_left = judged(offset)
         if gap < least and n_left >= n_nonempty:
             best, least = offset, gap

@@ -96,8 +96,8 @@ class Mixture:
     def value(self, moments: Moments) -> float:
         """Sum of ``w_ik log(pi_k f_k(x_i))`` for moments about these means."""
         squares = (moments.second * self.precisions).sum()
-        found = moments.weight @ self.components.const - 0.5 * squares
-        return float(found + (moments.levels * self.log_probabilities).sum())
+        total = moments.weight @ self.components.const - 0.5 * squares
+        return float(total + (moments.levels * self.log_probabilities).sum())
 
     def gradient(self, moments: Moments) -> np.ndarray:
         """Derivative of `value` with respect to the parameters, as a vector, for moments about these means."""

@@ -34,10 +34,10 @@ class Columns(NamedTuple):
 
     def points(self, X: np.ndarray) -> np.ndarray:
         """Numeric columns of some rows, minus `shift` and divided by `unit`, in the dtype of `X`."""
-        found = np.empty((len(X), len(self.numeric)), X.dtype)
+        numbers = np.empty((len(X), len(self.numeric)), X.dtype)
         for block in blocks(len(X), _SMALL_BLOCK_ROWS):
-            found[block] = (X[block][:, self.numeric] - self.shift) / self.unit
-        return found
+            numbers[block] = (X[block][:, self.numeric] - self.shift) / self.unit
+        return numbers
 
     def levels(self, X: np.ndarray) -> np.ndarray:
         """Codes as columns of the table of all categories. A code not seen in fit becomes the column past its end."""
@@ -105,8 +105,8 @@ def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np
     limit = len(levels) // _ROWS_PER_JOINT
     parts = []
     for column in levels.T:
-        found, codes = np.unique(column, return_inverse=True)
-        parts.append((found[:, None], codes))
+        values, codes = np.unique(column, return_inverse=True)
+        parts.append((values[:, None], codes))
     while len(parts) > 1:
         parts.sort(key=lambda part: len(part[0]))
         (one, first), (two, second) = parts[:2]
@@ -131,7 +131,7 @@ def find_columns(
 
     They are `chosen` by index or name. The columns in `known` are categorical in any case, with these values.
     """
-    found = set(known)
+    named = set(known)
     for column in [] if chosen is None else chosen:
         place = names.index(column) if column in names else column
         whole = isinstance(place, Integral) and not isinstance(place, bool)
@@ -139,8 +139,8 @@ def find_columns(
             raise ValueError(
                 f"categorical_features takes names of columns and indices from 0 to {X.shape[1] - 1}, found {column!r}"
             )
-        found.add(int(place))
-    categorical = np.array(sorted(found), int)
+        named.add(int(place))
+    categorical = np.array(sorted(named), int)
     sizes = []
     for i in categorical:
         if i in known:
@@ -167,12 +167,12 @@ def draw(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) ->
     if amount is None or _count(amount, n) == n:
         return slice(None)
     share = _count(amount, n) / n
-    found = []
+    drawn = []
     for group in range(codes.max() + 1):
         members = np.flatnonzero(codes == group)
         wanted = min(len(members), max(_LEAST_PER_GROUP, round(share * len(members))))
-        found.append(rng.choice(members, wanted, replace=False))
-    return np.sort(np.concatenate(found))
+        drawn.append(rng.choice(members, wanted, replace=False))
+    return np.sort(np.concatenate(drawn))
 
 
 def divided(n: int, amount: float, rng: np.random.RandomState | None) -> list[np.ndarray | slice]:

@@ -54,7 +54,7 @@ from fairclust.solvers.criteria import (
 )
 
 
-class Asked(NamedTuple):
+class Bounds(NamedTuple):
     """The bounds among the parameters of `fairclust.fair_assignment`."""
 
     tolerance: Any = 0.0
@@ -68,7 +68,7 @@ class Asked(NamedTuple):
 
 
 def bounds_criterion(
-    asked: Asked, sensitive: Sensitive, sizes: np.ndarray, n_clusters: int, *, unit: float | None = None
+    bounds: Bounds, sensitive: Sensitive, sizes: np.ndarray, n_clusters: int, *, unit: float | None = None
 ) -> Criterion:
     """The criterion for the bounds that a user gave; a ValueError or `NotSupported` says which bounds the data can
     meet.
@@ -78,10 +78,10 @@ def bounds_criterion(
     """
     total = float(sizes.sum())
     least, most = size_bounds(
-        asked.size_min, asked.size_max, total * (unit or 1.0), n_clusters, whole=unit is None
+        bounds.size_min, bounds.size_max, total * (unit or 1.0), n_clusters, whole=unit is None
     )
     least, most = least / (unit or 1.0), most / (unit or 1.0)
-    bounded = asked.size_min is not None or asked.size_max is not None
+    bounded = bounds.size_min is not None or bounds.size_max is not None
     if not sensitive.columns:
         if not bounded:
             raise ValueError(
@@ -90,20 +90,20 @@ def bounds_criterion(
             )
         return combine([], sizes, least, most)
     names = [column.name for column in sensitive.columns]
-    if asked.crossed and len(names) > 1:
-        if asked.mean_tolerance:
+    if bounds.crossed and len(names) > 1:
+        if bounds.mean_tolerance:
             raise ValueError("mean_tolerance bounds one column at a time: pass it without crossed=True")
         # The combinations of values are treated as the values of one column without a name.
-        _check_names(asked, [])
+        _check_names(bounds, [])
         columns, members = [SensitiveColumn("", sensitive.names)], [np.eye(len(sizes))]
     else:
-        _check_names(asked, names)
+        _check_names(bounds, names)
         columns, members = list(sensitive.columns), [sensitive.members(i) for i in range(len(names))]
     if len(columns) == 1 and not bounded and not columns[0].measured:
-        return _of_column(asked, columns[0], sizes, alone=True)
+        return _of_column(bounds, columns[0], sizes, alone=True)
     several = len(columns) > 1
     parts = [
-        (_of_column(asked, column, of_values @ sizes, several=several), of_values)
+        (_of_column(bounds, column, of_values @ sizes, several=several), of_values)
         for column, of_values in zip(columns, members, strict=True)
     ]
     return combine(parts, sizes, least, most)
@@ -162,12 +162,12 @@ def _floor(value: float, whole: bool) -> float:
 
 
 def _sizes(
-    asked: Any, name: str, default: float, mean: float, n_clusters: int
+    bounds: Any, name: str, default: float, mean: float, n_clusters: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of all clusters in points, and which of them were given as floats."""
-    if asked is None:
+    if bounds is None:
         return np.full(n_clusters, default), np.zeros(n_clusters, bool)
-    listed = list(asked) if np.ndim(asked) else [asked] * n_clusters
+    listed = list(bounds) if np.ndim(bounds) else [bounds] * n_clusters
     if len(listed) != n_clusters:
         raise ValueError(
             f"{name} has {len(listed)} entries, there are {n_clusters} clusters: "
@@ -176,12 +176,12 @@ def _sizes(
     shares = np.array([not isinstance(value, Integral) for value in listed])
     values = np.array(listed, dtype=float)
     if not (values >= 0).all():
-        raise ValueError(f"{name} must not be negative, found {asked}")
+        raise ValueError(f"{name} must not be negative, found {bounds}")
     return np.where(shares, values * mean, values), shares
 
 
 def _of_column(
-    asked: Asked, column: SensitiveColumn, sizes: np.ndarray, *, several: bool = False, alone: bool = False
+    bounds: Bounds, column: SensitiveColumn, sizes: np.ndarray, *, several: bool = False, alone: bool = False
 ) -> Criterion:
     """The criterion of one column's values.
 
@@ -190,18 +190,18 @@ def _of_column(
     """
     name = column.name
     if column.measured:
-        most = float(_entry(asked.mean_tolerance, name))
+        most = float(_entry(bounds.mean_tolerance, name))
         if not most >= 0:
             raise ValueError(f"mean_tolerance must be at least 0, found {most}")
         scores = _scores(column.values, sizes)
         return mean_bound(scores, most) if scores.any() else no_bound(len(sizes))
-    balance, gap = _entry(asked.min_balance, name), _entry(asked.max_gap, name)
-    tolerance, target = _entry(asked.tolerance, name), asked.target
+    balance, gap = _entry(bounds.min_balance, name), _entry(bounds.max_gap, name)
+    tolerance, target = _entry(bounds.tolerance, name), bounds.target
     if several:
         target = _entry(target, name)
     # If min_balance or max_gap is a mapping, the default tolerance of 0 does not bound the columns it leaves out.
-    named = isinstance(asked.min_balance, Mapping) or isinstance(asked.max_gap, Mapping)
-    if named and not isinstance(asked.tolerance, Mapping) and tolerance == 0:
+    named = isinstance(bounds.min_balance, Mapping) or isinstance(bounds.max_gap, Mapping)
+    if named and not isinstance(bounds.tolerance, Mapping) and tolerance == 0:
         tolerance = None
     if balance is None and gap is None and tolerance is None:
         return no_bound(len(sizes))
@@ -238,7 +238,7 @@ def rounded_away(
 
     Both are in standard deviations from the mean, the first of the rounded column, the second of the column itself.
     """
-    found = {}
+    lost = {}
     for i, column in enumerate(sensitive.columns):
         if not column.measured:
             continue
@@ -247,8 +247,8 @@ def rounded_away(
         each = np.ones(len(numbers)) if weights is None else weights
         residual = _scores(numbers, each) - scores[sensitive.cells[sensitive.codes, i]]
         if len(scores) > 1 and residual.any():
-            found[i] = scores, residual
-    return found
+            lost[i] = scores, residual
+    return lost
 
 
 def _scores(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -276,21 +276,21 @@ def _member_bounds(tolerance: float, sizes: np.ndarray, target: np.ndarray | Non
     return share_bounds(np.array([1 - upper, lower]), np.array([1 - lower, upper]))
 
 
-def _entry(asked: Any, name: str) -> Any:
+def _entry(bounds: Any, name: str) -> Any:
     """The bound of one column. A mapping has an entry for each bounded column; any other value is for all columns."""
-    if not isinstance(asked, Mapping):
-        return asked
-    return {str(key): value for key, value in asked.items()}.get(name)
+    if not isinstance(bounds, Mapping):
+        return bounds
+    return {str(key): value for key, value in bounds.items()}.get(name)
 
 
-def _check_names(asked: Asked, names: list[str]) -> None:
+def _check_names(bounds: Bounds, names: list[str]) -> None:
     """Raise an error if a mapping names a column that does not exist. `names` is empty for crossed columns."""
     for parameter in ("tolerance", "min_balance", "max_gap", "mean_tolerance"):
-        given = getattr(asked, parameter)
+        given = getattr(bounds, parameter)
         if isinstance(given, Mapping) and (unknown := [str(key) for key in given if str(key) not in names]):
             known = f"the sensitive columns are {names}" if any(names) else "there are no columns to name"
             raise ValueError(f"{parameter} names {unknown}, but {known}")
-    target = asked.target
+    target = bounds.target
     if len(names) <= 1 or target is None:
         return
     if not isinstance(target, Mapping) or (set(map(str, target)) - set(names)):

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairclust.base import NotSupported
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods.price.bounds import Asked
+from fairclust.methods.price.bounds import Bounds
 from fairclust.methods.price.rounding import round_prices
 from fairclust.solvers.alternation import Prototypes, Run
 from fairclust.solvers.criteria import Criterion, Work
@@ -34,7 +34,7 @@ class Attempt(NamedTuple):
 
 
 def check_budget(
-    asked: Asked, max_cost: float | None, max_cost_increase: float | None, plain_cost: float
+    bounds: Bounds, max_cost: float | None, max_cost_increase: float | None, plain_cost: float
 ) -> float:
     """The most that an assignment may cost: `max_cost`, or `plain_cost` and the fraction `max_cost_increase` of it.
 
@@ -42,7 +42,7 @@ def check_budget(
     """
     if max_cost is not None and max_cost_increase is not None:
         raise ValueError("give max_cost or max_cost_increase, not both")
-    if asked.tolerance != 0 or asked.min_balance is not None or asked.max_gap is not None:
+    if bounds.tolerance != 0 or bounds.min_balance is not None or bounds.max_gap is not None:
         raise ValueError("max_cost finds the tolerance: give it without tolerance, min_balance and max_gap")
     budget = plain_cost * (1 + (max_cost_increase or 0.0)) if max_cost is None else max_cost
     if budget < plain_cost:

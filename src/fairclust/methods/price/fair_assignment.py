@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price import bounds
-from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
+from fairclust.methods.price.bounds import Bounds, bounds_criterion, rounded_away
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
 from fairclust.metrics.registry import documented
@@ -175,11 +175,11 @@ def fair_assignment(
     # The largest entry is NaN if any entry is.
     if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a.max()):
         raise ValueError("distances has entries that are not finite")
-    asked = Asked(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
+    bounds = Bounds(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
 
-    def solved(asked: Asked, work: Work) -> tuple[Criterion, Prices]:
+    def solved(bounds: Bounds, work: Work) -> tuple[Criterion, Prices]:
         mean = None if weights is None else unit
-        criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, n_clusters, unit=mean)
+        criterion = bounds_criterion(bounds, sensitive, potentials.group_sizes, n_clusters, unit=mean)
         criterion = replace(criterion, work=work)
         return criterion, solve(potentials, criterion)
 
@@ -187,16 +187,16 @@ def fair_assignment(
     assigned = partial(_assign, costs, potentials, sensitive, residuals, unit)
     if max_cost is None and max_cost_increase is None:
         work = Work()
-        made = assigned(*solved(asked, work))
+        made = assigned(*solved(bounds, work))
     else:
-        budget = check_budget(asked, max_cost, max_cost_increase, potentials.row_min_sum * unit)
+        budget = check_budget(bounds, max_cost, max_cost_increase, potentials.row_min_sum * unit)
 
         def attempt(tolerance: float | None, work: Work) -> Attempt:
-            criterion, found = solved(asked._replace(tolerance=tolerance), work)
-            least = lower_bound(potentials, criterion, found) * unit
+            criterion, prices = solved(bounds._replace(tolerance=tolerance), work)
+            least = lower_bound(potentials, criterion, prices) * unit
             if least > budget:
                 return Attempt(np.inf, least, None)
-            made = assigned(criterion, found)
+            made = assigned(criterion, prices)
             return Attempt(made.cost, made.lower_bound, (made, work))
 
         tolerance, tolerance_bound, (made, work) = fairest_within(attempt, budget)

@@ -26,7 +26,7 @@ from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price import bounds
-from fairclust.methods.price.bounds import Asked, bounds_criterion
+from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
 from fairclust.methods.price.starts import KEPT, best_starts, cheapest, searched
@@ -77,7 +77,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         `n_init=1`.
     search : bool, default=True
         Whether to search on from the best of several starts, see docs/group_prices.md. Without it, the cheapest start
-        is on some data half a per cent dearer. There is no search from one start or given centres, or with sizes of
+        is on some data half a per cent costlier. There is no search from one start or given centres, or with sizes of
         single clusters. With a budget, only plain clustering is searched.
     max_iter : int, default=100
         Largest number of outer steps of each start.
@@ -106,8 +106,8 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
     certificate_ : list of dict
         Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
     spread_ : float
-        The cost of the dearest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
-        dearer stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
+        The cost of the costliest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
+        costlier stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
         whose centres were crossed.
     n_finished_ : int
         The number of starts that `spread_` compares. Starts that end at the same centres count one each.
@@ -333,8 +333,8 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             prototypes, multipliers = run.prototypes, run.last.state
         return prototypes, multipliers
 
-    def _asked(self) -> Asked:
-        return Asked(**{name: getattr(self, name) for name in Asked._fields})
+    def _bounds(self) -> Bounds:
+        return Bounds(**{name: getattr(self, name) for name in Bounds._fields})
 
     def _criterion(
         self,
@@ -351,20 +351,20 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         given, has the positions in `groups_` of the groups that the sizes belong to. Sizes that are sums of weights are
         in this `unit`.
         """
-        asked = self._asked()._replace(**instead)
+        bounds = self._bounds()._replace(**instead)
         sensitive = self._sensitive
         if n_clusters is not None:
             share = self.n_clusters / (float(sizes.sum()) * (unit or 1.0))
             least, most = (
                 int(size) * share if isinstance(size, Integral) else size
-                for size in (asked.size_min, asked.size_max)
+                for size in (bounds.size_min, bounds.size_max)
             )
-            asked = asked._replace(size_min=least, size_max=most)
+            bounds = bounds._replace(size_min=least, size_max=most)
         if order is not None:
             sensitive = sensitive.reordered(order)
-            if np.shape(asked.target) == order.shape:
-                asked = asked._replace(target=np.asarray(asked.target)[order])
-        return bounds_criterion(asked, sensitive, sizes, n_clusters or self.n_clusters, unit=unit)
+            if np.shape(bounds.target) == order.shape:
+                bounds = bounds._replace(target=np.asarray(bounds.target)[order])
+        return bounds_criterion(bounds, sensitive, sizes, n_clusters or self.n_clusters, unit=unit)
 
     def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
         """Centres to start from. If plain clustering from several starts ends at nearly the same ones, one is kept.
@@ -424,7 +424,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             priced = [(run.prototypes, run.last.state) for run in rough]
         runs: list[Run] = []
         for start, multipliers in priced:
-            # The cheapest rough run comes first, and most others need a few steps only to show that they are dearer.
+            # The cheapest rough run comes first, and most others need a few steps only to show that they are costlier.
             target = min((run.last.objective for run in runs), default=np.inf)
             runs.append(self._run(points, criterion, start, multipliers, target=target))
         if rng is None:
@@ -480,7 +480,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         plain = [plain_run(points, start, self._update, self.tol) for start in self._starts(points, rng)]
         plain.sort(key=rank)
         cost, starts = plain[0].last.clustering * self._unit, [run.prototypes for run in plain]
-        budget = check_budget(self._asked(), self.max_cost, self.max_cost_increase, cost) / self._unit
+        budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost) / self._unit
         run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget)
         self.tolerance_, self.tolerance_bound_, (criterion, prices) = fairest
         return run, criterion, prices
@@ -490,7 +490,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         points: Any,
         criterion: Criterion,
         run: Run,
-        found: Prices,
+        solved: Prices,
         starts: Sequence[Prototypes],
         codes: np.ndarray | None,
         order: np.ndarray | None,
@@ -502,11 +502,11 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         """
         unit = self._unit
         points.measure(run.prototypes.centers)
-        labels, cost, counts = round_prices(points, criterion, found)
-        made = strict = Labels(labels, cost, counts, run.prototypes, found)
-        dear = self._is_dear(points, criterion, made, lower_bound(points, criterion, found))
+        labels, cost, counts = round_prices(points, criterion, solved)
+        made = strict = Labels(labels, cost, counts, run.prototypes, solved)
+        expensive = self._is_expensive(points, criterion, made, lower_bound(points, criterion, solved))
         # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
-        if dear and codes is not None and points.weights is None and not points.is_sparse:
+        if expensive and codes is not None and points.weights is None and not points.is_sparse:
             made = loose_labels(
                 points,
                 criterion,
@@ -518,17 +518,17 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
                 tol=self.tol,
             )
         saved = strict.cost / made.cost - 1 if made.cost > 0 else np.inf if strict.cost > 0 else 0.0
-        prices, counts = made.found.prices, made.counts
+        prices, counts = made.solved.prices, made.counts
         back = slice(None) if order is None else np.argsort(order)
         self._keep(points, made.prototypes, prices[back])
         # The tiles may be in single precision, so the cost of rows in memory is summed again from the rows.
         cost = made.cost
         if codes is not None and not points.is_sparse:
             cost = self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
-        bound = self._least(points, prices, codes) - paid_limits(criterion, made.found.multipliers)
-        gap = certified_gap(criterion, made.found, cost, bound, counts)
+        bound = self._least(points, prices, codes) - paid_limits(criterion, made.solved.multipliers)
+        gap = certified_gap(criterion, made.solved, cost, bound, counts)
         # No labels cost less than those of the nearest centres.
-        nearest = self._least(points, np.zeros_like(prices), codes) if dear else 0.0
+        nearest = self._least(points, np.zeros_like(prices), codes) if expensive else 0.0
         if nearest > 0:
             gap = min(gap, max(0.0, cost / nearest - 1))
         self.labels_ = made.labels
@@ -539,7 +539,7 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
             {**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history
         ]
         proofs = [
-            [r[of] for of in ("step", "clustering", "objective", "gap", "violation")] for r in self.history_
+            [r[key] for key in ("step", "clustering", "objective", "gap", "violation")] for r in self.history_
         ]
         proofs.append([self.n_iter_ + 1, self.cost_, self.lower_bound_, self.gap_, self.violation_])
         names = "step", "cost", "lower_bound", "gap", "violation"
@@ -551,14 +551,14 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
         self._column_prices = []
         if criterion.combined and self._sensitive.columns and not self.crossed:
             # Every row has one value of the first column, so the price of the cluster itself is added there.
-            first, *others, cluster = criterion.column_prices(made.found.multipliers)
+            first, *others, cluster = criterion.column_prices(made.solved.multipliers)
             self._column_prices = [(first + cluster)[back], *others]
-        for holds, complaint in self._complaints(criterion, counts, saved, dear):
+        for holds, complaint in self._complaints(criterion, counts, saved, expensive):
             if holds:
                 self._complain(complaint)
 
     def _complaints(
-        self, criterion: Criterion, counts: np.ndarray, saved: float, dear: bool
+        self, criterion: Criterion, counts: np.ndarray, saved: float, expensive: bool
     ) -> list[tuple[bool, str]]:
         """What a fit may complain about, and whether it does."""
         n_empty, loose = int((counts.sum(axis=0) == 0).sum()), saved > 0 and self.violation_ > 0
@@ -579,15 +579,15 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
                 f"labels found within them cost {more}: a few points lie far from all others. {_LONG_TAIL}",
             ),
             (
-                dear and not loose and self.gap_ > _LARGE_GAP,
+                expensive and not loose and self.gap_ > _LARGE_GAP,
                 f"the labels may cost up to {self.gap_:.0%} more than the cheapest labels within the bounds, because a "
                 f"few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may help",
             ),
         ]
 
-    def _is_dear(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
+    def _is_expensive(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
         """Whether the bounds cost so much that a few points far from all others may be the reason."""
-        gap = certified_gap(criterion, made.found, made.cost, bound, made.counts)
+        gap = certified_gap(criterion, made.solved, made.cost, bound, made.counts)
         per_cell = points.n_samples / made.counts.size
         # The bounds also cost too much where they have emptied a cluster, which the gap at these centres does not show.
         emptied = not made.counts.sum(axis=0).all()

@@ -3,7 +3,7 @@
 The argmin at the prices is the cheapest of all assignments with the same table. That table violates the bounds by a few
 points, which cost the same in two clusters. `tables.py` finds integer tables nearby that are within the bounds. For
 each group, a flow on the K clusters then moves points to such a table at the least cost. Where a table says too little
-about the cost, single points near the boundaries are moved instead. With few points, `move_dearest` then makes the
+about the cost, single points near the boundaries are moved instead. With few points, `move_cheaper` then makes the
 labels cheaper without a larger violation. The prices are the same for near and far points, so if a few points lie far
 from all others, `loose_labels` also tries to exceed the bounds by a point in every cell.
 """
@@ -36,9 +36,10 @@ from fairclust.solvers.points import Points
 from fairclust.solvers.prices import COLD, Prices, dual_prices, solve, temperature_unit
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
-# With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
-# multipliers it takes too long, and with more than _FEW_CLUSTERS clusters there are points at every boundary.
-_FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
+# With fewer than _POINTS_PER_CELL points per cell of the table, `move_nearby` chooses single points. With more than
+# _MOST_MULTIPLIERS multipliers it takes too long, and with more than _MOST_CLUSTERS clusters there are points at every
+# boundary.
+_POINTS_PER_CELL, _MOST_MULTIPLIERS, _MOST_CLUSTERS = 20, 200, 12
 # With this many clusters, the flows of all points take long. So many points of a cluster, and so many of the cheapest
 # clusters of each, are tried first.
 _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
@@ -53,7 +54,7 @@ _NEARBY, _MOST_MOVES = 6, 10
 # This fraction of the mean regret is added to every regret, so that none is zero. An excess below _ROUNDING times the
 # number of points is a rounding error.
 _FREE, _ROUNDING = 1e-6, 1e-9
-# `move_dearest` makes at most _MOST_STEPS steps. In each it also tries pairs of moves: one of the _PAIRED cheapest
+# `move_cheaper` makes at most _MOST_STEPS steps. In each it also tries pairs of moves: one of the _PAIRED cheapest
 # moves, and a move of another group.
 _MOST_STEPS, _PAIRED = 2000, 50
 # `round_prices` uses it with fewer than _FEW_TO_MOVE points per cell and at most _FEW_CELLS cells.
@@ -80,7 +81,7 @@ def round_prices(
     every = np.full(len(counts), points.n_samples)
     group, rows, costs = _movable_rows(points, solved.prices, labels, every)
     near_labels, _, near = _near_table(points, criterion, solved, labels.copy(), counts.copy())
-    _, _, cheaper = move_dearest(costs, group, near_labels[rows], near, criterion, as_fair=True)
+    _, _, cheaper = move_cheaper(costs, group, near_labels[rows], near, criterion, as_fair=True)
     # Moves are chosen one after the other, so other moves to the same table can cost less.
     added, counts = move_to_table(points, solved.prices, labels, counts, [np.rint(cheaper)])
     return labels, cost + added, counts
@@ -105,9 +106,9 @@ def _near_table(
     nearby = None
     small = (
         criterion.combined
-        and solved.multipliers.size <= _FEW_ROWS
-        and counts.shape[1] <= _FEW_CLUSTERS
-        and points.n_samples < _FEW * counts.size
+        and solved.multipliers.size <= _MOST_MULTIPLIERS
+        and counts.shape[1] <= _MOST_CLUSTERS
+        and points.n_samples < _POINTS_PER_CELL * counts.size
     )
     if small:
         nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit)
@@ -169,8 +170,8 @@ def move_to_table(
                 excess = np.take_along_axis(excess, clusters, axis=1)
             for i, of_table in enumerate(surplus):
                 new = shortest_paths(excess + prices[j, clusters], clusters, old, of_table[j])
-                own = excess[clusters == old[:, None]]
-                added[i] += float((excess[clusters == new[:, None]] - own).sum())
+                present = excess[clusters == old[:, None]]
+                added[i] += float((excess[clusters == new[:, None]] - present).sum())
                 moved[i].append((rows, new))
         best = int(np.argmin(added + np.asarray(charges)))
         if not surplus[best].any() or most is units:
@@ -197,54 +198,54 @@ def move_nearby(
     # If there are many small groups, a table of counts says little about the cost, because a cell of two points may
     # have no point near a boundary. Here the labels of single points are the variables of a small program.
     group, rows, cost = _movable_rows(points, prices, labels, np.full(len(prices), _OF_BOUNDARY))
-    own, each = labels[rows], np.arange(len(rows))
+    present, each = labels[rows], np.arange(len(rows))
     regret = cost + prices[group]
-    regret -= regret[each, own][:, None]
-    regret[each, own] = np.inf
+    regret -= regret[each, present][:, None]
+    regret[each, present] = np.inf
     # The points for which a change of cluster costs least, of all and of those of each boundary.
     chosen = np.zeros(len(rows), dtype=bool)
     chosen[np.argsort(regret.min(axis=1), kind="stable")[:_POINTS]] = True
     for k, other in permutations(range(prices.shape[1]), 2):
-        inside = np.flatnonzero(own == k)
+        inside = np.flatnonzero(present == k)
         chosen[inside[np.argsort(regret[inside, other], kind="stable")[:_OF_BOUNDARY]]] = True
     group, rows, cost = group[chosen], rows[chosen], cost[chosen]
     n_points = len(rows)
-    own, each = labels[rows], np.arange(n_points)
+    present, each = labels[rows], np.arange(n_points)
     weight = np.ones(n_points) if points.weights is None else points.weights[rows]
     fixed = counts.copy()
-    np.subtract.at(fixed, (group, own), weight)
+    np.subtract.at(fixed, (group, present), weight)
     program = Program()
-    paid = weight[:, None] * (cost - cost[each, own][:, None]) / unit
+    paid = weight[:, None] * (cost - cost[each, present][:, None]) / unit
     program.variables("shares", paid, 0.0, 1.0, whole=True)
     program.rows(1.0, 1.0, shares=table_sums(paid.shape)[0])
     members = np.zeros((len(counts), n_points))
     members[group, each] = weight
     bound_table(program, criterion, "shares", members, fixed)
     criterion.work.program(program.n_entries)
-    found = program.solve(nodes=_NODES, gap=GAP, seconds=SECONDS)
-    if found is None:
+    solution = program.solve(nodes=_NODES, gap=GAP, seconds=SECONDS)
+    if solution is None:
         return labels, counts, 0.0
-    new = found.values["shares"].argmax(axis=1)
+    new = solution.values["shares"].argmax(axis=1)
     moved = labels.copy()
     moved[rows] = new
     np.add.at(fixed, (group, new), weight)
-    return moved, fixed, float((weight * (cost[each, new] - cost[each, own])).sum())
+    return moved, fixed, float((weight * (cost[each, new] - cost[each, present])).sum())
 
 
 def _movable_rows(
     points: Points, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group, row and potentials of all points of `Points.movable`."""
-    found = list(points.movable(prices, labels, units))
-    group = np.concatenate([np.full(len(rows), j) for j, rows, *_ in found])
-    rows = np.concatenate([rows for _, rows, *_ in found])
-    # Clusters that a point does not list are too dear for it.
+    parts = list(points.movable(prices, labels, units))
+    group = np.concatenate([np.full(len(rows), j) for j, rows, *_ in parts])
+    rows = np.concatenate([rows for _, rows, *_ in parts])
+    # Clusters that a point does not list are too expensive for it.
     cost = np.full((len(rows), prices.shape[1]), np.inf)
     first = 0
-    for _, own, excess, listed in found:
-        of_group = cost[first : first + len(own)]
+    for _, members, excess, listed in parts:
+        of_group = cost[first : first + len(members)]
         np.put_along_axis(of_group, all_clusters(*excess.shape) if listed is None else listed, excess, axis=1)
-        first += len(own)
+        first += len(members)
     return group, rows, cost
 
 
@@ -265,10 +266,10 @@ def cell_regrets(
     group, rows, cost = _movable_rows(points, prices, labels, units)
     paid = np.empty(change.shape)
     for j in range(len(counts)):
-        own, reduced = labels[rows[group == j]], cost[group == j] + prices[j]
-        each = np.arange(len(own))
-        regret = np.maximum(reduced - reduced[each, own][:, None], 0.0)
-        regret[each, own] = np.inf
+        present, reduced = labels[rows[group == j]], cost[group == j] + prices[j]
+        each = np.arange(len(present))
+        regret = np.maximum(reduced - reduced[each, present][:, None], 0.0)
+        regret[each, present] = np.inf
         least = regret.min(axis=1)
         # The sums of the least regrets of points that enter a cluster, and of those that leave it.
         sums = np.full((2, units[j] + 1, counts.shape[1]), np.inf)
@@ -276,7 +277,7 @@ def cell_regrets(
         entering = np.sort(regret, axis=0)[: units[j]]
         sums[0, 1 : len(entering) + 1] = entering.cumsum(axis=0)
         for k in range(counts.shape[1]):
-            leaving = np.sort(least[own == k])[: units[j]]
+            leaving = np.sort(least[present == k])[: units[j]]
             sums[1, 1 : len(leaving) + 1, k] = leaving.cumsum()
         paid[j] = sums[(change[j] < 0).astype(int), np.abs(change[j]), np.arange(counts.shape[1])[:, None]]
     return paid / (2 * unit)
@@ -305,17 +306,17 @@ def move_singly(
     changed = np.arange(n_clusters)
     for _ in range(_MOST_MOVES * counts.size):
         # Only the clusters of the last move have other excesses now.
-        own = labels[rows]
+        present = labels[rows]
         off[changed] = criterion.excess_of(counts[:, changed], changed).sum(axis=0)
-        leaving = np.flatnonzero(np.isin(own, changed))
-        before = counts[:, own[leaving]] - change[:, leaving]
-        left[leaving] = criterion.excess_of(before, own[leaving]).sum(axis=0) - off[own[leaving]]
+        leaving = np.flatnonzero(np.isin(present, changed))
+        before = counts[:, present[leaving]] - change[:, leaving]
+        left[leaving] = criterion.excess_of(before, present[leaving]).sum(axis=0) - off[present[leaving]]
         for k in changed:
             joined = counts[:, [k]] + change
             more[:, k] = criterion.excess_of(joined, np.full(len(rows), k)).sum(axis=0)
         worse = left[:, None] + more - off
-        worse[each, own] = 0.0
-        regret = weights[:, None] * np.maximum(reduced - reduced[each, own][:, None], 0.0)
+        worse[each, present] = 0.0
+        regret = weights[:, None] * np.maximum(reduced - reduced[each, present][:, None], 0.0)
         gain = np.where(
             worse < -_ROUNDING * counts.sum(),
             -worse / (regret + _FREE * (regret[np.isfinite(regret)].mean() or 1.0)),
@@ -324,10 +325,10 @@ def move_singly(
         p, k = np.unravel_index(int(gain.argmax()), gain.shape)
         if gain[p, k] <= 0:
             break
-        changed = np.array([own[p], k])
-        counts[group[p], own[p]] -= weights[p]
+        changed = np.array([present[p], k])
+        counts[group[p], present[p]] -= weights[p]
         counts[group[p], k] += weights[p]
-        added += float(weights[p] * (cost[p, k] - cost[p, own[p]]))
+        added += float(weights[p] * (cost[p, k] - cost[p, present[p]]))
         labels[rows[[p]]] = np.array([k])
     return added
 
@@ -339,7 +340,7 @@ class Labels(NamedTuple):
     cost: float
     counts: np.ndarray
     prototypes: Prototypes
-    found: Prices
+    solved: Prices
 
 
 def loose_labels(
@@ -359,7 +360,7 @@ def loose_labels(
     and from `starts`. The points are measured at the centres of the result, whose prices are those of `solve`.
     """
     best = strict
-    at_once = _round_loosely(points, criterion, strict.prototypes, strict.found)
+    at_once = _round_loosely(points, criterion, strict.prototypes, strict.solved)
     if at_once is not None and at_once.cost < (1 - _CHEAPER) * strict.cost:
         best = at_once
     moved: Labels | None = None
@@ -374,7 +375,7 @@ def loose_labels(
             if rounded is None:
                 break
             costs = cdist(points.X, prototypes.centers)
-            labels, cost, counts = move_dearest(
+            labels, cost, counts = move_cheaper(
                 costs**2 if points.squared else costs, codes, rounded.labels, rounded.counts, criterion
             )
             if moved is None or cost < moved.cost * (1 - tol):
@@ -387,28 +388,28 @@ def loose_labels(
         if moved.cost < best.cost * (1 / _FAR_CHEAPER if worse else 1 - _CHEAPER):
             best = moved
     points.measure(best.prototypes.centers)
-    return best._replace(found=solve(points, criterion)) if best is moved else best
+    return best._replace(solved=solve(points, criterion)) if best is moved else best
 
 
 def _round_loosely(
-    points: TiledPoints, criterion: Criterion, prototypes: Prototypes, found: Prices
+    points: TiledPoints, criterion: Criterion, prototypes: Prototypes, solved: Prices
 ) -> Labels | None:
     """The cheapest labels at the current centres that are found in a table off by at most a point in every cell.
 
     If a point lies far from all others, `round_prices` may move it at a very high cost to remove an excess of less than
     a point. These labels avoid that.
     """
-    labels, counts, cost, _ = points.priced(found.prices)
+    labels, counts, cost, _ = points.priced(solved.prices)
     unit = temperature_unit(points)
-    tables = [np.rint(counts), *tables_near(soft_table(found), found.prices / unit, criterion)]
+    tables = [np.rint(counts), *tables_near(soft_table(solved), solved.prices / unit, criterion)]
     tables = [table for table in tables if criterion.excess(table).max() <= 1]
     if not tables:
         return None
-    added, counts = move_to_table(points, found.prices, labels, counts, tables)
-    return Labels(labels, cost + added, counts, prototypes, found)
+    added, counts = move_to_table(points, solved.prices, labels, counts, tables)
+    return Labels(labels, cost + added, counts, prototypes, solved)
 
 
-def move_dearest(
+def move_cheaper(
     costs: np.ndarray,
     codes: np.ndarray,
     labels: np.ndarray,
@@ -486,7 +487,7 @@ class _Moves(NamedTuple):
 
 
 def _cheaper_moves(saved: np.ndarray, least: float) -> _Moves:
-    """The moves of `move_dearest` that lower the cost by more than `least`: first single ones, then pairs."""
+    """The moves of `move_cheaper` that lower the cost by more than `least`: first single ones, then pairs."""
     cheapest = np.argsort(saved, axis=None, kind="stable")[: int((saved < -least).sum())]
     group, old, new = np.unravel_index(cheapest, saved.shape)
     change = saved[group, old, new]

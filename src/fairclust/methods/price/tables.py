@@ -197,9 +197,9 @@ def flow_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np
         program.variables("up", cost, 0.0, up)
         program.rows(in_rows, in_rows, up=rows)
         program.rows(least, most, up=columns)
-        found = program.solve()
-        if found is not None:
-            return (down + np.rint(found.values["up"])).astype(np.int64)
+        solution = program.solve()
+        if solution is not None:
+            return (down + np.rint(solution.values["up"])).astype(np.int64)
     raise RuntimeError(f"HiGHS found no integer table: {program.message}")
 
 
@@ -225,7 +225,7 @@ class Columns:
             of_points = regrets(cells)
             paid = [weight * of_points for weight in _REGRETS] + paid
         # The costs of the columns, of shape (n_clusters, n_options), in several ways.
-        self.costs = [sum((of - saved)[j][:, grid[j]] for j in range(n_groups)) for of in paid]
+        self.costs = [sum((charge - saved)[j][:, grid[j]] for j in range(n_groups)) for charge in paid]
         # The state is the number of points of each group so far.
         missing = np.cumsum(soft - self.down, axis=1)
         self.wanted = np.vstack([np.floor(missing[:, :-1].T + _NEAR), np.rint(missing[:, -1:].T)]).astype(int)
@@ -240,8 +240,8 @@ class Columns:
 
     def cheapest(self, most: float) -> list[np.ndarray]:
         """The cheapest tables with at most this excess, by all costs."""
-        found = [self._cheapest(costs, most + _NEAR) for costs in self.costs]
-        return [table for table, cost, _ in found if np.isfinite(cost)]
+        candidates = [self._cheapest(costs, most + _NEAR) for costs in self.costs]
+        return [table for table, cost, _ in candidates if np.isfinite(cost)]
 
     def nearest(self) -> list[np.ndarray]:
         """Tables for which the costs and those of the largest excess and of the sum of all excesses are low."""
@@ -304,8 +304,8 @@ def _search(
         program, criterion, "table", np.eye(len(soft)), np.zeros(soft.shape), sizes=sizes, strict=strict
     )
     criterion.work.program(program.n_entries)
-    found = program.solve(nodes=_NODES, gap=GAP, seconds=SECONDS)
-    return [] if found is None else [np.rint(found.values["table"]).astype(np.int64)]
+    solution = program.solve(nodes=_NODES, gap=GAP, seconds=SECONDS)
+    return [] if solution is None else [np.rint(solution.values["table"]).astype(np.int64)]
 
 
 def bound_table(
@@ -352,17 +352,17 @@ def _at_sizes(criterion: Criterion, sizes: np.ndarray) -> tuple[np.ndarray, np.n
     """As `_sides` for clusters of these sizes, where each row bounds a sum of cells by a whole number."""
     factors = criterion.factors
     limits = np.broadcast_to(criterion.limits, (len(factors.value), len(sizes)))
-    own = np.flatnonzero(factors.value >= 0)
-    values, exact = factors.values[factors.value[own]], criterion.exact[own]
-    scale = np.abs(factors.sign[own])[:, None]
-    helpers = criterion.helpers[own] / scale
+    fixed = np.flatnonzero(factors.value >= 0)
+    values, exact = factors.values[factors.value[fixed]], criterion.exact[fixed]
+    scale = np.abs(factors.sign[fixed])[:, None]
+    helpers = criterion.helpers[fixed] / scale
     # Divided by the magnitude of its sign, a row bounds the number of points of a value. That is a whole number, so the
     # bound is rounded to one.
-    most = (limits - factors.size[:, None] * sizes)[own] / scale
-    whole = ~helpers.any(axis=1) & factors.whole[factors.value[own]]
+    most = (limits - factors.size[:, None] * sizes)[fixed] / scale
+    whole = ~helpers.any(axis=1) & factors.whole[factors.value[fixed]]
     up, down = np.ceil(most - _NEAR), np.floor(most + _NEAR)
     rounded = np.where(exact[:, None], up, np.where(whole[:, None], down, most))
-    rows = np.sign(factors.sign[own])[:, None] * values
+    rows = np.sign(factors.sign[fixed])[:, None] * values
     return (
         np.vstack([rows, -rows[exact]]),
         np.vstack([rounded, -down[exact]]),

@@ -104,8 +104,8 @@ class BeraFairKMeans(FairClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
-        asked = {"max_iter": self.max_iter, "random_state": self.random_state}
-        vanilla = Lloyd.started_as(self, **asked).fit(X)
+        effort = {"max_iter": self.max_iter, "random_state": self.random_state}
+        vanilla = Lloyd.started_as(self, **effort).fit(X)
         self.n_iter_ = int(vanilla.n_iter_)
         if self.n_iter_ == self.max_iter:
             self._complain(
@@ -126,10 +126,12 @@ class BeraFairKMeans(FairClusterer):
         self.history_ = [record(1, begin, nearest, nearest, violation(vanilla.labels_))]
         begin = perf_counter()
         if self.solver == "prices":
-            found = fair_assignment(distances, codes, tolerance=self.tolerance)
-            self.lp_cost_, self.cost_, self.violation_ = found.lower_bound, found.cost, found.slack
-            self.labels_ = found.labels
-            self.history_.append(record(2, begin, found.cost, found.cost, float(found.violation.max())))
+            assigned = fair_assignment(distances, codes, tolerance=self.tolerance)
+            self.lp_cost_, self.cost_, self.violation_ = assigned.lower_bound, assigned.cost, assigned.slack
+            self.labels_ = assigned.labels
+            self.history_.append(
+                record(2, begin, assigned.cost, assigned.cost, float(assigned.violation.max()))
+            )
         else:
             costs = distances[:]
             fractional = fair_assignment_lp(costs, codes, **bounds)

@@ -40,9 +40,9 @@ def fair_assignment_lp(
     # Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
     low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
     inside = memberships if memberships.ndim == 2 else memberships[:, None] == np.arange(len(low))
-    kinds, kind = np.unique(inside, axis=0, return_inverse=True)
+    kinds, pattern = np.unique(inside, axis=0, return_inverse=True)
     rows = np.vstack([kinds.T - high[:, None], low[:, None] - kinds.T])
-    return _solve(_excess(cost), np.ones(len(cost)), kind, rows)[0]
+    return _solve(_excess(cost), np.ones(len(cost)), pattern, rows)[0]
 
 
 def round_assignment(shares: sparse.csr_array, cost: np.ndarray, memberships: np.ndarray) -> np.ndarray:
@@ -75,10 +75,10 @@ def round_assignment(shares: sparse.csr_array, cost: np.ndarray, memberships: np
         program.rows(-np.inf, at_most[held], shares=counts)
         program.rows(at_least[held], np.inf, shares=counts)
         program.rows(1, 1, shares=sums(point, len(part)))
-        found = program.solve()
-        if found is None:
+        solution = program.solve()
+        if solution is None:
             raise RuntimeError(f"HiGHS found no rounding: {program.message}")
-        x[keep] = found.values["shares"]
+        x[keep] = solution.values["shares"]
         x[~keep] = 0.0
         if (x > _SHARE_EPS).sum() == len(point) > len(part):
             support = np.where(held, member.T @ keep.astype(float), np.inf)
@@ -104,7 +104,7 @@ def _excess(cost: np.ndarray) -> np.ndarray:
 
 
 def _solve(
-    excess: np.ndarray, weight: np.ndarray, kind: np.ndarray, rows: np.ndarray
+    excess: np.ndarray, weight: np.ndarray, pattern: np.ndarray, rows: np.ndarray
 ) -> tuple[sparse.csr_array, np.ndarray]:
     """Solve the linear program with prices within a growing radius: shares, whose rows sum to `weight`, and prices.
 
@@ -119,12 +119,12 @@ def _solve(
     if excess.size > _DIRECT and 2 * n_kinds <= n_samples:
         # The sample's weights have the same sum for every kind as the weights of all points. The program of the sample
         # therefore has a solution if that of all points has one.
-        by_kind = np.argsort(kind, kind="stable")
-        sample = np.union1d(np.unique(kind, return_index=True)[1], by_kind[::_THINNING])
-        scale = np.bincount(kind, weight) / np.bincount(kind[sample], weight[sample])
-        scaled = weight[sample] * scale[kind[sample]]
+        by_kind = np.argsort(pattern, kind="stable")
+        sample = np.union1d(np.unique(pattern, return_index=True)[1], by_kind[::_THINNING])
+        scale = np.bincount(pattern, weight) / np.bincount(pattern[sample], weight[sample])
+        scaled = weight[sample] * scale[pattern[sample]]
         # The weights are scaled to a mean of one, because HiGHS can fail with weights in the thousands.
-        _, prices = _solve(excess[sample], scaled / scaled.mean(), kind[sample], rows)
+        _, prices = _solve(excess[sample], scaled / scaled.mean(), pattern[sample], rows)
         n_columns = min(n_columns, n_samples + max(_DIRECT // n_clusters, n_samples // _THINNING))
     # The cells of the table are variables too, so that the rows of the bounds have few entries. Otherwise they would
     # have one for each point. Two more variables for each cell add points to it or remove them. Their costs bound the
@@ -133,7 +133,7 @@ def _solve(
     bounds = sparse.kron(rows, sparse.eye_array(n_clusters))
     radius = 0.0
     while True:
-        regret = excess + prices[kind]
+        regret = excess + prices[pattern]
         regret -= regret.min(axis=1, keepdims=True)
         widest = np.partition(regret, n_columns - 1, axis=None)[n_columns - 1]
         radius = 1.5 * radius or max(widest / 2, _LEAST_RADIUS)
@@ -146,13 +146,13 @@ def _solve(
         program.variables("removed", radius + prices)
         program.rows(-np.inf, 0, table=bounds)
         program.rows(weight, weight, shares=sums(point, n_samples))
-        table = sums(kind[point] * n_clusters + cluster, n_cells)
+        table = sums(pattern[point] * n_clusters + cluster, n_cells)
         program.rows(0, 0, shares=table, table=-unit, added=unit, removed=-unit)
-        found = program.solve()
-        if found is None:
+        solution = program.solve()
+        if solution is None:
             raise RuntimeError(f"HiGHS found no assignment: {program.message}")
-        prices = -found.duals[n_samples:].reshape(n_kinds, n_clusters)
-        if found.values["added"].sum() + found.values["removed"].sum() <= _SHARE_EPS:
-            shares = sparse.csr_array((found.values["shares"], (point, cluster)), shape=excess.shape)
+        prices = -solution.duals[n_samples:].reshape(n_kinds, n_clusters)
+        if solution.values["added"].sum() + solution.values["removed"].sum() <= _SHARE_EPS:
+            shares = sparse.csr_array((solution.values["shares"], (point, cluster)), shape=excess.shape)
             shares.eliminate_zeros()
             return shares, prices

@@ -46,9 +46,9 @@ NOT_UNIQUE = (
 class NotConverged(Diverged):
     """The eigen-solver reached its limit of iterations. `found` is the embedding by the vectors that converged."""
 
-    def __init__(self, message: str, found: Embedding) -> None:
+    def __init__(self, message: str, embedding: Embedding) -> None:
         super().__init__(message)
-        self.found = found
+        self.embedding = embedding
 
 
 @dataclass(frozen=True)
@@ -261,10 +261,10 @@ def spectral_embedding(
         try:
             U = eigsh(operator, n_left, **options)[1]
         except ArpackNoConvergence as error:
-            n_found = error.eigenvectors.shape[1]
+            n_converged = error.eigenvectors.shape[1]
             partial = np.hstack([known, error.eigenvectors, options["v0"][:, None]])
             raise NotConverged(
-                f"the eigen-solver found {known.shape[1] + n_found} of {n_components} eigenvectors in "
+                f"the eigen-solver found {known.shape[1] + n_converged} of {n_components} eigenvectors in "
                 f"{max_iter} restarts (tol={tol:g}); allow more, or a larger tolerance",
                 problem.embedding(partial[:, : max(1, partial.shape[1] - 1)]),
             ) from None
@@ -299,8 +299,8 @@ def nullspace_embedding(
     # All eigenvectors of eigenvalue 0 are kept, because a selection of them would be arbitrary.
     wanted = max(min(n_components, n_nodes - n_constraints), _of_pieces(problem, n_components).shape[1])
     Y = eigh(A, B, subset_by_index=[0, wanted - 1], overwrite_a=True, overwrite_b=True, check_finite=False)[1]
-    found = problem.embedding(problem.weight[:, None] * (Z @ Y), n_components)
-    return replace(found, n_products=0)
+    embedding = problem.embedding(problem.weight[:, None] * (Z @ Y), n_components)
+    return replace(embedding, n_products=0)
 
 
 def check_memory(n_nodes: int, n_matrices: int, max_memory_mb: float, what: str, fix: str) -> None:

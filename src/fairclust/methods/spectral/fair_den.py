@@ -93,8 +93,8 @@ class FairDen(FairClusterer):
             return
         similarities = density_similarities(X, min(self.min_points, len(X)))
         graph = AffinityGraph(similarities, similarities.sum(axis=1))
-        found = spectral_embedding(graph, self.n_clusters, groups=codes)
-        self.embedding_ = found.coordinates
+        embedding = spectral_embedding(graph, self.n_clusters, groups=codes)
+        self.embedding_ = embedding.coordinates
         model, clusters = self._clusters(check_random_state(self.random_state))
         self.noise_ = ~np.isin(model.labels_, clusters)
         sums = similarities @ (model.labels_[:, None] == clusters)
@@ -103,8 +103,8 @@ class FairDen(FairClusterer):
             self.noise_, closest, np.searchsorted(clusters, np.minimum(model.labels_, clusters.max()))
         ).astype(np.int32)
         self.n_iter_ = int(model.n_iter_)
-        cut = float(found.eigenvalues.sum())
-        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, found.constraint)]
+        cut = float(embedding.eigenvalues.sum())
+        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, embedding.constraint)]
         self._complain_of_absent_groups(
             codes,
             "The constraint holds for the coordinates, not for the clusters. Take fewer clusters, or a method that "

@@ -100,19 +100,21 @@ class SpectralClustering(GraphClusterer):
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
     ) -> None:
         begin = perf_counter()
-        found = self._embed(graph, codes)
+        embedding = self._embed(graph, codes)
         middle = perf_counter()
-        if not found.unique:
+        if not embedding.unique:
             self._complain(NOT_UNIQUE)
-        rows = normalize(found.coordinates) if self.normalize_rows else found.coordinates
+        rows = normalize(embedding.coordinates) if self.normalize_rows else embedding.coordinates
         # As in the published programs, k-means goes on until no row moves.
         model = Lloyd(self.n_clusters, n_init=self.n_init, tol=0, random_state=rng).fit(rows)
         self.labels_ = model.labels_
-        self.embedding_, self.eigenvalues_ = rows, found.eigenvalues
-        self.residual_, self.orthogonality_ = found.residual, found.orthogonality
-        self.constraint_ = found.constraint
-        self.n_products_ = found.n_products
+        self.embedding_, self.eigenvalues_ = rows, embedding.eigenvalues
+        self.residual_, self.orthogonality_ = embedding.residual, embedding.orthogonality
+        self.constraint_ = embedding.constraint
+        self.n_products_ = embedding.n_products
         self.n_iter_ = int(model.n_iter_)
-        cut = float(found.eigenvalues.sum())
+        cut = float(embedding.eigenvalues.sum())
         spent = {"embedding_seconds": middle - begin}
-        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, found.constraint, **spent)]
+        self.history_ = [
+            record(self.n_iter_, begin, float(model.inertia_), cut, embedding.constraint, **spent)
+        ]

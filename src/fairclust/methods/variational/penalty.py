@@ -155,7 +155,9 @@ def _penalty_hessian(mass: np.ndarray, target: Target) -> np.ndarray:
     Its concave part is scaled down for that. Second derivatives between different clusters are zero.
     """
     if not isinstance(target, np.ndarray):
-        return sum(members.T @ _penalty_hessian(members @ mass, of) @ members for members, of in target)
+        return sum(
+            members.T @ _penalty_hessian(members @ mass, shares) @ members for members, shares in target
+        )
     padded = mass + _PSEUDO_COUNT * target[:, None]
     sizes = padded.sum(axis=0)
     concave = 1.0 / sizes**2 / np.maximum(1.0, ((padded / sizes) ** 2 / target[:, None]).sum(axis=0))
@@ -181,42 +183,42 @@ def _newton(
     """
     temperature = level * unit
     enough = tol * points.n_samples * temperature
-    at = _evaluate(points, prices, temperature, lam, target)
+    current = _evaluate(points, prices, temperature, lam, target)
     n_passes = 1
     while n_passes < max(max_passes, 2):
         # Row (j, k) and column (i, l) of the product of the two block diagonal matrices.
-        slope = np.einsum("kji,ikl->jkil", _penalty_hessian(at.mass, target), at.curvature)
+        slope = np.einsum("kji,ikl->jkil", _penalty_hessian(current.mass, target), current.curvature)
         slope = (lam / temperature) * slope.reshape(prices.size, prices.size)
         try:
-            step = np.linalg.solve(np.eye(prices.size) + slope, at.residual.ravel())
+            step = np.linalg.solve(np.eye(prices.size) + slope, current.residual.ravel())
         except np.linalg.LinAlgError:
             # The penalty is so much larger than the potentials that the system is singular up to rounding errors.
             break
         by_group = step.reshape(prices.shape)
-        decrease = float(np.einsum("jk,jkl,jl", at.residual, at.curvature, by_group)) / temperature
-        if decrease <= max(enough, 2 * at.noise):
+        decrease = float(np.einsum("jk,jkl,jl", current.residual, current.curvature, by_group)) / temperature
+        if decrease <= max(enough, 2 * current.noise):
             # The step is expected to gain nothing. If it is long, this is not a minimum: at these prices no point is
             # near a boundary, so the energy is flat.
             centred = by_group - by_group.mean(axis=1, keepdims=True)
-            return at.prices, n_passes, bool(np.abs(centred).max() <= _SMALL_STEP * unit)
+            return current.prices, n_passes, bool(np.abs(centred).max() <= _SMALL_STEP * unit)
         if max_passes == 1:
-            return at.prices + by_group, n_passes, False
+            return current.prices + by_group, n_passes, False
         length = 1.0
         while length >= _SHORTEST_STEP:
-            trial = at.prices + length * by_group
+            trial = current.prices + length * by_group
             new = _evaluate(points, trial, temperature, lam, target)
             n_passes += 1
-            falls = new.value <= at.value - _SUFFICIENT * length * decrease + at.noise
+            falls = new.value <= current.value - _SUFFICIENT * length * decrease + current.noise
             # The energy has further minima at the border of its domain, where a cluster is empty. To stay away from
             # them, every cluster must keep half of its mass in a step, and every cell a tenth.
-            lasts = (2 * new.mass.sum(axis=0) >= at.mass.sum(axis=0)).all()
-            if falls and lasts and (10 * new.mass >= at.mass).all():
+            lasts = (2 * new.mass.sum(axis=0) >= current.mass.sum(axis=0)).all()
+            if falls and lasts and (10 * new.mass >= current.mass).all():
                 break
             length /= 2
         else:
             break
-        at = new
-    return at.prices, n_passes, False
+        current = new
+    return current.prices, n_passes, False
 
 
 def _descend(
@@ -228,7 +230,7 @@ def _descend(
     target: Target,
 ) -> PenaltySolution:
     """Newton's method at one temperature after the other. Returns the best of the labels found on the way."""
-    found, n_passes = [], 0
+    solutions, n_passes = [], 0
     for level in schedule.levels:
         tol = _FINE if level == _COLDEST else _ROUGH
         prices, passes, converged = _newton(
@@ -237,9 +239,9 @@ def _descend(
         n_passes += passes
         # Where cells have few points, the labels of the lowest temperature are not always the best.
         if level <= _WORTH_HARDENING:
-            found.append(_harden(points, prices, lam, target, converged))
-    best = min(found, key=PenaltySolution.rank)
-    return best._replace(n_passes=n_passes + len(found), converged=converged, unit=unit)
+            solutions.append(_harden(points, prices, lam, target, converged))
+    best = min(solutions, key=PenaltySolution.rank)
+    return best._replace(n_passes=n_passes + len(solutions), converged=converged, unit=unit)
 
 
 def _harden(
@@ -308,13 +310,22 @@ def bound_step(
         offset[:, 1:] = _FORBIDDEN
         labels, counts, cost = points.hard(1.0, offset)
         return Step(labels, counts, 1.0, offset, np.nan, cost, np.nan, 0, more={"n_vanished": n_vanished})
-    found = bound_iteration(points, lam=lam, lipschitz=lipschitz, target=target)
-    if not np.isfinite(found.bound):
-        raise Diverged(f"the bound is {found.bound} after {found.n_iter} inner updates (lam={lam:g})")
-    fairness = fairness_term(found.mass, target)
-    labels, counts, _ = points.hard(found.scale, found.offset)
-    energy = found.clustering + lam * fairness
-    return Step(labels, counts, found.scale, found.offset, energy, found.clustering, fairness, found.n_iter)
+    solution = bound_iteration(points, lam=lam, lipschitz=lipschitz, target=target)
+    if not np.isfinite(solution.bound):
+        raise Diverged(f"the bound is {solution.bound} after {solution.n_iter} inner updates (lam={lam:g})")
+    fairness = fairness_term(solution.mass, target)
+    labels, counts, _ = points.hard(solution.scale, solution.offset)
+    energy = solution.clustering + lam * fairness
+    return Step(
+        labels,
+        counts,
+        solution.scale,
+        solution.offset,
+        energy,
+        solution.clustering,
+        fairness,
+        solution.n_iter,
+    )
 
 
 def newton_step(
@@ -350,30 +361,32 @@ def newton_step(
         # As long as single Newton steps succeed, the scale of the temperatures need not be measured again.
         state = None if last is None else last.state
         unit = float(state) if state is not None and effort is Effort.STEP else None
-        found = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort, unit=unit)
-        tried.append(found)
+        solution = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort, unit=unit)
+        tried.append(solution)
         # A warm start may not get away from its start, or it may empty some cells. As long as the energy falls, a
         # result that has not converged is good enough to continue from.
         least_fall = _FALL
         if many:
             least_fall = _FALL_OF_MANY if effort is Effort.STEP else 0.0
-        falls = last is not None and found.energy <= most - least_fall * found.clustering
-        sound = start is None or ((found.converged or falls) and (found.counts == 0).sum() <= empty_cells)
+        falls = last is not None and solution.energy <= most - least_fall * solution.clustering
+        sound = start is None or (
+            (solution.converged or falls) and (solution.counts == 0).sum() <= empty_cells
+        )
         # The energy does not penalise empty clusters, so their number is compared as well.
-        if sound and found.n_empty <= most_empty and found.energy <= most:
+        if sound and solution.n_empty <= most_empty and solution.energy <= most:
             break
-    n_passes = sum(found.n_passes for found in tried)
-    found = min(tried, key=PenaltySolution.rank)
-    if found.n_empty > most_empty or found.energy > most:
+    n_passes = sum(solution.n_passes for solution in tried)
+    solution = min(tried, key=PenaltySolution.rank)
+    if solution.n_empty > most_empty or solution.energy > most:
         return None
     return Step(
-        found.labels,
-        found.counts,
+        solution.labels,
+        solution.counts,
         1.0,
-        found.prices,
-        found.energy,
-        found.clustering,
-        found.fairness,
+        solution.prices,
+        solution.energy,
+        solution.clustering,
+        solution.fairness,
         n_passes,
-        found.unit,
+        solution.unit,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -18,7 +18,6 @@ from fairclust.chunks.rows import ChunkedRows
 from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
 from fairclust.messages import count
-from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.variational.penalty import bound_step, newton_step, penalty_slope
 from fairclust.metrics.counts import contingency
@@ -27,8 +26,6 @@ from fairclust.solvers.points import MeasuredPoints
 
 # Default `tol` of the published program, and ours. Ours is tighter, which is cheap because the energy never rises.
 _REFERENCE_TOL, _TOL = 1e-4, 1e-5
-# The first weight of a search, in multiples of the cost of all points in one cluster.
-_FIRST = 1e-3
 
 
 class Start(NamedTuple):
@@ -52,17 +49,11 @@ class VariationalFairKMeans(PrototypeClusterer):
 
     Parameters
     ----------
-    lam : float or "auto", default="auto"
-        Weight of fairness. "auto" searches for the smallest weight that reaches a level of fairness. One of the next
-        three parameters sets the level. Without them, the share of every group in every cluster must be at least 0.8
-        and at most 1 / 0.8 times its target share. A number is absolute, as in the paper: a suitable one grows with
-        the number of rows and the square of the unit of the data. 0 is plain Lloyd.
-    max_fairness_error : float, optional
-        Level for ``lam="auto"``: ``sum_k KL(U || P_k)`` is at most this.
-    min_balance : float, optional
-        Level for ``lam="auto"``: for the counts of all groups i, j in every cluster k, ``n_ik >= min_balance * n_jk``.
-    max_gap : float, optional
-        Level for ``lam="auto"``: `fairclust.metrics.delta` is at most this.
+    lam : float, optional
+        Weight of fairness. A number is absolute, as in the paper: a suitable one grows with the number of rows and the
+        square of the unit of the data. 0 is plain Lloyd. The default is the cost of all points in one cluster, with
+        which clusters are nearly as fair as they can be. `fairclust.smallest_weight` searches for the smallest weight
+        with which they are fair enough.
     relative_weights : bool, default=False
         Whether a number for `lam` is a multiple of the cost of all points in one cluster, and so has no unit. Values
         from 0.01 to 10 then span the trade-off.
@@ -113,9 +104,6 @@ class VariationalFairKMeans(PrototypeClusterer):
     converged_ : bool
     lam_ : float
         The weight that was used, absolute.
-    path_ : WeightPath
-        Only with ``lam="auto"``: the weights, fairness measures and costs of all fits of the search, see
-        `fairclust.WeightPath`. Each fit started from the result of the last fit that did not reach the level.
 
     References
     ----------
@@ -134,17 +122,13 @@ class VariationalFairKMeans(PrototypeClusterer):
     takes_columns = takes_chunks = True
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "lam": WEIGHT,
-        **LEVELS,
+        "lam": [None, *NON_NEGATIVE],
         "lipschitz": POSITIVE,
         "tol": [None, *NON_NEGATIVE],
         "max_restarts": at_least(0),
     }
 
-    lam: float | str = "auto"
-    max_fairness_error: float | None = None
-    min_balance: float | None = None
-    max_gap: float | None = None
+    lam: float | None = None
     relative_weights: bool = False
     match_reference: bool = False
     lipschitz: float = 2.0
@@ -164,40 +148,16 @@ class VariationalFairKMeans(PrototypeClusterer):
         return frame._replace(unit=1.0) if self.match_reference else frame
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        start = self._start(X, codes)
+        start, n_samples = self._start(X, codes), X.shape[0]
         self._set_target(codes)
-
-        def fit(
-            weight: float, before: VariationalFairKMeans | None
-        ) -> tuple[VariationalFairKMeans, list[np.ndarray], float]:
-            model = copy(self)
-            model._fit_from(start if before is None else before._warmed(start), codes, weight)
-            counts = contingency(model.labels_, codes, self.n_clusters, len(self.groups_))
-            return model, self._tables(counts), model.history_[-1]["clustering"]
-
-        best, _ = fit_to_level(
-            self,
-            "lam",
-            fit,
-            sizes=self._tables(np.bincount(codes)),
-            targets=self._target_shares(),
-            first=_FIRST * self._frame.whole_cost(X.shape[0], self._power),
-            into=lambda weight: self._framed_weight(weight, X.shape[0]),
-            unit=self._frame.cost_unit(self._power),
-        )
-        self.__dict__.update(vars(best))
+        whole = self._frame.whole_cost(n_samples, self._power)
+        self._fit_from(start, codes, whole if self.lam is None else self._framed_weight(self.lam, n_samples))
         self._complain_of_moving()
 
     def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
         rng = check_random_state(self.random_state)
         points = self._points(X, codes)
         return Start(points, Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng)), rng)
-
-    def _warmed(self, start: Start) -> Start:
-        """The start with the final centres and prices of this fit."""
-        # A cluster that becomes empty keeps its medoid, so the rows of the medoids are needed as well.
-        prototypes = Prototypes(self._centers, getattr(self, "medoid_indices_", None))
-        return start._replace(prototypes=prototypes, prices=None if self.match_reference else self.offset_)
 
     def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
         """Alternate assignments and centres, with new seeds if a cluster is empty. `lam` is that of the frame."""
@@ -250,13 +210,13 @@ class VariationalFairKMeans(PrototypeClusterer):
                 f"{type(self).__name__} with match_reference takes one sensitive column: pass one, or "
                 "leave match_reference out"
             )
-        sensitive, asked = self._sensitive, self.target or {}
+        sensitive, targets = self._sensitive, self.target or {}
         names = [column.name for column in sensitive.columns]
-        if not isinstance(asked, Mapping) or set(map(str, asked)) - set(names):
+        if not isinstance(targets, Mapping) or set(map(str, targets)) - set(names):
             raise ValueError(
                 f"target must be a mapping of sensitive column to shares, with columns out of {names}"
             )
-        by_name = {str(name): shares for name, shares in asked.items()}
+        by_name = {str(name): shares for name, shares in targets.items()}
         shares = {
             column.name: resolve_target(by_name.get(column.name), column.values, sensitive.cells[codes, i])
             for i, column in enumerate(sensitive.columns)
@@ -265,7 +225,6 @@ class VariationalFairKMeans(PrototypeClusterer):
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         known = rows.known
-        self.__dict__.pop("path_", None)
         self._set_target(known.codes)
         if self.target is None:
             self.target_ = self._target = known.sizes / known.n_rows
@@ -276,21 +235,20 @@ class VariationalFairKMeans(PrototypeClusterer):
     def _start_on_samples(self, rows: ChunkedRows) -> tuple[Prototypes, np.ndarray, float]:
         """Centres and prices from fits on samples, and the weight for all rows.
 
-        If the weight must be searched for, or is relative, the samples decide it.
+        If the weight has no unit, the samples decide it.
         """
         known = rows.known
         model = clone(self).set_params(target=self.target_, precision=self._precision)
-        given = not (isinstance(self.lam, str) or self.relative_weights)
-        lam: float | None = float(self.lam) / known.n_rows if given else None
+        lam: float | None = None
+        if self.lam is not None and not self.relative_weights:
+            lam = self.lam / known.n_rows
         for n_rows in rows.samples:
             if lam is not None:
                 # A weight is absolute and grows with the number of rows, so the sample gets its share of the weight.
-                model.set_params(lam=lam * n_rows, relative_weights=False, **dict.fromkeys(LEVELS))
+                model.set_params(lam=lam * n_rows, relative_weights=False)
             model.fit(known.X[:n_rows], sensitive_features=known.codes[:n_rows])
             model.set_params(init=model.cluster_centers_)
             lam = model.lam_ / n_rows
-        if hasattr(model, "path_"):
-            self.path_ = model.path_
         return Prototypes(model.cluster_centers_), model.offset_, model.lam_ * known.n_rows / n_rows
 
     def _update(self, points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
@@ -312,10 +270,6 @@ class VariationalFairKMeans(PrototypeClusterer):
             f"{advice}"
         )
 
-    def _target_shares(self) -> list[np.ndarray]:
-        """The target shares of each sensitive column."""
-        return [self._target] if self._sensitive is None else [shares for _, shares in self._target]
-
     def _judge_as_reference(self, step: int, before: Step | None, now: Step) -> str:
         tol = _REFERENCE_TOL if self.tol is None else self.tol
         if now.n_empty:
@@ -327,7 +281,8 @@ class VariationalFairKMeans(PrototypeClusterer):
         if before is None:
             return "emptied" if now.n_empty and self._restarts_left else ""
         # This constant is a part of the energy that grows with lam. Relative to it every change would be small.
-        least = float(sum(entr(of).sum() for of in self._target_shares()))
+        targets = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
+        least = float(sum(entr(shares).sum() for shares in targets))
         least_penalty = self.lam_ * self.n_clusters * least
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)

@@ -17,7 +17,7 @@ class VariationalFairKMedians(MedoidClusterer, VariationalFairKMeans):
 
     Parameters
     ----------
-    lam : float or "auto", default="auto"
+    lam : float, optional
         As for `VariationalFairKMeans`, but a suitable number grows with the unit of the data and not with its square.
         0 alternates nearest medoids and new medoids.
     match_reference : bool, default=False

@@ -12,14 +12,13 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import at_least, initial_centers, record, without_empty
+from fairclust.base import NON_NEGATIVE, at_least, initial_centers, record, without_empty
 from fairclust.group_encoding import resolve_target
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
 from fairclust.messages import count
-from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.spectral.embedding import NOT_UNIQUE, NotConverged, spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.methods.variational.penalty import bound_step, minimize_penalty, padded_fairness
@@ -31,9 +30,6 @@ from fairclust.solvers.prices import dual_prices
 # L of the bound, as in the published program.
 _LIPSCHITZ = 1.0
 _KMEANS_STARTS = 5
-_DEFAULT_LAM = 10.0
-# The first weight after 0 of a search.
-_FIRST = 0.05
 # These multiples of D are added to W, one after the other, until a step lowers the energy. With 1, the linearised cut
 # is always an upper bound.
 _SHIFTS = (0.0, 0.25, 0.5, 1.0)
@@ -65,10 +61,9 @@ class VariationalFairNCut(GraphClusterer):
 
     Parameters
     ----------
-    lam : float or "auto", default="auto"
+    lam : float, default=10.0
         Weight of fairness. The cut lies between 0 and K for all data, so weights from 1 to 100 span the trade-off.
-        "auto" searches for the smallest weight that reaches the level of fairness that one of the next three
-        parameters sets. Without them it is 10.
+        `fairclust.smallest_weight` searches for the smallest one with which clusters are fair enough.
     affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
         "nearest_neighbors" builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With "precomputed",
         X is the affinity: a sparse or dense square matrix that is non-negative and symmetric and has no node without
@@ -108,10 +103,6 @@ class VariationalFairNCut(GraphClusterer):
     n_energy_rises_ : int
         Number of outer steps after which the energy was higher; 0 without `match_reference`.
     converged_ : bool
-    lam_ : float
-        The weight that was used.
-    path_ : WeightPath
-        Only with a level of fairness, as in `VariationalFairKMeans`.
 
     Notes
     -----
@@ -134,17 +125,13 @@ class VariationalFairNCut(GraphClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "lam": WEIGHT,
-        **LEVELS,
+        "lam": NON_NEGATIVE,
         "affinity": [StrOptions({"nearest_neighbors", "precomputed"})],
         "n_neighbors": at_least(2),
         "init": [StrOptions({"best", "k-means++"}), "array-like"],
     }
 
-    lam: float | str = "auto"
-    max_fairness_error: float | None = None
-    min_balance: float | None = None
-    max_gap: float | None = None
+    lam: float = 10.0
     affinity: str = "nearest_neighbors"
     n_neighbors: int = 20
     target: Any = None
@@ -163,29 +150,13 @@ class VariationalFairNCut(GraphClusterer):
         layout = make_layout(codes, n_groups)
         potentials = Potentials.empty(layout, n_groups, self.n_clusters, DTYPES[self.precision])
         descend = self._iterate if self.match_reference else self._descend
-        starts = list(self._starts(graph, points, codes, rng))
-
-        def fit(lam: float, before: list[_Run] | None) -> tuple[list[_Run], list[np.ndarray], float]:
-            self.lam_ = lam
-            runs = []
-            for name, labels in starts if before is None else [(before[0].start, before[0].labels)]:
-                labels = without_empty(labels, codes, self.n_clusters)
-                counts = contingency(labels, codes, self.n_clusters, n_groups).astype(float)
-                runs.append(_Run(name, labels, *self._terms(graph, potentials, labels, counts)))
-                descend(graph, potentials, runs[-1])
-            runs.sort(key=lambda run: run.objective)
-            counts = contingency(runs[0].labels, codes, self.n_clusters, n_groups)
-            return runs, [counts], runs[0].cut
-
-        runs, self.lam_ = fit_to_level(
-            self,
-            "lam",
-            fit,
-            sizes=[np.bincount(codes)],
-            targets=[self.target_],
-            first=_FIRST,
-            default=_DEFAULT_LAM,
-        )
+        runs = []
+        for name, labels in list(self._starts(graph, points, codes, rng)):
+            labels = without_empty(labels, codes, self.n_clusters)
+            counts = contingency(labels, codes, self.n_clusters, n_groups).astype(float)
+            runs.append(_Run(name, labels, *self._terms(graph, potentials, labels, counts)))
+            descend(graph, potentials, runs[-1])
+        runs.sort(key=lambda run: run.objective)
         best = runs[0]
         self.labels_, self.history_, self.start_ = best.labels, best.history, best.start
         self.start_objectives_ = {run.start: run.objective for run in runs}
@@ -194,7 +165,7 @@ class VariationalFairNCut(GraphClusterer):
         if not self.converged_:
             self._complain(
                 f"stopped after {count(self.n_iter_, 'outer step')}, with the energy still moving or a cluster about "
-                f"to empty (lam={self.lam_:g}): raise max_iter or tol, or take fewer clusters"
+                f"to empty (lam={self.lam:g}): raise max_iter or tol, or take fewer clusters"
             )
 
     def _iterate(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:
@@ -202,14 +173,16 @@ class VariationalFairNCut(GraphClusterer):
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             graph.set_potentials(potentials, run.labels)
-            found = bound_step(potentials, None, lam=self.lam_, lipschitz=_LIPSCHITZ, target=self.target_)
-            old, terms = run.objective, self._terms(graph, potentials, found.labels, found.counts)
-            new, n_nonempty = terms[0], self.n_clusters - found.n_empty
+            solution = bound_step(potentials, None, lam=self.lam, lipschitz=_LIPSCHITZ, target=self.target_)
+            old, terms = run.objective, self._terms(graph, potentials, solution.labels, solution.counts)
+            new, n_nonempty = terms[0], self.n_clusters - solution.n_empty
             run.n_rises += int(step > 1 and new > old)
-            run.history.append(record(step, begin, *terms, inner_iter=found.n_passes, n_nonempty=n_nonempty))
-            if found.n_empty:
+            run.history.append(
+                record(step, begin, *terms, inner_iter=solution.n_passes, n_nonempty=n_nonempty)
+            )
+            if solution.n_empty:
                 break
-            run.labels, run.objective = found.labels, new
+            run.labels, run.objective = solution.labels, new
             # The published program counts steps from 0 and requires a number above 1.
             if step > 2 and abs(new - old) <= self.tol * abs(old):
                 run.converged = True
@@ -217,7 +190,7 @@ class VariationalFairNCut(GraphClusterer):
 
     def _descend(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:
         """Price steps from the run's labels, of which only those that lower the energy are taken."""
-        constant = -self.lam_ * self.n_clusters * float(self.target_ @ np.log(self.target_))
+        constant = -self.lam * self.n_clusters * float(self.target_ @ np.log(self.target_))
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             old = run.objective
@@ -236,13 +209,13 @@ class VariationalFairNCut(GraphClusterer):
             graph.set_potentials(potentials, run.labels, shift=shift)
             # The prices of the step before save three of four passes. If they find nothing better, the start is cold.
             for start in (None,) if run.prices is None else (run.prices, None):
-                found = minimize_penalty(potentials, lam=self.lam_, target=self.target_, start=start)
-                n_passes += found.n_passes
-                if (found.counts.sum(axis=0) == 0).any():
+                solution = minimize_penalty(potentials, lam=self.lam, target=self.target_, start=start)
+                n_passes += solution.n_passes
+                if (solution.counts.sum(axis=0) == 0).any():
                     continue
-                terms = self._terms(graph, potentials, found.labels, found.counts)
+                terms = self._terms(graph, potentials, solution.labels, solution.counts)
                 if terms[0] < run.objective:
-                    run.labels, run.prices = found.labels, found.prices
+                    run.labels, run.prices = solution.labels, solution.prices
                     run.objective, run.cut, run.fairness = terms
                     return n_passes
         return n_passes
@@ -255,7 +228,7 @@ class VariationalFairNCut(GraphClusterer):
         used = counts.sum(axis=0) > 0
         cut = float((crossing[used] / (within + crossing)[used]).sum())
         fairness = padded_fairness(counts, self.target_)
-        return cut + self.lam_ * fairness, cut, fairness
+        return cut + self.lam * fairness, cut, fairness
 
     def _starts(
         self,
@@ -286,12 +259,14 @@ class VariationalFairNCut(GraphClusterer):
         def embedding(fair: bool) -> np.ndarray:
             # A rough embedding is enough for a start, and so are the eigenvectors that have converged.
             try:
-                found = spectral_embedding(graph, self.n_clusters, groups=codes if fair else None, tol=1e-4)
+                solution = spectral_embedding(
+                    graph, self.n_clusters, groups=codes if fair else None, tol=1e-4
+                )
             except NotConverged as error:
-                found = error.found
-            if not found.unique:
+                solution = error.embedding
+            if not solution.unique:
                 self._complain(NOT_UNIQUE)
-            return normalize(found.coordinates)
+            return normalize(solution.coordinates)
 
         if self.init == "k-means++":
             points = embedding(False) if points is None else points
