@@ -8,9 +8,9 @@ from frames import frame, starts
 
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.pipeline.reported import NO_VALUES as NOTHING
-from fairclust.report.checks import CHECKS, validate_claim
+from fairclust.report.checks import CHECKS, ClaimError, validate_claim
 from fairclust.report.claims import CLAIM_COLUMNS, check_claim, load_claims, make_claims
-from fairclust.report.material import ClaimError, Material
+from fairclust.report.material import Material
 
 
 def material(*cells, values=NOTHING, steps=(), tables=None):

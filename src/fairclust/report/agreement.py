@@ -13,7 +13,7 @@ import pandas as pd
 
 from fairclust.fronts import tick_text
 from fairclust.pipeline.names import Names
-from fairclust.report.render import lam, metric_label, number, table_name
+from fairclust.report.render import method_text, metric_label, number, table_name
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS
 
 LOOKS = {AGREES: (2, 0), AS_PROGRAM: (0, 1), DIFFERS: (1, 2)}
@@ -36,10 +36,9 @@ def compared(board: pd.DataFrame, titles: Mapping[str, str], names: Names) -> pd
         by_program = line.value_verdict == AS_PROGRAM
         value, what = (line.program_mean, "program") if by_program else (line.reported, "reported")
         digits = max(int(line.decimals), 0)
-        at = f", λ = {lam(line.lam)}" if not math.isnan(line.lam) else ""
         text = (
             f"{titles.get(line.paper, line.paper)}, {table_name(line.table)}: {names.dataset(line.dataset)}, "
-            f"{names.method(line.method)}{at}: {metric_label(line.metric)} {number(line.mean, digits)}, "
+            f"{method_text(names, line.method, line.lam)}: {metric_label(line.metric)} {number(line.mean, digits)}, "
             f"{what} {number(value, digits)}: {line.value_verdict}"
         )
         found.append((value, line.mean, line.value_verdict, text))

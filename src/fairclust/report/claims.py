@@ -9,8 +9,16 @@ import pandas as pd
 
 from fairclust.messages import count, counted, in_words
 from fairclust.pipeline.papers import ClaimSpec
-from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_COMPARABLE, NOT_TESTED, common_verdict
-from fairclust.report.material import CannotTest, Case, Material
+from fairclust.report.checks import (
+    CHECKS,
+    CLAIM_VERDICTS,
+    NOT_COMPARABLE,
+    NOT_TESTED,
+    CannotTest,
+    Case,
+    common_verdict,
+)
+from fairclust.report.material import Material
 from fairclust.report.render import MISSING, Table, read_data
 from fairclust.report.selection import NOT_RUN
 

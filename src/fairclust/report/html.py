@@ -31,10 +31,7 @@ from fairclust.report.leaderboard import (
     FAIRNESS,
     LEADERBOARD_RULE,
     SHOWN,
-    make_leaderboard,
-    make_settings,
 )
-from fairclust.report.render import Verdict
 from fairclust.report.selection import INSTANCE, shareable
 from fairclust.report.tables import HEADS, load_evidence, summary
 from fairclust.report.verdicts import SIGNS, VERDICTS
@@ -51,11 +48,6 @@ class Results:
     leaderboard: pd.DataFrame  # from `leaderboard.make_leaderboard`
     names: Names
 
-    @classmethod
-    def of(cls, scores: pd.DataFrame, names: Names) -> Results:
-        """The results with these scores."""
-        return cls(scores, make_settings(scores), make_leaderboard(scores, names), names)
-
 
 def make_page(
     results: Results,
@@ -71,7 +63,6 @@ def make_page(
     claims = {name: load_claims(files[at]) for name in shown if (at := f"tables/{name}/claims.csv") in files}
     options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=FunctionLoader(_text), autoescape=True, **options)
-    environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
     return environment.get_template("index.html.j2").render(
         css=Markup(_text("style.css")),  # files of this package
         js=Markup(_text("page.js")),
@@ -88,7 +79,7 @@ def make_page(
             for name in shown
         ],
         without_data=[papers[name].short_name for name in papers if name not in shown],
-        **_tables(results, with_details=not shown),
+        **_tables(results),
         **_origin(results.scores, provenance),
     )
 
@@ -136,24 +127,20 @@ def _fronts(results: Results) -> dict[str, Any]:
     }
 
 
-def _tables(results: Results, *, with_details: bool) -> dict[str, Any]:
-    """The tables on the run; with details, also those of every setting and of the groups' shares."""
+def _tables(results: Results) -> dict[str, Any]:
+    """The tables on the run."""
     scores, settings, names = results.scores, results.settings, results.names
     return {
         "counts": scores.status.value_counts().to_dict(),
         "n_cells": len(scores),
         "datasets": list(dict.fromkeys(names.dataset(str(name)) for name in scores.dataset)),
-        "answers": page_tables.answers_table(settings, names),
         "leaderboard_rule": LEADERBOARD_RULE,
         "boards": page_tables.leaderboards(results.leaderboard, names),
-        "settings": page_tables.every_setting(settings, names) if with_details else None,
         "columns": page_tables.columns_table(settings, names),
-        "shares": page_tables.shares_tables(settings, names) if with_details else [],
         "times": page_tables.times_tables(scores, names),
-        "audits": page_tables.audit_cards(settings, names),
+        "audits": page_tables.audit_tables(settings, names),
         "glossary": page_tables.glossary(page_tables.audited_metrics(settings)),
         "missing": page_tables.missing_table(scores, names),
-        "lacking": list(page_tables.missing_lines(scores, names)),
         "about": page_tables.datasets_table(scores, names),
     }
 

@@ -17,9 +17,8 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.charts import full_fairness, ranks_picture, whole, with_values
+from fairclust.report.charts import ranks_picture
 from fairclust.report.leaderboard import (
-    COSTS,
     FAIRNESS,
     LEVELS,
     SHOWN,
@@ -33,8 +32,8 @@ from fairclust.report.leaderboard import (
 from fairclust.report.render import (
     MISSING,
     Table,
-    Verdict,
     joined,
+    labelled,
     lam,
     metric_label,
     number,
@@ -42,12 +41,10 @@ from fairclust.report.render import (
     spread_text,
     table_name,
 )
-from fairclust.report.selection import INSTANCE, first_line, within
+from fairclust.report.selection import INSTANCE, first_line
 from fairclust.report.tables import best_of, printed_table, row_verdicts
 from fairclust.report.verdicts import VERDICTS
 
-MAX_SETTINGS = 600
-"""With more settings than this, the page has no table of settings; the charts and the files still show them."""
 _WORDS = ("Data set", "Method", "Setting", "Sensitive column")
 
 
@@ -72,41 +69,6 @@ def glossary(audited: Iterable[str] = ()) -> Table:
     return Table("What the metrics mean", [dict(zip(head, row, strict=True)) for row in rows], words=head)
 
 
-def answers_table(settings: pd.DataFrame, names: Names) -> Table:
-    """The cheapest method at almost full fairness on every data set and K, and the runner-up."""
-    fairness, records = FAIRNESS[0], []
-    for (dataset, k), points in sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1])):
-        cost = (with_values(points, COSTS) or COSTS)[0]
-        level = full_fairness(points, cost, fairness)
-        if level is None:
-            continue
-        first, *others = cheapest(points, cost, fairness, level).to_dict("records")
-        excess = first.get(f"excess_{cost}", math.nan)
-        records.append(
-            {
-                "Data set": names.dataset(str(dataset)),
-                "K": str(k),
-                f"{METRICS[fairness].label} at least": number(level, METRICS[fairness].decimals),
-                "Cheapest": names.method(first["method"]),
-                "Setting": first["setting"] or MISSING,
-                "Cost": f"{METRICS[cost].label} {number(first[cost], METRICS[cost].decimals)}",
-                "Price of fairness": percent(first[cost] / whole(points)[cost].min() - 1),
-                "Runner-up": names.method(others[0]["method"]) if others else MISSING,
-                "Dearer by": percent(others[0][cost] / first[cost] - 1) if others else MISSING,
-                "Above its certified bound": MISSING if math.isnan(excess) else f"{100 * excess:.3f} %",
-            }
-        )
-    words = ("Data set", "Cheapest", "Setting", "Runner-up")
-    return Table("The cheapest method at almost full fairness", records, words=words, filters=["Data set"])
-
-
-def cheapest(points: pd.DataFrame, cost: str, fairness: str, level: float) -> pd.DataFrame:
-    """Of each method, the cheapest setting that is at least as fair as the level; the cheapest method first."""
-    points = whole(points)
-    fair = points[within(points[fairness], level, fairness) & np.isfinite(points[cost])]
-    return fair.sort_values(cost, kind="stable").drop_duplicates("method")
-
-
 def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     """The views of a `make_leaderboard` for each cost, with its position in `SHOWN`."""
     found = []
@@ -127,10 +89,6 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
             "pictures": pictures,
         })  # fmt: skip
     return found
-
-
-def _marked(names: Names, method: str) -> str:
-    return names.method(method) + (" (ours)" if names.is_ours(method) else "")
 
 
 def _distance(excess: float) -> str:
@@ -178,7 +136,7 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             record = records.setdefault((kind, head), {"Data": kind, "Place": head})
             record[f"Within {level:.0%}"] = MISSING
             for one in of.head(1).itertuples():
-                shown = f"{_marked(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
+                shown = f"{labelled(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
                 record[f"Within {level:.0%}"] = shown
     words = ("Data", "Place", *(f"Within {level:.0%}" for level in LEVELS))
     return Table(
@@ -191,7 +149,7 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -
     at = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
     records = []
     for row in rows[rows.level.isna()].to_dict("records"):
-        record = {"Method": _marked(names, row["method"]), "Family": names.family(row["method"])}
+        record = {"Method": labelled(names, row["method"]), "Family": names.family(row["method"])}
         for level in LEVELS:
             text = MISSING
             if (of := at.get((row["method"], level))) is not None:
@@ -221,7 +179,7 @@ def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
         values = instances_of(board, cost, level)
         shown = [name for name in order if name in values]
         for a in shown:
-            record = {"Shares within": f"{level:.0%}", "Is cheaper": _marked(names, a)}
+            record = {"Shares within": f"{level:.0%}", "Is cheaper": labelled(names, a)}
             for b in shown:
                 cheaper, _, both = compared(values, a, b)
                 record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
@@ -230,33 +188,6 @@ def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     return Table(
         "On how many settings each method is cheaper than another one", records, words=words, filters=words
     )
-
-
-def every_setting(settings: pd.DataFrame, names: Names) -> Table | None:
-    """One row for each setting of each method: means over its starts, and the best start.
-
-    None if no cell has the status 'ok', or if there are more than `MAX_SETTINGS` settings.
-    """
-    if settings.empty or len(settings) > MAX_SETTINGS:
-        return None
-    costs = with_values(settings, COSTS)
-    fairness = [name for name in FAIRNESS[:4] if settings[name].notna().any()]
-
-    def value(of: dict[Any, Any], name: str) -> str:
-        best = of[name] if name in costs else math.nan
-        return spread_text(of[f"{name} mean"], of[f"{name} sd"], METRICS[name].decimals, best)
-
-    records = [
-        {
-            **_place(names, of["dataset"], of["n_clusters"], of["method"]),
-            "Setting": of["setting"] or MISSING,
-            "Starts": str(of["starts"]),
-            **{METRICS[name].label: value(of, name) for name in (*costs, *fairness)},
-            "Seconds of all starts": number(of["all_seconds"], 2),
-        }
-        for of in settings.to_dict("records")
-    ]
-    return Table("Every setting", records, words=_WORDS, filters=("Data set", "K", "Method"))
 
 
 def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
@@ -298,65 +229,23 @@ def _values(of: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
     return {METRICS[name].label: number(of.get(name), METRICS[name].decimals) for name in shown}
 
 
-def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
-    """The groups' shares in every cluster, for the fairest setting of each method."""
-    found = []
-    for dataset, k, method, fairest in _fairest_settings(points, names, "counts"):
-        table = json.loads(fairest.counts)
-        counts = np.array(list(table.values()), dtype=float)
-        records = []
-        for cluster, column in [("all", counts.sum(axis=1)), *enumerate(counts.T)]:
-            shares = [f"{s:.1%}" for s in column / column.sum()] if column.sum() else [MISSING] * len(column)
-            sizes = {"Cluster": str(cluster), "Rows": f"{column.sum():,.0f}"}
-            records.append(sizes | dict(zip(table, shares, strict=True)))
-        words = f", {fairest.setting}" if fairest.setting else ""
-        title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
-        found.append(Table(title, records))
-    return found
-
-
 def audited_metrics(points: pd.DataFrame) -> list[str]:
     """Names of the audit's metrics for which at least one fit has a value."""
     asked = [name for name, metric in METRICS.items() if metric.audit and name in points]
     return [name for name in asked if points[name].notna().any()]
 
 
-def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
+def audit_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     """For each data set and K, the fairness of every method at its setting with the highest balance.
 
-    A card has a table, with a row for each method, and sentences, which name the best and the worst methods in each
-    metric. There is no card if no fit has a value of any metric of the audit. `points` are the best starts of all
-    settings.
+    Data without a value of any metric of the audit have none. `points` are the best starts of all settings.
     """
-    asked, found = audited_metrics(points), []
-    if not asked:
-        return []
-    shown = [FAIRNESS[0], *asked]
-    audited = points[points[asked].notna().any(axis=1)]
-    for (dataset, k), of in audited.groupby(INSTANCE, sort=False):
-        chosen = {method: row for *_, method, row in _fairest_settings(of, names)}
-        records = [
-            {"Method": names.method(method), "Setting": row.setting or MISSING, **_values(row, shown)}
-            for method, row in chosen.items()
-        ]
-        values = pd.DataFrame(chosen).T
-        sentences = [_fairest(values[name], names) for name in shown if values[name].notna().any()]
+    asked, records = audited_metrics(points), {}
+    for dataset, k, method, row in _fairest_settings(points[points[asked].notna().any(axis=1)], names):
+        record = {"Method": names.method(method), "Setting": row.setting or MISSING}
         title = f"Audit of {instance_title(names, dataset, k)}"
-        table = Table(title, records, words=_WORDS, filters=["Method"])
-        found.append({"table": table, "sentences": sentences})
-    return found
-
-
-def _fairest(values: pd.Series, names: Names) -> str:
-    """A sentence that names the methods with the best and the worst value of a metric."""
-    metric, values = METRICS[str(values.name)], values.dropna().astype(float)
-    low, high = values.min(), values.max()
-    best, worst = (high, low) if metric.direction == "higher" else (low, high)
-    text = f"{metric.label}: best is {list_methods(values.index[values == best], names)}"
-    text += f" ({number(best, metric.decimals)})"
-    if best == worst:
-        return f"{text}."
-    return f"{text}, worst {list_methods(values.index[values == worst], names)} ({number(worst, metric.decimals)})."
+        records.setdefault(title, []).append(record | _values(row, [FAIRNESS[0], *asked]))
+    return [Table(title, rows, words=_WORDS, filters=["Method"]) for title, rows in records.items()]
 
 
 def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
@@ -402,14 +291,6 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
     ]
     words = ("Status", "Data set", "Methods", "Reason")
     return Table("Cells without a result", records, words=words, filters=words[:2])
-
-
-def missing_lines(scores: pd.DataFrame, names: Names) -> Iterator[str]:
-    """A sentence for each status and data set with cells without a result."""
-    bad = scores[scores.status != "ok"]
-    for (status, dataset), of in bad.groupby(["status", "dataset"], sort=False):
-        reason = first_line(of.reason.iloc[0])
-        yield f"{names.dataset(str(dataset))}: {count(len(of), 'cell')} {status}, {reason}"
 
 
 def list_methods(methods: Iterable[str], names: Names) -> str:
@@ -460,7 +341,7 @@ def paper_section(
         )
     shown = [
         {
-            "Verdict": Verdict(row.verdict),
+            "Verdict": row.verdict,
             "Claim": row.text,
             "Where": row.where,
             "Data set": (names.dataset(row.dataset) if row.dataset else "all together")
@@ -502,7 +383,7 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
                 "Reported": number(value.reported, decimals),
                 "Published program": program,
                 "Ours": spread_text(value.mean, value.sd, decimals, best),
-                "Verdict": Verdict(value.value_verdict) if value.value_verdict else "",
+                "Verdict": value.value_verdict,
                 "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
                 "Starts and setting": how,
                 "Why": joined(

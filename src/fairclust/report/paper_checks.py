@@ -13,9 +13,8 @@ from fairclust.pipeline.config import Config, unknown
 from fairclust.pipeline.fingerprint import ClassNotFound, class_parameters
 from fairclust.pipeline.papers import Any_, FigureSpec, PaperSpec, TableSpec
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
-from fairclust.report.checks import validate_claim
+from fairclust.report.checks import ClaimError, validate_claim
 from fairclust.report.figures import PLOTS
-from fairclust.report.material import ClaimError
 
 # What the horizontal axis of a figure can show besides metrics.
 _AXES = ("lam", "step", "n_clusters", "n_rows")

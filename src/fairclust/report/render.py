@@ -15,6 +15,7 @@ import pandas as pd
 
 from fairclust.outputs import write_text
 from fairclust.pipeline.columns import column_of
+from fairclust.pipeline.names import Names
 
 MISSING = "–"
 LATEX = {
@@ -106,6 +107,16 @@ def table_name(number: str) -> str:
     return f"Tables {number}" if " and " in number else f"Table {number}"
 
 
+def labelled(names: Names, method: str) -> str:
+    """The label of a method, which says if it is this project's own."""
+    return names.method(method) + (" (ours)" if names.is_ours(method) else "")
+
+
+def method_text(names: Names, method: str, of_lam: float) -> str:
+    """The label of a method with a printed lambda, which is NaN if there is none."""
+    return names.method(method) + ("" if math.isnan(of_lam) else f", λ = {lam(of_lam)}")
+
+
 def joined(*texts: str) -> str:
     """Texts without the empty ones, separated by semicolons."""
     return "; ".join(filter(None, texts))
@@ -140,26 +151,15 @@ def escape_markdown(text: object) -> str:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A verdict, which the page shows with a coloured sign."""
-
-    text: str
-
-    @property
-    def key(self) -> str:
-        """The verdict's class in the style sheet."""
-        return self.text.replace(" ", "-")
-
-
-@dataclass(frozen=True)
 class Table:
     """A table from a dictionary for each row. Entries that a row lacks are shown as a dash.
 
-    `notes` are rules, remarks and reasons below it. `lead` holds sentences that stand above a long one.
+    `notes` are rules, remarks and reasons below it. `lead` holds sentences that stand above a long one. The page shows
+    entries of the column 'Verdict' with a coloured sign.
     """
 
     title: str
-    records: Sequence[Mapping[str, Any]]  # heading to text or number; on the page also to a `Verdict`
+    records: Sequence[Mapping[str, Any]]  # heading to text or number
     words: Collection[str] = ()  # columns of texts; on the page all others are aligned as numbers
     filters: Collection[str] = ()  # columns by which readers of the page can filter
     notes: Sequence[str] = ()

@@ -25,7 +25,8 @@ from fairclust.report.render import (
     MISSING,
     Table,
     joined,
-    lam,
+    labelled,
+    method_text,
     read_data,
     spread_text,
     table_name,
@@ -90,10 +91,8 @@ def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names
     rows = row_verdicts(lines)
     notes = [LEGEND, describe(spec.match), *spec.remarks]
     for row in rows[rows.verdict == DIFFERS].itertuples():
-        printed_lam = "" if pd.isna(row.lam) else f", λ = {lam(row.lam)}"
-        notes.append(
-            f"≠ {names.dataset(row.dataset)}, {names.method(row.method)}{printed_lam}: {row.why.rstrip('.')}."
-        )
+        method = method_text(names, row.method, row.lam)
+        notes.append(f"≠ {names.dataset(row.dataset)}, {method}: {row.why.rstrip('.')}.")
     title = f"{paper}, {table_name(spec.number)}: {spec.title}"
     return printed(spec, lines, title, names, notes)
 
@@ -116,7 +115,7 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
             row |= {"starts": choice.n_ok, "starts asked": choice.n_all, "reached": choice.reached}
             data.append({**row, "note": choice.note})
             if choice.note:
-                notes.append(f"{names.dataset(str(dataset))}, {_labelled(method, names)}: {choice.note}.")
+                notes.append(f"{names.dataset(str(dataset))}, {labelled(names, method)}: {choice.note}.")
     frame = pd.DataFrame(data)
     shown = overview_texts(frame, names).to_dict("records")
     Table("Every method on every data set", shown, notes=notes).write(stem, frame)
@@ -127,7 +126,7 @@ def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
     shown = []
     for row in overview.fillna({"setting": ""}).to_dict("records"):
         text = {"data set": names.dataset(row["dataset"]), "K": row["n_clusters"]}
-        text |= {"method": _labelled(row["method"], names), "setting": row["setting"] or MISSING}
+        text |= {"method": labelled(names, row["method"]), "setting": row["setting"] or MISSING}
         for metric in _OVERVIEW_METRICS:
             column = COLUMNS[metric]
             best = row[f"{metric} best"] if column.is_cost else math.nan
@@ -138,12 +137,6 @@ def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
 
 def _starts(n_ok: int, n_all: int) -> str:
     return MISSING if not n_all else str(n_ok) if n_ok == n_all else f"{n_ok} of {n_all}"
-
-
-def _labelled(method: str, names: Names, role: str = "") -> str:
-    if role != "variant" and names.is_ours(method):
-        role = "ours"
-    return names.method(method) + (f" ({role})" if role in ("ours", "variant") else "")
 
 
 def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
@@ -228,7 +221,7 @@ def make_scoreboard(
             "table": row.table,
             "data set": names.dataset(row.dataset),
             "K": MISSING if pd.isna(row.n_clusters) else row.n_clusters,
-            "method": names.method(row.method) + ("" if pd.isna(row.lam) else f", λ={lam(row.lam)}"),
+            "method": method_text(names, row.method, row.lam),
             "setting": row.setting or MISSING,
             "starts": row.seeds or MISSING,
             "verdict": row.verdict,

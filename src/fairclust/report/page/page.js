@@ -350,7 +350,6 @@
     recall();
     for (const name of FIELDS.slice(0, 3)) ask[name].addEventListener("change", () => { restart(); keep(); });
     ask.level.addEventListener("input", () => { answer(); keep(); });
-    document.getElementById("answers").open = false;
   }
   addEventListener("scroll", () => charts.forEach((chart) => chart.select(null)), { passive: true });
 
