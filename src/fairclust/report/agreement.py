@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fairclust.fronts import tick_text
@@ -60,9 +61,6 @@ def picture(points: pd.DataFrame) -> dict[str, Any]:
     powers = decades(points)
     low, high = powers[0], powers[-1]
 
-    def along(value: float) -> float:
-        return (min(max(math.log10(max(value, FLOOR)), low), high) - low) / (high - low)
-
     def at(share: float) -> tuple[float, float]:
         return round(LEFT + share * (SIZE - LEFT - 10), 1), round(
             SIZE - BOTTOM - share * (SIZE - BOTTOM - 10), 1
@@ -72,12 +70,11 @@ def picture(points: pd.DataFrame) -> dict[str, Any]:
         (*at((d - low) / (high - low)), f"≤ {FLOOR:g}" if d == low else tick_text(10.0**d))
         for d in powers[::2]
     ]
+    shares = (np.log10(points[["reported", "ours"]].clip(FLOOR, 10.0**high)) - low) / (high - low)
     dots = [
-        {"x": at(along(of.reported))[0], "y": at(along(of.ours))[1], "text": of.text, "verdict": of.verdict}
-        for of in points.itertuples()
+        {"x": at(x)[0], "y": at(y)[1], "text": text, "colour": LOOKS[verdict][0], "shape": LOOKS[verdict][1]}
+        for x, y, text, verdict in zip(shares.reported, shares.ours, points.text, points.verdict, strict=True)
     ]
-    for dot in dots:
-        dot["colour"], dot["shape"] = LOOKS[dot["verdict"]]
     counts = points.verdict.value_counts()
     legend = [
         {"verdict": v, "colour": c, "shape": s, "n": int(counts.get(v, 0))} for v, (c, s) in LOOKS.items()

@@ -67,12 +67,12 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         parts.append(results.assign(**about, check=claim.check))
         where, verdict = claim.where or MISSING, whole.verdict
         shown.append({"claim": claim.text, "where": where, "verdict": verdict, "numbers": whole.numbers})
-    data = pd.concat(parts)[CLAIM_COLUMNS]
+    data, verdicts = pd.concat(parts)[CLAIM_COLUMNS], [line["verdict"] for line in shown]
     made = Table(
         f"{material.title}: claims, tested by this run",
         shown,
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
-        lead=[f"{count(len(claims), 'claim')}: {in_words(count_claims(data))}."],
+        lead=[f"{count(len(claims), 'claim')}: {in_words(counted(verdicts, CLAIM_VERDICTS))}."],
     )
     made.write(stem, data)
 
@@ -80,11 +80,6 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
 def load_claims(path: Path) -> pd.DataFrame:
     """Read a CSV of `make_claims`; absent texts are empty."""
     return read_data(path, CLAIM_COLUMNS, {*CLAIM_COLUMNS} - {"n_clusters"}, ["n_clusters"])
-
-
-def count_claims(claims: pd.DataFrame) -> dict[str, int]:
-    """The number of claims as a whole with each verdict that occurs."""
-    return counted(claims.verdict[claims.dataset == ""], CLAIM_VERDICTS)
 
 
 def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | None]]:

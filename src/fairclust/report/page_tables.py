@@ -45,8 +45,6 @@ from fairclust.report.selection import INSTANCE, first_line
 from fairclust.report.tables import best_of, printed_table, row_verdicts
 from fairclust.report.verdicts import VERDICTS
 
-_WORDS = ("Data set", "Method", "Setting", "Sensitive column")
-
 
 def instance_title(names: Names, dataset: Any, k: Any) -> str:
     """A data set and its K, for readers."""
@@ -66,7 +64,7 @@ def glossary(audited: Iterable[str] = ()) -> Table:
     nll, meaning = COLUMNS["nll"], "Mean negative log-likelihood of the rows under a mixture."
     rows.append((nll.label, meaning, f"{nll.direction} is better", ""))
     head = ("Metric", "Meaning", "Range", "Source")
-    return Table("What the metrics mean", [dict(zip(head, row, strict=True)) for row in rows], words=head)
+    return Table("What the metrics mean", [dict(zip(head, row, strict=True)) for row in rows])
 
 
 def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
@@ -127,21 +125,17 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     """Which method for what: of each kind of data and level, the cheapest method and the cheapest of the others."""
     records: dict[tuple[str, str], dict[str, str]] = {}
     for kind, level, methods in kinds_of_data(board, cost):
-        is_ours = methods.method.map(names.is_ours).astype(bool)
-        others = methods.iloc[1:] if not names.ours else methods[~is_ours]
-        for head, of in (
-            ("cheapest", methods),
-            ("cheapest of others" if names.ours else "runner-up", others),
-        ):
-            record = records.setdefault((kind, head), {"Data": kind, "Place": head})
-            record[f"Within {level:.0%}"] = MISSING
+        if names.ours:
+            second, others = "cheapest of others", methods[~methods.method.map(names.is_ours).astype(bool)]
+        else:
+            second, others = "runner-up", methods[1:]
+        for place, of in (("cheapest", methods), (second, others)):
+            text = MISSING
             for one in of.head(1).itertuples():
-                shown = f"{labelled(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
-                record[f"Within {level:.0%}"] = shown
-    words = ("Data", "Place", *(f"Within {level:.0%}" for level in LEVELS))
-    return Table(
-        "Which method for what: distance to the best known, and seconds", list(records.values()), words=words
-    )
+                text = f"{labelled(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
+            record = records.setdefault((kind, place), {"Data": kind, "Place": place})
+            record[f"Within {level:.0%}"] = text
+    return Table("Which method for what: distance to the best known, and seconds", list(records.values()))
 
 
 def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -> Table:
@@ -153,22 +147,19 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -
         for level in LEVELS:
             text = MISSING
             if (of := at.get((row["method"], level))) is not None:
-                reached = f"{of['reached']:.0f} of {of['instances']:.0f}"
-                text = (
-                    f"{_distance(of['excess'])} ({_distance(of['low'])}–{_distance(of['high'])}), {reached}"
-                )
+                excess, low, high = (_distance(of[name]) for name in ("excess", "low", "high"))
+                text = f"{excess} ({low}–{high}), {of['reached']:.0f} of {of['instances']:.0f}"
             record[f"Within {level:.0%}"] = text
-        record["Seconds of a fit"] = number(row["seconds"], 2)
-        certified = row["certified"]
-        record["Above its certified bound at most"] = (
-            MISSING if pd.isna(certified) else f"{100 * certified:.3f} %"
-        )
-        record["Starts"] = f"{row['starts']:.0f}"
-        record["Fits failed"] = f"{row['failed']:.0f}"
-        record["Remark"] = "no cheaper than random labels" if row["worse"] else ""
+        bound = row["certified"]
+        record |= {
+            "Seconds of a fit": number(row["seconds"], 2),
+            "Above its certified bound at most": MISSING if pd.isna(bound) else f"{100 * bound:.3f} %",
+            "Starts": f"{row['starts']:.0f}",
+            "Fits failed": f"{row['failed']:.0f}",
+            "Remark": "no cheaper than random labels" if row["worse"] else "",
+        }
         records.append(record)
-    levels = [f"Within {level:.0%}" for level in LEVELS]
-    return Table(title, records, words=("Method", "Family", "Remark", *levels), filters=("Family",))
+    return Table(title, records, filters=("Family",))
 
 
 def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
@@ -184,10 +175,8 @@ def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
                 cheaper, _, both = compared(values, a, b)
                 record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
             records.append(record)
-    words = ("Shares within", "Is cheaper")
-    return Table(
-        "On how many settings each method is cheaper than another one", records, words=words, filters=words
-    )
+    filters = ("Shares within", "Is cheaper")
+    return Table("On how many settings each method is cheaper than another one", records, filters=filters)
 
 
 def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
@@ -222,7 +211,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     ]
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
-    return Table(title, records, words=_WORDS, filters=filters) if records else None
+    return Table(title, records, filters=filters) if records else None
 
 
 def _values(of: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
@@ -245,7 +234,7 @@ def audit_tables(points: pd.DataFrame, names: Names) -> list[Table]:
         record = {"Method": names.method(method), "Setting": row.setting or MISSING}
         title = f"Audit of {instance_title(names, dataset, k)}"
         records.setdefault(title, []).append(record | _values(row, [FAIRNESS[0], *asked]))
-    return [Table(title, rows, words=_WORDS, filters=["Method"]) for title, rows in records.items()]
+    return [Table(title, rows, filters=["Method"]) for title, rows in records.items()]
 
 
 def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
@@ -268,8 +257,8 @@ def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
 
     both, filters = records([*INSTANCE, "method"]), ("Data set", "Method")
     return {
-        "methods": Table("Run times by method", records(["method"]), words=_WORDS),
-        "all": Table("Run times by data set and method", both, words=_WORDS, filters=filters),
+        "methods": Table("Run times by method", records(["method"])),
+        "all": Table("Run times by data set and method", both, filters=filters),
     }
 
 
@@ -283,19 +272,14 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
         {
             "Status": status,
             "Data set": names.dataset(dataset),
-            "Methods": list_methods(of.method, names),
+            # Separated by semicolons, because labels may contain commas.
+            "Methods": "; ".join(dict.fromkeys(names.method(str(method)) for method in of.method)),
             "Cells": str(len(of)),
             "Reason": reason,
         }
         for (status, dataset, reason), of in bad.groupby(["status", "dataset", "reason"], sort=False)
     ]
-    words = ("Status", "Data set", "Methods", "Reason")
-    return Table("Cells without a result", records, words=words, filters=words[:2])
-
-
-def list_methods(methods: Iterable[str], names: Names) -> str:
-    """Labels of methods without duplicates, separated by semicolons, because labels may contain commas."""
-    return "; ".join(dict.fromkeys(names.method(str(method)) for method in methods))
+    return Table("Cells without a result", records, filters=("Status", "Data set"))
 
 
 def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
@@ -312,18 +296,18 @@ def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
                 "Cells ok": f"{(of.status == 'ok').sum():,} of {len(of):,}",
             }
         )
-    return Table("Data sets of the run", records, words=("Data set", "K", "Cells ok"))
+    return Table("Data sets of the run", records)
 
 
 def paper_section(
     name: str,
     paper: PaperSpec,
     board: pd.DataFrame,
-    claims: Mapping[str, pd.DataFrame],
+    claims: pd.DataFrame | None,
     files: Iterable[str],
     names: Names,
 ) -> dict[str, Any]:
-    """The data that the template shows for one paper; `board` is all evidence, and `claims` maps papers to theirs."""
+    """The data that the template shows for one paper, from all evidence and the claims of the paper."""
     of_paper = board[board.paper == name]
     tables = []
     for spec in paper.tables.values():
@@ -331,14 +315,12 @@ def paper_section(
         if lines.empty:
             continue
         made = printed_table(spec, lines, paper.short_name, names)
-        tables.append(
-            {
-                "title": f"{table_name(spec.number)}: {spec.title}",
-                "printed": made,
-                "counts": counted(row_verdicts(lines).verdict, VERDICTS),
-                "evidence": _evidence(f"Evidence of {made.title}", lines, names),
-            }
-        )
+        tables.append({
+            "title": f"{table_name(spec.number)}: {spec.title}",
+            "printed": made,
+            "counts": counted(row_verdicts(lines).verdict, VERDICTS),
+            "evidence": _evidence(f"Evidence of {made.title}", lines, names),
+        })  # fmt: skip
     shown = [
         {
             "Verdict": row.verdict,
@@ -348,16 +330,16 @@ def paper_section(
             + ("" if pd.isna(row.n_clusters) else f", K = {row.n_clusters}"),
             "Numbers": row.numbers,
         }
-        for row in (claims[name].itertuples() if name in claims else ())
+        for row in (() if claims is None else claims.itertuples())
     ]
-    words, filters = ("Verdict", "Claim", "Where", "Data set", "Numbers"), ("Data set", "Verdict")
-    about_claims = Table(f"Claims of {paper.short_name}", shown, words=words, filters=filters)
     return {
         "key": name,
         "name": paper.short_name,
         "citation": paper.citation,
         "tables": tables,
-        "claims": about_claims if shown else None,
+        "claims": Table(f"Claims of {paper.short_name}", shown, filters=("Data set", "Verdict"))
+        if shown
+        else None,
         "figures": [file for file in sorted(files) if file.startswith(f"figures/{name}/")],
     }
 
@@ -366,30 +348,26 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
     """Every value of a table, with its starts, its program, its setting and why it has its verdict."""
     records = []
     for value in lines.itertuples():
-        decimals = (
-            column_of(value.metric).decimals if pd.isna(value.decimals) else max(int(value.decimals), 0)
-        )
+        lacks = pd.isna(value.decimals)
+        decimals = column_of(value.metric).decimals if lacks else max(int(value.decimals), 0)
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
             setting = f"{setting} (printed: {lam(value.lam)})".strip()
-        best = best_of(value.metric, value.low, value.high)
-        program = number(value.program_mean, decimals) if value.program_runs else MISSING
-        how = joined(value.kind, f"{value.seeds} of {count(value.seeds_asked, 'start')}", setting)
-        records.append(
-            {
-                "Data set": names.dataset(value.dataset),
-                "Method": names.method(value.method) + ("" if value.role == "paper" else f" ({value.role})"),
-                "Metric": metric_label(value.metric),
-                "Reported": number(value.reported, decimals),
-                "Published program": program,
-                "Ours": spread_text(value.mean, value.sd, decimals, best),
-                "Verdict": value.value_verdict,
-                "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
-                "Starts and setting": how,
-                "Why": joined(
-                    value.why, f"program: {value.program_setting}" if value.program_runs else "", value.note
-                ),
-            }
-        )
-    filters = ("Data set", "Method", "Metric", "Verdict")
-    return Table(caption, records, words=(*filters, "Starts and setting", "Why"), filters=filters)
+        by_program = bool(value.program_runs)
+        records.append({
+            "Data set": names.dataset(value.dataset),
+            "Method": names.method(value.method) + ("" if value.role == "paper" else f" ({value.role})"),
+            "Metric": metric_label(value.metric),
+            "Reported": number(value.reported, decimals),
+            "Published program": number(value.program_mean, decimals) if by_program else MISSING,
+            "Ours": spread_text(
+                value.mean, value.sd, decimals, best_of(value.metric, value.low, value.high)
+            ),
+            "Verdict": value.value_verdict,
+            "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
+            "Starts and setting": joined(
+                value.kind, f"{value.seeds} of {count(value.seeds_asked, 'start')}", setting
+            ),
+            "Why": joined(value.why, f"program: {value.program_setting}" * by_program, value.note),
+        })  # fmt: skip
+    return Table(caption, records, filters=("Data set", "Method", "Metric", "Verdict"))

@@ -26,6 +26,7 @@ from fairclust.report.render import (
     MISSING,
     escape_latex,
     escape_markdown,
+    latex_table,
     method_text,
     metric_label,
     number,
@@ -154,14 +155,10 @@ class Printed:
         return "\n".join([*lines, *(f"- {escape_markdown(note)}" for note in self.notes), ""])
 
     def latex(self) -> str:
-        """The table in LaTeX, which needs booktabs, amssymb and graphicx."""
-        lines = [
-            "% needs \\usepackage{booktabs,amssymb,graphicx}",
-            r"\begin{table}",
-            rf"\centering\caption{{{escape_latex(self.title)}}}\scriptsize\setlength{{\tabcolsep}}{{3pt}}",
-        ]
+        """The table in LaTeX."""
+        blocks = []
         for columns, rows in self._blocks(PAGE, _bold):
-            body = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
+            body = [r"\toprule"]
             for level in range(self.n_levels):
                 spans, at, rules = self._spans(columns, level), 2, []
                 cells = [escape_latex(self.corner) if not level else ""]
@@ -179,12 +176,8 @@ class Printed:
                 else:
                     first = rf"\quad {escape_latex(row[0])}" if kind == "beneath" else escape_latex(row[0])
                     body.append(" & ".join([first, *map(_in_latex, row[1:])]) + r" \\")
-            body += [r"\bottomrule", r"\end{tabular}"]
-            if _width(rows) > 0.6 * PAGE:
-                body = [r"\resizebox{\textwidth}{!}{%", *body, "}"]
-            lines += [*body, r"\par\medskip"]
-        notes = [rf"\noindent {escape_latex(note)}\par" for note in self.notes]
-        return "\n".join([*lines, r"\end{table}", r"{\footnotesize", *notes, "}", ""])
+            blocks.append((f"l{'r' * len(columns)}", [*body, r"\bottomrule"], _width(rows) > 0.6 * PAGE))
+        return latex_table(self.title, blocks, self.notes)
 
     def _blocks(self, width: int, bold: Callable[[str], str]) -> list[tuple[list[int], Rows]]:
         """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.outputs import write_text
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import MatchSpec, TableSpec
@@ -30,6 +29,7 @@ from fairclust.report.render import (
     read_data,
     spread_text,
     table_name,
+    write_as,
 )
 from fairclust.report.rows import Row
 from fairclust.report.selection import choose, describe
@@ -53,9 +53,9 @@ EVIDENCE_COLUMNS = [
 ]
 ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
 """The columns that together name one row."""
-_TEXT = (
-    *("paper", "table", "role", "dataset", "original", "method", "metric", "setting", "kind", "program"),
-    *("program_kind", "program_setting", "value_verdict", "verdict", "direction", "cause", "why", "note"),
+_FLOATS = (
+    *("lam", "reported", "mean", "sd", "low", "high"),
+    *("program_mean", "program_low", "program_high"),
 )
 HEADS = {
     AGREES: "agree",
@@ -78,9 +78,8 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     rows = table_rows(spec, reported, material.cells, material.programs)
     lines = evidence_of(material.paper, spec, rows)
     made = printed_table(spec, lines, material.title, material.names)
-    write_text(stem.with_name(f"{stem.name}.evidence.csv"), lines.to_csv(index=False))
-    for ending, text in {"csv": made.csv(), "md": made.markdown(), "tex": made.latex()}.items():
-        write_text(stem.with_name(f"{stem.name}.{ending}"), text)
+    write_as(stem, csv=made.csv(), md=made.markdown(), tex=made.latex())
+    write_as(stem.with_name(f"{stem.name}.evidence"), csv=lines.to_csv(index=False))
 
 
 def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names) -> Printed:
@@ -131,12 +130,10 @@ def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
             column = COLUMNS[metric]
             best = row[f"{metric} best"] if column.is_cost else math.nan
             text[column.label] = spread_text(row[metric], row[f"{metric} sd"], column.decimals, best)
-        shown.append({**text, "starts": _starts(row["starts"], row["starts asked"])})
+        n_ok, n_all = row["starts"], row["starts asked"]
+        starts = MISSING if not n_all else str(n_ok) if n_ok == n_all else f"{n_ok} of {n_all}"
+        shown.append({**text, "starts": starts})
     return pd.DataFrame(shown)
-
-
-def _starts(n_ok: int, n_all: int) -> str:
-    return MISSING if not n_all else str(n_ok) if n_ok == n_all else f"{n_ok} of {n_all}"
 
 
 def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
@@ -191,7 +188,8 @@ def why(row: Row) -> str:
 
 def load_evidence(paths: Iterable[Path]) -> pd.DataFrame:
     """Read and join files of `evidence_of`, the scoreboard's CSV included. Missing texts are empty strings."""
-    frames = [read_data(path, EVIDENCE_COLUMNS, _TEXT, _COUNTS) for path in paths]
+    texts = {*EVIDENCE_COLUMNS} - {*_FLOATS, *_COUNTS}
+    frames = [read_data(path, EVIDENCE_COLUMNS, texts, _COUNTS) for path in paths]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=EVIDENCE_COLUMNS)
 
 
