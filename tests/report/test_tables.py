@@ -178,7 +178,9 @@ def test_the_layouts_of_the_papers_show_every_reported_value_once(catalogue, roo
         for spec in paper.tables.values():
             lines = evidence_of(name, spec, table_rows(spec, values, frame(starts("x", [1.0]))[:0]))
             shown = printed(spec, lines, "", NAMES, [])
-            n_reported = sum(len(cell.reported) for part in shown.parts for _, row in part.rows for cell in row)
+            n_reported = sum(
+                len(cell.reported) for part in shown.parts for _, row in part.rows for cell in row
+            )
             assert spec.layout and n_reported == (values.table == spec.number).sum(), (name, spec.number)
             assert max(map(len, shown.markdown().splitlines())) <= 100
 

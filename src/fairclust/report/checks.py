@@ -9,7 +9,7 @@ its name.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS, TIMES
+from fairclust.pipeline.config import unknown
 from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
 from fairclust.report.material import Material
 from fairclust.report.render import metric_in_text, metric_label, number, spread_text
@@ -42,10 +43,6 @@ NOT_COMPARABLE = "not comparable"
 CLAIM_VERDICTS = (HOLDS, IN_PART, FAILS, NOT_COMPARABLE, NOT_TESTED)
 Finding = tuple[str, str]
 """A verdict, and a sentence with the numbers behind it."""
-
-
-class ClaimError(ValueError):
-    """A claim in a paper's file is not valid; the message names the key, and known values where there are some."""
 
 
 class CannotTest(Exception):
@@ -392,7 +389,10 @@ def levels_off(case: Case) -> Finding:
     found = []
     for method in case.claim.methods:
         for metric in case.metrics:
-            lams, values = np.array(_curve(case, method, metric)).T
+            points = _points(case, [method], "lam", metric)
+            if len(points) < 8 or points[0][0] == points[-1][0]:
+                raise CannotTest(f"{case.name(method)} has fewer than eight lambdas")
+            lams, values = np.array(points).T
             last = values[lams >= lams.max() - np.ptp(lams) / 4]
             share = float(np.ptp(last) / (np.ptp(values) or 1.0))
             words = f"{metric_label(metric)} of {case.name(method)} at {len(lams)} lambdas from {lams.min():g} to "
@@ -450,53 +450,37 @@ CHECKS: Mapping[str, Check] = {
 """Every check, under the name that papers' files use for it."""
 
 
-def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> None:
-    """Validate a claim's keys, and its options for the check that it names.
-
-    ClaimError if the check, an option, a metric or a table is unknown, or something that the check needs is not given.
-    """
-    check, options, methods = CHECKS.get(claim.check), claim.options, claim.methods
+def claim_problems(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> Iterator[str]:
+    """A line for everything that is wrong with a claim's keys, and with its options for the check that it names."""
+    key, check, given = f"claims.{name}", CHECKS.get(claim.check), claim.options
+    yield from unknown(f"{key}.check", [claim.check], CHECKS)
     if check is None:
-        raise ClaimError(f"claims.{name}.check: there is no {claim.check!r} (known: {', '.join(CHECKS)})")
-    if len(methods) < check.n_methods:
-        raise ClaimError(f"claims.{name}.methods: {claim.check} needs {check.n_methods} method(s)")
-    others = (options[name] for name in ("equal", "order") if name in options)
-    for metric in (*claim.metrics, *others):
-        if metric not in COLUMNS:
-            raise ClaimError(f"claims.{name}: there is no metric {metric!r} (known: {', '.join(COLUMNS)})")
-    known, source = (*check.options, *_COMMON_OPTIONS), options.get("level_from", "both")
-    try:
-        for option in options:
-            if option not in known:
-                raise ClaimError(f"{claim.check} takes no {option!r} (known: {', '.join(known)})")
-        for option in check.needs:
-            if option not in options:
-                raise ClaimError(f"{claim.check} needs {option!r}")
-        for option in _NUMBERS & set(options):
-            if not _is_number(options[option]):
-                raise ClaimError(f"{option!r} is {options[option]!r}, expected a number")
-        for option, words in (("direction", check.directions), ("agg", ("mean", "best"))):
-            if options.get(option, words[0]) not in words:
-                raise ClaimError(f"{option!r} is {options[option]!r}, expected {words[0]!r} or {words[1]!r}")
-        if (table := options.get("table")) is not None and str(table) not in tables:
-            raise ClaimError(f"there is no table {str(table)!r} (known: {', '.join(tables)})")
-        sizes: Any = options.get("sizes")
-        if options.get("x") == "sizes" and not (isinstance(sizes, list) and len(sizes) == len(methods) >= 3):
-            raise ClaimError("sizes: give a size for each of three or more methods of the claim")
-        if options.get("x") == "sizes" and not all(_is_number(size) and size > 0 for size in sizes):
-            raise ClaimError("sizes: expected positive numbers")
-        if claim.check == "settles" and "first" in options and options["first"] not in options["columns"]:
-            raise ClaimError(f"'first': {options['first']!r} is not one of `columns`")
-        if ("equal" in options) != ("level_from" in options):
-            raise ClaimError("'equal' belongs to 'level_from'")
-        if source not in ("reported", "both", "front", "stated"):
-            raise ClaimError(f"level_from is {source!r} (known: reported, both, front, stated)")
-        if source == "stated" and "level" not in options:
-            raise ClaimError("level_from: stated needs 'level'")
-        if source == "reported" and options.get("table") is None:
-            raise ClaimError("level_from: reported needs 'table'")
-    except ClaimError as error:
-        raise ClaimError(f"claims.{name}.options: {error}") from None
+        return
+    if len(claim.methods) < check.n_methods:
+        yield f"{key}.methods: {claim.check} needs {check.n_methods} method(s)"
+    yield from unknown(f"{key}.metrics", claim.metrics, COLUMNS)
+    yield from unknown(f"{key}.options", given, (*check.options, *_COMMON_OPTIONS))
+    choices: dict[str, Collection[str]] = {
+        **{"equal": COLUMNS, "order": COLUMNS, "table": tables, "direction": check.directions},
+        **{"agg": ("mean", "best"), "level_from": ("reported", "both", "front", "stated")},
+    }
+    for option in choices.keys() & given.keys():
+        yield from unknown(f"{key}.options.{option}", [str(given[option])], choices[option])
+    together = {"equal": ["level_from"], "level_from": ["equal"]}
+    of_level = {"stated": ["level"], "reported": ["table"]}.get(str(given.get("level_from")), [])
+    for option in (*check.needs, *of_level, *(other for one in given for other in together.get(one, []))):
+        if option not in given:
+            yield f"{key}.options: {claim.check} needs {option!r} here"
+    for option in _NUMBERS & given.keys():
+        if not _is_number(given[option]):
+            yield f"{key}.options.{option}: expected a number, found {given[option]!r}"
+    if given.get("x") == "sizes":
+        sizes: Any = given.get("sizes")
+        is_list = isinstance(sizes, list) and len(sizes) == len(claim.methods) >= 3
+        if not (is_list and all(_is_number(size) and size > 0 for size in sizes)):
+            yield f"{key}.options.sizes: give a positive size for each of three or more methods of the claim"
+    if given.get("first") not in (None, *given.get("columns", ())):
+        yield f"{key}.options.first: {given['first']!r} is not one of `columns`"
 
 
 def _is_number(value: Any) -> bool:
@@ -654,14 +638,6 @@ def _points(case: Case, methods: Iterable[str], x: str, metric: str) -> list[tup
             means = settings_table(cells, [metric, x])
             found += list(zip(means[x], means[metric], strict=True))
     return sorted(point for point in found if all(map(math.isfinite, point)))
-
-
-def _curve(case: Case, method: str, metric: str) -> list[tuple[float, float]]:
-    """The points (lambda, mean of the metric) of a method; CannotTest if there are fewer than eight."""
-    points = _points(case, [method], "lam", metric)
-    if len(points) < 8 or np.ptp([lam for lam, _ in points]) == 0:
-        raise CannotTest(f"{case.name(method)} has fewer than eight lambdas")
-    return points
 
 
 def _by_k(case: Case, cells: pd.DataFrame, metric: str) -> pd.Series:

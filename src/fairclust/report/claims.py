@@ -29,7 +29,7 @@ CLAIM_COLUMNS = ["paper", "claim", "text", "where", "check", *_RESULT]
 def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
     """The verdict on a claim as a whole (with an empty data set), then those for each data set and K.
 
-    The columns are those of `CLAIM_COLUMNS` from dataset on. `validate_claim` has passed the claim before the run.
+    The columns are those of `CLAIM_COLUMNS` from dataset on. Before the run `claim_problems` has checked the claim.
     """
     lines = []
     for dataset, k in _places(claim, material):

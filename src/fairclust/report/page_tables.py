@@ -41,8 +41,8 @@ from fairclust.report.render import (
     spread_text,
     table_name,
 )
-from fairclust.report.selection import INSTANCE, first_line
-from fairclust.report.tables import best_of, printed_table, row_verdicts
+from fairclust.report.selection import INSTANCE, Spread, first_line
+from fairclust.report.tables import printed_table, row_verdicts
 from fairclust.report.verdicts import VERDICTS
 
 
@@ -229,7 +229,8 @@ def audit_tables(points: pd.DataFrame, names: Names) -> list[Table]:
 
     Data without a value of any metric of the audit have none. `points` are the best starts of all settings.
     """
-    asked, records = audited_metrics(points), {}
+    asked = audited_metrics(points)
+    records: dict[str, list[dict[str, str]]] = {}
     for dataset, k, method, row in _fairest_settings(points[points[asked].notna().any(axis=1)], names):
         record = {"Method": names.method(method), "Setting": row.setting or MISSING}
         title = f"Audit of {instance_title(names, dataset, k)}"
@@ -348,8 +349,10 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
     """Every value of a table, with its starts, its program, its setting and why it has its verdict."""
     records = []
     for value in lines.itertuples():
-        lacks = pd.isna(value.decimals)
-        decimals = column_of(value.metric).decimals if lacks else max(int(value.decimals), 0)
+        column, lacks = column_of(value.metric), pd.isna(value.decimals)
+        decimals = column.decimals if lacks else max(int(value.decimals), 0)
+        # Values of other metrics than costs may have chosen the setting.
+        best = Spread(low=value.low, high=value.high).best(value.metric) if column.is_cost else math.nan
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
             setting = f"{setting} (printed: {lam(value.lam)})".strip()
@@ -360,9 +363,7 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
             "Metric": metric_label(value.metric),
             "Reported": number(value.reported, decimals),
             "Published program": number(value.program_mean, decimals) if by_program else MISSING,
-            "Ours": spread_text(
-                value.mean, value.sd, decimals, best_of(value.metric, value.low, value.high)
-            ),
+            "Ours": spread_text(value.mean, value.sd, decimals, best),
             "Verdict": value.value_verdict,
             "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
             "Starts and setting": joined(

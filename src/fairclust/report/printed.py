@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby, product
+from itertools import compress, groupby, product
 from typing import Any
 
 import numpy as np
@@ -257,29 +257,24 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
         has_data = any("dataset" in pick for level in levels for pick in level.values())
         of_data = not has_data and mine.dataset.nunique() > 1
         own = []
-        for place in (
-            mine[["method", "dataset"] if of_data else ["method"]].drop_duplicates().to_dict("records")
-        ):
+        for place in mine[["method", *["dataset"] * of_data]].drop_duplicates().to_dict("records"):
             head = names.method(place["method"]) + (f", {names.dataset(place['dataset'])}" if of_data else "")
             own.append((head, place))
         rows.append((OURS, own))
     book = _book(lines, bold=layout.bold)
     stand_ins = book[book.role == "stand-in"]
+    shown = [(*part, book.drop(stand_ins.index)) for part in rows]
+    shown += [(*part, stand_ins) for part in _stand_ins(rows, lines, names)]
     parts, n_reported = [], 0
-    for of_part, of in (
-        (rows, book.drop(stand_ins.index)),
-        (list(_stand_ins(rows, lines, names)), stand_ins),
-    ):
-        for part, picks in of_part:
-            made = [(head, [_entry(of, {**row, **pick}) for _, pick in columns]) for head, row in picks]
-            n_reported += sum(len(entry.reported) for _, entries in made for entry in entries)
-            if part == OURS:
-                made = [
-                    row
-                    for row in made
-                    if any(entry.text(entry.ours) not in ("", MISSING) for entry in row[1])
-                ]
-            parts.append(Part(part, made))
+    for heading, picks, of in shown:
+        made = [(head, [_entry(of, {**row, **pick}) for _, pick in columns]) for head, row in picks]
+        n_reported += sum(len(entry.reported) for _, entries in made for entry in entries)
+        if heading == OURS:
+            has_value = [
+                any(entry.text(entry.ours).strip(MISSING) for entry in entries) for _, entries in made
+            ]
+            made = list(compress(made, has_value))
+        parts.append(Part(heading, made))
     if lacking := int(((lines.role == "paper") & (lines.value_verdict != "")).sum()) - n_reported:
         what = count(lacking, "reported value")
         notes = [*notes, f"{what} without a place in this layout; the evidence has them all."]
@@ -298,11 +293,8 @@ def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
     The best of each data set and metric is chosen among the methods of the paper, for ours and for the reported values.
     """
     printed_digits = lines.decimals.astype(float).where(lines.reported.notna())
-    usual = (
-        printed_digits.groupby(lines.metric)
-        .transform("max")
-        .fillna(lines.metric.map(lambda name: column_of(name).decimals))
-    )
+    most = printed_digits.groupby(lines.metric).transform("max")
+    usual = most.fillna(lines.metric.map(lambda name: column_of(name).decimals))
     book = lines[lines.role != "variant"].assign(digits=printed_digits.fillna(usual).astype(int))
     for name in ("mean", "reported"):
         book[f"best_{name}"] = False

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.pipeline.columns import COLUMNS, column_of
+from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.report.checks import HOLDS
@@ -252,9 +252,3 @@ def summary(
             }
         )
     return found
-
-
-def best_of(metric: str, low: float, high: float) -> float:
-    """The best start of a cost; NaN for other metrics, whose values may choose the setting."""
-    column = column_of(metric)
-    return {"lower": low, "higher": high}.get(column.direction, math.nan) if column.is_cost else math.nan
