@@ -51,7 +51,7 @@ _MARKDOWN = re.compile(
 
 
 # With a unit, and what stands behind it.
-_NUMBER = re.compile(r"–|[-+]?(∞|[\d.,]*\d)( ?%)?( ±.*|, best.*| \(.*)?")
+_NUMBER = re.compile(r"–|[-+]?(∞|[\d.,]*\d)( ?%)?( ±.*|, best.*| \(.*| of [\d,]+)?")
 
 
 def number(value: object, decimals: int) -> str:

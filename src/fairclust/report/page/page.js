@@ -22,7 +22,7 @@
   // Tables
 
   const numeric = (text) => {
-    const t = text.replace(/ ±.*|, best.*/, "").replace(/[,\s%+]/g, "").replace("−", "-").replace(/\(.*/, "");
+    const t = text.replace(/ ±.*|, best.*| of .*/, "").replace(/[,\s%+]/g, "").replace("−", "-").replace(/\(.*/, "");
     return t === "∞" ? Infinity : t === "" || t === "–" ? NaN : Number(t);
   };
   const sortBy = (table, th) => {
