@@ -10,6 +10,7 @@ from frames import cell, frame, tradeoff
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.html import Results, write_page
+from fairclust.report.leaderboard import make_leaderboard, make_settings
 from fairclust.report.tables import EVIDENCE_COLUMNS
 
 METHODS = ("kmeans", "vfc_kmeans", "bera")
@@ -118,7 +119,7 @@ def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
     made = [tables / "scoreboard.csv", tables / "vfc/claims.csv", *more] if papers else []
     files = [*made, *figures.iterdir()]
     write_page(
-        Results.of(scores, NAMES),
+        Results(scores, make_settings(scores), make_leaderboard(scores, NAMES), NAMES),
         scores[["key", "seconds", "cpu_seconds"]],
         PROVENANCE,
         papers,

@@ -12,7 +12,7 @@ from PIL import Image
 
 from fairclust.datasets.store import PreparedDataset, save_prepared, write_skipped
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import FigureSpec, MatchSpec
+from fairclust.pipeline.papers import FigureSpec
 from fairclust.pipeline.reported import NO_VALUES
 from fairclust.pipeline.scores import write_fits
 from fairclust.report.figures import PLOTS, FigureData, make_figure
@@ -39,9 +39,9 @@ def material_of(cells, steps=NO_STEPS, names=NAMES):
     return Material({}, NO_VALUES, cells, steps, names)
 
 
-def sheet(plot, cells, *, steps=NO_STEPS, reported=NO_VALUES, match=None, planes=None, **more):
+def sheet(plot, cells, *, steps=NO_STEPS, reported=NO_VALUES, planes=None, **more):
     material = replace(material_of(cells, steps), reported=reported, planes=planes or {})
-    return FigureData(**vars(material), spec=spec(plot, **more), match=match).draw(PLOTS[plot])
+    return FigureData(**vars(material), spec=spec(plot, **more)).draw(PLOTS[plot])
 
 
 def words(found):
@@ -85,7 +85,7 @@ def test_users_texts_are_drawn_as_they_are_and_a_rerun_writes_the_same_bytes(plo
     more = {"datasets": ["adult", "absent"], "n_clusters": [3]}
     for folder in ("a", "b"):
         given = spec(plot, title=title, **more)
-        make_figure(material_of(cells, steps, names), given, None, tmp_path / folder / "f", formats)
+        make_figure(material_of(cells, steps, names), given, tmp_path / folder / "f", formats)
     for name in (f"f.{kind}" for kind in formats):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     # Matplotlib writes every text as a comment beside its shapes.
@@ -98,7 +98,7 @@ def test_users_texts_are_drawn_as_they_are_and_a_rerun_writes_the_same_bytes(plo
 @pytest.mark.parametrize("plot", PLOTS)
 def test_a_figure_says_why_it_has_no_data(plot, cells, steps, tmp_path):
     bad = cells.assign(status="skipped", reason="no network: x.csv\nmore")
-    make_figure(material_of(cells[:0]), spec(plot), None, tmp_path / "f", ["png"])
+    make_figure(material_of(cells[:0]), spec(plot), tmp_path / "f", ["png"])
     with Image.open(tmp_path / "f.png") as picture:
         assert picture.info["Comment"] == "nothing to show"
     assert "nothing to show" in words(sheet(plot, cells[:0]))
@@ -168,9 +168,6 @@ def test_a_panel_without_data_is_a_note_without_paths(cells):
     )
     assert len(found.panels) == len(found.figure.axes) == 1
     assert "DS-577, VFC: nothing to show: skipped: source 'x': a file is not there" in words(found)
-
-
-def test_a_row_without_data_is_a_note(cells):
     some = cells.assign(balance=cells.balance.where(cells.n_clusters == 3))  # K = 5 has one of two metrics
     found = sheet("front", some[some.dataset == "adult"], datasets=["adult", "absent"])
     assert len(found.panels) == 4
@@ -227,12 +224,10 @@ def test_lambda_on_the_axis_cost_left_and_error_right(cells):
     # At lambda 0 the error is infinite, so that the mean has a gap.
     np.testing.assert_array_equal(np.isnan(right.lines[0].get_ydata()), [True, False, False])
     assert "in up to 3 of 3 starts at λ = 0;" in words(found)
-
-
-def test_a_mean_without_its_infinite_starts_is_not_drawn(cells):
-    at = cells[(cells.dataset == "adult") & (cells.n_clusters == 3) & (cells.method == "vfc_kmeans")].copy()
-    at.loc[(at.lam == 10) & (at.seed == 1), "fairness_error"] = np.inf
-    found = sheet("lam_tradeoff", at, methods=["vfc_kmeans"])
+    # Nor is a mean without its infinite starts drawn.
+    some = at.copy()
+    some.loc[(at.lam == 10) & (at.seed == 1), "fairness_error"] = np.inf
+    found = sheet("lam_tradeoff", some, methods=["vfc_kmeans"])
     mean, one = (line.get_ydata() for line in found.figure.axes[1].lines)
     np.testing.assert_array_equal(np.isnan(mean), [True, True, False])
     np.testing.assert_array_equal(np.isnan(one), [True, False, False])
@@ -251,9 +246,7 @@ def test_cost_by_k_has_a_line_for_each_lambda(cells):
     assert [len(axes.lines) for axes in found.panels] == [3, 3]
     assert list(found.legend) == ["λ = 0", "λ = 10", "λ = 20"]
     assert list(found.panels[0].lines[0].get_xdata()) == [3, 5]
-
-
-def test_cost_by_k_leaves_collapsed_fits_out(cells):
+    # Collapsed fits are left out.
     lost = (cells.lam == 20) & (cells.n_clusters == 5)
     some = cells.assign(n_nonempty=cells.n_clusters.where(~lost, 1))
     found = sheet("cost_by_k", some, methods=["vfc_kmeans"], y=["sse"])
@@ -293,7 +286,7 @@ def test_points_are_drawn_from_stored_labels(tmp_path):
     chosen = balanced[balanced.sse == 515.0].key.iloc[0]
     given = {
         "datasets": ["ds577"], "planes": {"ds577": tmp_path / "plane"}, "points": True, "table": "IV",
-        "reported": REPORTED, "match": MatchSpec(fairness="fairness_ratio", order="sse", table="III"),
+        "reported": REPORTED, "y": ["fairness_ratio", "sse"],
     }  # fmt: skip
     record = {"key": chosen, "n_rows": 60, "status": "ok", "params": {}}
     write_fits(path, [(record, None)])

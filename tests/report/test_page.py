@@ -5,7 +5,6 @@ import gzip
 import json
 import re
 import zipfile
-from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
 from fairclust.report.charts import full_fairness
 from fairclust.report.leaderboard import make_settings
-from fairclust.report.page_tables import answers_table, cheapest
 from fairclust.report.selection import best_starts
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -186,22 +184,10 @@ def test_claims_have_a_verdict_and_numbers(page):
     assert (body[1][0], body[1][3]) == ("holds", "Adult, K = 10")
 
 
-def test_a_users_own_data_have_no_papers_but_every_setting(tmp_path):
+def test_a_users_own_data_have_no_papers(tmp_path):
     reader = read(make_page_folder(tmp_path, made_up_scores(), papers={}).read_text())
-    assert "papers" not in reader.ids
-    assert "#papers" not in reader.links
-    assert reader.ids.index("fronts") < reader.ids.index("leaderboard") < reader.ids.index("settings")
-    head, *body = reader.tables["Every setting"]
-    keys = [tuple(row[:4]) for row in body]
-    assert len(keys) == len(set(keys)) == 2 * (1 + 6 + 6)
-    assert {row[head.index("Starts")] for row in body} == {"1", "2"}  # one start of bera timed out
-    head, *body = reader.tables["Adult, K = 10: K-means"]
-    assert head == ["Cluster", "Rows", "<b>f</b>", "m"]
-    assert body == [
-        ["all", "20", "25.0%", "75.0%"],
-        ["0", "9", "33.3%", "66.7%"],
-        ["1", "11", "18.2%", "81.8%"],
-    ]
+    assert "papers" not in reader.ids and "#papers" not in reader.links
+    assert reader.ids.index("fronts") < reader.ids.index("leaderboard") < reader.ids.index("times")
 
 
 def test_the_page_begins_with_where_ours_lose_and_has_the_leaderboard_of_every_cost(page, html):
@@ -229,25 +215,15 @@ def test_fronts_are_pictures_and_tables_without_javascript(frame, page, html):
     assert [float(row[4]) for row in body] == sorted(float(row[4]) for row in body)
 
 
-def test_the_answers_name_the_cheapest_the_runner_up_and_the_bound(frame):
+def test_full_fairness_is_almost_the_best_of_any_method(frame):
     settings = make_settings(frame).query("dataset == 'adult'")
     level = full_fairness(settings, "sse", "balance")
     plain, best = settings.loc[settings.sse.idxmin()].balance, settings.balance.max()
     assert plain + 0.95 * (best - plain) - 1e-4 <= level <= plain + 0.95 * (best - plain)
-    first, second = cheapest(settings, "sse", "balance", level).itertuples()
-    fair = settings[settings.balance >= level]
-    assert first.sse == fair.sse.min()
-    assert second.sse == fair[fair.method != first.method].sse.min()
-    # A clustering with empty clusters is no answer, however fair.
-    one = settings.assign(n_nonempty=np.where(settings.method == first.method, 1, settings.n_clusters))
-    assert first.method not in set(cheapest(one, "sse", "balance", level).method)
-    row = answers_table(settings.assign(excess_sse=0.001), NAMES).rows[0]
-    assert row[:2] == ["Adult", "10"] and row[3] == NAMES.method(first.method)
-    assert row[-3:] == [
-        NAMES.method(second.method),
-        f"{100 * (second.sse / first.sse - 1):+.1f} %",
-        "0.100 %",
-    ]
+    # A clustering with empty clusters does not count, however fair it is.
+    fairest = settings.balance == best
+    one = settings.assign(n_nonempty=np.where(fairest, 1, settings.n_clusters))
+    assert full_fairness(one, "sse", "balance") == full_fairness(settings[~fairest], "sse", "balance") < level
 
 
 def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):
@@ -259,8 +235,7 @@ def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):
     for method, (ratio, individual) in of.items():
         rows = here & (audited.method == method)
         audited.loc[rows, ["group_cost_ratio", "individual_fairness"]] = ratio, individual
-    text = make_page_folder(tmp_path, audited).read_text()
-    reader = read(text)
+    reader = read(make_page_folder(tmp_path, audited).read_text())
     assert "audit" in reader.ids
     head, *rows = reader.tables["Audit of Adult, K = 10"]
     assert head == ["Method", "Setting", "Balance", "Worst to best group's cost", "Individual fairness"]
@@ -270,8 +245,6 @@ def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):
     vfc = audited[here & (audited.method == "vfc_kmeans")]
     assert rows[1][2] == f"{best_starts(vfc).balance.max():.4f}"
     assert "Audit of Bank <J=3> & co, K = 10" not in reader.tables
-    best = "Worst to best group's cost: best is VFC K-means; Bera </script> et al. (2.0000)"
-    assert f"{best}, worst K-means (3.0000)." in unescape(text)
     assert "Individual fairness" in [row[0] for row in reader.tables["What the metrics mean"]]
 
 

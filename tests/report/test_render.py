@@ -81,3 +81,16 @@ def test_a_hostile_table(tmp_path):
     latex = (tmp_path / "t.x.tex").read_text()
     assert r"x\_1 \& 50 \% \textbar{} \textless{}b\textgreater{} & \textasciicircum{} \\" in latex
     assert pd.read_csv(tmp_path / "t.x.csv").iloc[0, 0] == "x_1 & 50 %\n| <b>"
+
+
+def test_columns_of_numbers_have_nothing_else():
+    texts = {
+        "a": "1,234.5 ± 0.2, best 3",
+        "b": "-0.1 % (-0.2–∞), 5 of 6",
+        "c": "3 of 4",
+        "d": "–",
+        "e": "K = 3",
+        "f": "",
+    }
+    assert Table("T", [texts, dict.fromkeys(texts, "7")]).numbers == set("abcd")
+    assert Table("T", [{"a": "7"}, {"a": "2d4c"}]).numbers == set()

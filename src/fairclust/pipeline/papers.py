@@ -7,7 +7,7 @@ first, and the configuration shares them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -219,7 +219,7 @@ class FigureSpec(Spec):
     lam: float | None = None
     """Only this lambda (or the largest that is not above it)."""
     table: str = ""
-    """Number of a table, whose reported values or choice of settings the figure shows."""
+    """Number of a table whose reported values the figure shows."""
     sweep: str = Field(default="", description="Shows the fits of this sweep alone; '*': all fits.")
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
 
@@ -301,11 +301,6 @@ class PaperSpec(Spec):
             for name, spec in specs.items():
                 for part in ("datasets", "methods"):
                     yield from ((f"{kind}.{name}.{part}", part, of) for of in getattr(spec, part))
-
-
-def match_of(tables: Iterable[TableSpec], figure: FigureSpec) -> MatchSpec | None:
-    """How a figure chooses settings, if it refers to a table that says so."""
-    return next((table.match for table in tables if figure.table and table.number == figure.table), None)
 
 
 Papers = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], PaperSpec]

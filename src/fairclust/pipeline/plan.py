@@ -37,7 +37,6 @@ from fairclust.pipeline.papers import (
     FigureSpec,
     PaperSpec,
     TableSpec,
-    match_of,
 )
 from fairclust.pipeline.provenance import installed_version
 
@@ -222,8 +221,6 @@ class Plan:
 
     def _figure(self, paper: str, spec: FigureSpec) -> Needs:
         metrics = {spec.x, *spec.y}
-        if match := match_of(self.specs[paper].tables.values(), spec):
-            metrics |= {match.fairness, match.order}
         return self._planned(paper, metrics, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
 
     def _claim(self, paper: str, spec: ClaimSpec) -> Needs:

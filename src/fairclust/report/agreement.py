@@ -9,11 +9,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fairclust.fronts import tick_text
 from fairclust.pipeline.names import Names
-from fairclust.report.render import lam, metric_label, number, table_name
+from fairclust.report.render import method_text, metric_label, number, table_name
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS
 
 LOOKS = {AGREES: (2, 0), AS_PROGRAM: (0, 1), DIFFERS: (1, 2)}
@@ -36,10 +37,9 @@ def compared(board: pd.DataFrame, titles: Mapping[str, str], names: Names) -> pd
         by_program = line.value_verdict == AS_PROGRAM
         value, what = (line.program_mean, "program") if by_program else (line.reported, "reported")
         digits = max(int(line.decimals), 0)
-        at = f", λ = {lam(line.lam)}" if not math.isnan(line.lam) else ""
         text = (
             f"{titles.get(line.paper, line.paper)}, {table_name(line.table)}: {names.dataset(line.dataset)}, "
-            f"{names.method(line.method)}{at}: {metric_label(line.metric)} {number(line.mean, digits)}, "
+            f"{method_text(names, line.method, line.lam)}: {metric_label(line.metric)} {number(line.mean, digits)}, "
             f"{what} {number(value, digits)}: {line.value_verdict}"
         )
         found.append((value, line.mean, line.value_verdict, text))
@@ -61,9 +61,6 @@ def picture(points: pd.DataFrame) -> dict[str, Any]:
     powers = decades(points)
     low, high = powers[0], powers[-1]
 
-    def along(value: float) -> float:
-        return (min(max(math.log10(max(value, FLOOR)), low), high) - low) / (high - low)
-
     def at(share: float) -> tuple[float, float]:
         return round(LEFT + share * (SIZE - LEFT - 10), 1), round(
             SIZE - BOTTOM - share * (SIZE - BOTTOM - 10), 1
@@ -73,12 +70,11 @@ def picture(points: pd.DataFrame) -> dict[str, Any]:
         (*at((d - low) / (high - low)), f"≤ {FLOOR:g}" if d == low else tick_text(10.0**d))
         for d in powers[::2]
     ]
+    shares = (np.log10(points[["reported", "ours"]].clip(FLOOR, 10.0**high)) - low) / (high - low)
     dots = [
-        {"x": at(along(of.reported))[0], "y": at(along(of.ours))[1], "text": of.text, "verdict": of.verdict}
-        for of in points.itertuples()
+        {"x": at(x)[0], "y": at(y)[1], "text": text, "colour": LOOKS[verdict][0], "shape": LOOKS[verdict][1]}
+        for x, y, text, verdict in zip(shares.reported, shares.ours, points.text, points.verdict, strict=True)
     ]
-    for dot in dots:
-        dot["colour"], dot["shape"] = LOOKS[dot["verdict"]]
     counts = points.verdict.value_counts()
     legend = [
         {"verdict": v, "colour": c, "shape": s, "n": int(counts.get(v, 0))} for v, (c, s) in LOOKS.items()

@@ -18,16 +18,11 @@ from fairclust.fronts import Front, front_of, tick_text, ticks
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIR_ENOUGH, FAIRNESS, SHOWN
-from fairclust.report.render import MISSING, number
+from fairclust.report.render import MISSING, labelled, number
+from fairclust.report.selection import whole
 
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
-
-
-def whole(points: pd.DataFrame) -> pd.DataFrame:
-    """The clusterings without empty clusters: a single cluster would be perfectly fair."""
-    # Where empty clusters were not counted, NaN is no evidence of any.
-    return points[~(points.n_nonempty.to_numpy(float) < points.n_clusters.to_numpy(float))]
 
 
 def with_values(points: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
@@ -128,7 +123,7 @@ def ranks_picture(ranks: pd.Series, differ: float, names: Names) -> Markup:
     for line, (method, rank) in enumerate(ranks.items(), 1):
         colour, shape = names.look(str(method))
         bar = f"M{across(rank - differ / 2):g} {line * step}H{across(rank + differ / 2):g}"
-        label = escape(names.method(str(method)) + (" (ours)" if names.is_ours(str(method)) else ""))
+        label = escape(labelled(names, str(method)))
         parts += [
             f'<text class="ty" x="{left - 8}" y="{line * step + 4}">{label}</text>',
             f'<path class="l c{colour}" d="{bar}"/>',

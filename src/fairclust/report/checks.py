@@ -9,7 +9,7 @@ its name.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,18 +17,24 @@ import numpy as np
 import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS, TIMES
+from fairclust.pipeline.config import unknown
 from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
-from fairclust.report.material import CannotTest, Case, ClaimError
+from fairclust.report.material import Material
 from fairclust.report.render import metric_in_text, metric_label, number, spread_text
 from fairclust.report.rows import table_parts
 from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,
+    NOT_RUN,
     Choice,
     at_level,
+    cells_of,
+    choose,
     choose_best,
+    choose_printed,
     reported_level,
     settings_table,
+    whole_settings,
     within,
 )
 
@@ -37,6 +43,106 @@ NOT_COMPARABLE = "not comparable"
 CLAIM_VERDICTS = (HOLDS, IN_PART, FAILS, NOT_COMPARABLE, NOT_TESTED)
 Finding = tuple[str, str]
 """A verdict, and a sentence with the numbers behind it."""
+
+
+class CannotTest(Exception):
+    """This run lacks something that a check needs; the message says what."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A claim at one data set and one K (or every K), which a check tests."""
+
+    claim: ClaimSpec
+    dataset: str
+    n_clusters: int | None
+    material: Material
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics of the claim, or else the sum of squares."""
+        return list(self.claim.metrics) or ["sse"]
+
+    def name(self, method: str) -> str:
+        """The label of a method."""
+        return self.material.names.method(method)
+
+    def number(self, option: str, default: float) -> float:
+        """An option of the claim."""
+        return float(self.claim.options.get(option, default))
+
+    def cells(self, method: str, lam_option: str = "lam") -> pd.DataFrame:
+        """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
+        at, shown = cells_of(self.material.cells, self.dataset, method, self.n_clusters), self.name(method)
+        at = at[at.sweep == self.claim.sweep]
+        if at.empty:
+            raise CannotTest(f"{shown} is {NOT_RUN}")
+        lam = self.number(lam_option, math.nan) if at.lam.notna().any() else math.nan
+        params = (self.claim.options.get("settings") or {}).get(method, {})
+        if not math.isnan(lam) or params:
+            choice = choose_printed(at, lam, params)
+            if not choice.n_ok:
+                raise CannotTest(f"{shown}: {choice.note}")
+            at = at[at.params.isin(choice.cells.params)]
+        ok = at[at.status == "ok"]
+        if ok.empty:
+            raise CannotTest(f"{shown}: {choose(at).note}")
+        return ok
+
+    def whole_cells(self, method: str, lam_option: str = "lam") -> pd.DataFrame:
+        """The `whole_settings` of a method, because a method that collapses would reach every level of fairness."""
+        found = whole_settings(self.cells(method, lam_option))
+        if found.empty:
+            raise CannotTest(f"{self.name(method)} leaves clusters empty, in most starts of every setting")
+        return found
+
+    def histories(self, columns: list[str]) -> list[pd.DataFrame]:
+        """The histories of the methods' fits that have the columns at two or more steps, in the order of the steps."""
+        found = []
+        for column in columns:
+            if column not in self.material.steps:
+                raise CannotTest(f"this run has no history of {column!r}")
+        for method in self.claim.methods:
+            of = self.material.steps[self.material.steps.key.isin(self.cells(method).key)]
+            fits = of.dropna(subset=columns).groupby("key", sort=False)
+            found += [one.sort_values("step") for _, one in fits if len(one) > 1]
+        if not found:
+            raise CannotTest(f"no fit has a history of {', '.join(columns)} with two or more steps")
+        return found
+
+    def program_times(self) -> list[str]:
+        """The times that the paper reports and those of its published programs, as a text for each data set.
+
+        The option `programs_on` maps data sets to methods; the default is the own data set with the claim's methods.
+        Only times with the own K count, if there are any.
+        """
+        words = []
+        asked = self.claim.options.get("programs_on", {self.dataset: self.claim.methods})
+        for dataset, methods in asked.items():
+            told = []
+            for method in methods:
+                rows = self._rows(self.material.reported, dataset, method)
+                values = rows.value[rows.metric == "seconds"].dropna()
+                name = self.name(method)
+                if len(values):
+                    told.append(f"{name} {_seconds(values)} s as the paper reports")
+                if not self.material.programs.empty:
+                    runs = self._rows(self.material.programs.dropna(subset="seconds"), dataset, method)
+                    for program, seconds in runs.groupby("program", sort=False).seconds:
+                        told.append(f"{name} {_seconds(seconds)} s by the published program {program}")
+            words += [f"on {self.material.names.dataset(dataset)}: {', '.join(told)}"] if told else []
+        return words
+
+    def _rows(self, values: pd.DataFrame, dataset: str, method: str) -> pd.DataFrame:
+        rows = values[(values.dataset == dataset) & (values.method == method)]
+        same_k = rows[rows.n_clusters == self.n_clusters]
+        return same_k if len(same_k) else rows
+
+
+def _seconds(values: pd.Series) -> str:
+    ends = (values.min(), values.max())
+    low, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in ends)
+    return low if low == high else f"{low} to {high}"
 
 
 @dataclass(frozen=True)
@@ -283,7 +389,10 @@ def levels_off(case: Case) -> Finding:
     found = []
     for method in case.claim.methods:
         for metric in case.metrics:
-            lams, values = np.array(_curve(case, method, metric)).T
+            points = _points(case, [method], "lam", metric)
+            if len(points) < 8 or points[0][0] == points[-1][0]:
+                raise CannotTest(f"{case.name(method)} has fewer than eight lambdas")
+            lams, values = np.array(points).T
             last = values[lams >= lams.max() - np.ptp(lams) / 4]
             share = float(np.ptp(last) / (np.ptp(values) or 1.0))
             words = f"{metric_label(metric)} of {case.name(method)} at {len(lams)} lambdas from {lams.min():g} to "
@@ -341,53 +450,37 @@ CHECKS: Mapping[str, Check] = {
 """Every check, under the name that papers' files use for it."""
 
 
-def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> None:
-    """Validate a claim's keys, and its options for the check that it names.
-
-    ClaimError if the check, an option, a metric or a table is unknown, or something that the check needs is not given.
-    """
-    check, options, methods = CHECKS.get(claim.check), claim.options, claim.methods
+def claim_problems(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> Iterator[str]:
+    """A line for everything that is wrong with a claim's keys, and with its options for the check that it names."""
+    key, check, given = f"claims.{name}", CHECKS.get(claim.check), claim.options
+    yield from unknown(f"{key}.check", [claim.check], CHECKS)
     if check is None:
-        raise ClaimError(f"claims.{name}.check: there is no {claim.check!r} (known: {', '.join(CHECKS)})")
-    if len(methods) < check.n_methods:
-        raise ClaimError(f"claims.{name}.methods: {claim.check} needs {check.n_methods} method(s)")
-    others = (options[name] for name in ("equal", "order") if name in options)
-    for metric in (*claim.metrics, *others):
-        if metric not in COLUMNS:
-            raise ClaimError(f"claims.{name}: there is no metric {metric!r} (known: {', '.join(COLUMNS)})")
-    known, source = (*check.options, *_COMMON_OPTIONS), options.get("level_from", "both")
-    try:
-        for option in options:
-            if option not in known:
-                raise ClaimError(f"{claim.check} takes no {option!r} (known: {', '.join(known)})")
-        for option in check.needs:
-            if option not in options:
-                raise ClaimError(f"{claim.check} needs {option!r}")
-        for option in _NUMBERS & set(options):
-            if not _is_number(options[option]):
-                raise ClaimError(f"{option!r} is {options[option]!r}, expected a number")
-        for option, words in (("direction", check.directions), ("agg", ("mean", "best"))):
-            if options.get(option, words[0]) not in words:
-                raise ClaimError(f"{option!r} is {options[option]!r}, expected {words[0]!r} or {words[1]!r}")
-        if (table := options.get("table")) is not None and str(table) not in tables:
-            raise ClaimError(f"there is no table {str(table)!r} (known: {', '.join(tables)})")
-        sizes: Any = options.get("sizes")
-        if options.get("x") == "sizes" and not (isinstance(sizes, list) and len(sizes) == len(methods) >= 3):
-            raise ClaimError("sizes: give a size for each of three or more methods of the claim")
-        if options.get("x") == "sizes" and not all(_is_number(size) and size > 0 for size in sizes):
-            raise ClaimError("sizes: expected positive numbers")
-        if claim.check == "settles" and "first" in options and options["first"] not in options["columns"]:
-            raise ClaimError(f"'first': {options['first']!r} is not one of `columns`")
-        if ("equal" in options) != ("level_from" in options):
-            raise ClaimError("'equal' belongs to 'level_from'")
-        if source not in ("reported", "both", "front", "stated"):
-            raise ClaimError(f"level_from is {source!r} (known: reported, both, front, stated)")
-        if source == "stated" and "level" not in options:
-            raise ClaimError("level_from: stated needs 'level'")
-        if source == "reported" and options.get("table") is None:
-            raise ClaimError("level_from: reported needs 'table'")
-    except ClaimError as error:
-        raise ClaimError(f"claims.{name}.options: {error}") from None
+        return
+    if len(claim.methods) < check.n_methods:
+        yield f"{key}.methods: {claim.check} needs {check.n_methods} method(s)"
+    yield from unknown(f"{key}.metrics", claim.metrics, COLUMNS)
+    yield from unknown(f"{key}.options", given, (*check.options, *_COMMON_OPTIONS))
+    choices: dict[str, Collection[str]] = {
+        **{"equal": COLUMNS, "order": COLUMNS, "table": tables, "direction": check.directions},
+        **{"agg": ("mean", "best"), "level_from": ("reported", "both", "front", "stated")},
+    }
+    for option in choices.keys() & given.keys():
+        yield from unknown(f"{key}.options.{option}", [str(given[option])], choices[option])
+    together = {"equal": ["level_from"], "level_from": ["equal"]}
+    of_level = {"stated": ["level"], "reported": ["table"]}.get(str(given.get("level_from")), [])
+    for option in (*check.needs, *of_level, *(other for one in given for other in together.get(one, []))):
+        if option not in given:
+            yield f"{key}.options: {claim.check} needs {option!r} here"
+    for option in _NUMBERS & given.keys():
+        if not _is_number(given[option]):
+            yield f"{key}.options.{option}: expected a number, found {given[option]!r}"
+    if given.get("x") == "sizes":
+        sizes: Any = given.get("sizes")
+        is_list = isinstance(sizes, list) and len(sizes) == len(claim.methods) >= 3
+        if not (is_list and all(_is_number(size) and size > 0 for size in sizes)):
+            yield f"{key}.options.sizes: give a positive size for each of three or more methods of the claim"
+    if given.get("first") not in (None, *given.get("columns", ())):
+        yield f"{key}.options.first: {given['first']!r} is not one of `columns`"
 
 
 def _is_number(value: Any) -> bool:
@@ -545,14 +638,6 @@ def _points(case: Case, methods: Iterable[str], x: str, metric: str) -> list[tup
             means = settings_table(cells, [metric, x])
             found += list(zip(means[x], means[metric], strict=True))
     return sorted(point for point in found if all(map(math.isfinite, point)))
-
-
-def _curve(case: Case, method: str, metric: str) -> list[tuple[float, float]]:
-    """The points (lambda, mean of the metric) of a method; CannotTest if there are fewer than eight."""
-    points = _points(case, [method], "lam", metric)
-    if len(points) < 8 or np.ptp([lam for lam, _ in points]) == 0:
-        raise CannotTest(f"{case.name(method)} has fewer than eight lambdas")
-    return points
 
 
 def _by_k(case: Case, cells: pd.DataFrame, metric: str) -> pd.Series:

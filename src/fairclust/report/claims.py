@@ -9,8 +9,16 @@ import pandas as pd
 
 from fairclust.messages import count, counted, in_words
 from fairclust.pipeline.papers import ClaimSpec
-from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_COMPARABLE, NOT_TESTED, common_verdict
-from fairclust.report.material import CannotTest, Case, Material
+from fairclust.report.checks import (
+    CHECKS,
+    CLAIM_VERDICTS,
+    NOT_COMPARABLE,
+    NOT_TESTED,
+    CannotTest,
+    Case,
+    common_verdict,
+)
+from fairclust.report.material import Material
 from fairclust.report.render import MISSING, Table, read_data
 from fairclust.report.selection import NOT_RUN
 
@@ -21,7 +29,7 @@ CLAIM_COLUMNS = ["paper", "claim", "text", "where", "check", *_RESULT]
 def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
     """The verdict on a claim as a whole (with an empty data set), then those for each data set and K.
 
-    The columns are those of `CLAIM_COLUMNS` from dataset on. `validate_claim` has passed the claim before the run.
+    The columns are those of `CLAIM_COLUMNS` from dataset on. Before the run `claim_problems` has checked the claim.
     """
     lines = []
     for dataset, k in _places(claim, material):
@@ -59,12 +67,12 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         parts.append(results.assign(**about, check=claim.check))
         where, verdict = claim.where or MISSING, whole.verdict
         shown.append({"claim": claim.text, "where": where, "verdict": verdict, "numbers": whole.numbers})
-    data = pd.concat(parts)[CLAIM_COLUMNS]
+    data, verdicts = pd.concat(parts)[CLAIM_COLUMNS], [line["verdict"] for line in shown]
     made = Table(
         f"{material.title}: claims, tested by this run",
         shown,
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
-        lead=[f"{count(len(claims), 'claim')}: {in_words(count_claims(data))}."],
+        lead=[f"{count(len(claims), 'claim')}: {in_words(counted(verdicts, CLAIM_VERDICTS))}."],
     )
     made.write(stem, data)
 
@@ -72,11 +80,6 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
 def load_claims(path: Path) -> pd.DataFrame:
     """Read a CSV of `make_claims`; absent texts are empty."""
     return read_data(path, CLAIM_COLUMNS, {*CLAIM_COLUMNS} - {"n_clusters"}, ["n_clusters"])
-
-
-def count_claims(claims: pd.DataFrame) -> dict[str, int]:
-    """The number of claims as a whole with each verdict that occurs."""
-    return counted(claims.verdict[claims.dataset == ""], CLAIM_VERDICTS)
 
 
 def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | None]]:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from fairclust.looks import in_matplotlib
 from fairclust.outputs import atomic_write
-from fairclust.pipeline.papers import FigureSpec, MatchSpec
+from fairclust.pipeline.papers import FigureSpec
 from fairclust.plot import in_figure
 from fairclust.report.material import Material
 
@@ -89,17 +89,6 @@ class Sheet:
         """Add a note below the panels, unless it is already there."""
         if text:
             self.notes[text] = None
-
-    def remove(self, axes: Axes) -> None:
-        """Take a panel out of the sheet."""
-        self.panels.remove(axes)
-        self.figure.delaxes(axes)
-
-    def say(self, axes: Axes, reason: str) -> None:
-        """Write into a panel why it has no data."""
-        axes.set_axis_off()
-        text = in_figure("\n".join(wrap(reason, int(self.size[0] / 0.085))[:9]))
-        axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, fontsize=9)
 
     def lay_out(self) -> Figure:
         """Give the panels, the legend and the notes their places."""
@@ -195,7 +184,6 @@ class FigureData(Material):
     """The specification of a figure, with the material from which it is drawn."""
 
     spec: FigureSpec
-    match: MatchSpec | None = None  # how the table that `spec.table` names chooses settings
 
     def look(self, method: str) -> tuple[str, str]:
         """Colour and mark of a method."""
@@ -225,9 +213,12 @@ class FigureData(Material):
         in_rows = plot.row_per_dataset or len(ys) > 1
         for axes, panel, why in empty:
             if sheet.is_empty or (in_rows and shown[panel.dataset]):
-                sheet.say(axes, why)
+                axes.set_axis_off()
+                text = in_figure("\n".join(wrap(why, int(plot.size[0] / 0.085))[:9]))
+                axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, fontsize=9)
             else:
-                sheet.remove(axes)
+                sheet.panels.remove(axes)
+                axes.remove()
                 sheet.note(f"{panel.title}: {why}")
         return sheet
 

@@ -21,7 +21,7 @@ from fairclust.fronts import front_of
 from fairclust.looks import COLOURS, MARKS, in_matplotlib, look
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import COLUMNS, column_of
-from fairclust.pipeline.papers import FigureSpec, MatchSpec
+from fairclust.pipeline.papers import FigureSpec
 from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure
 from fairclust.report.drawing import SOFT, FigureData, NothingToShow, Panel, Plot, Sheet
@@ -32,10 +32,11 @@ from fairclust.report.selection import (
     Choice,
     choose,
     first_line,
-    reported_level,
     settings_table,
     varied,
     varied_params,
+    whole,
+    whole_settings,
 )
 
 _COST_OF_GRAPHS = "ncut"
@@ -123,16 +124,16 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
 
 
 def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells that use all clusters, of the settings in which at least half of the starts do, as in claims."""
-    empty = cells.n_nonempty < cells.n_clusters
-    lost = empty.groupby([cells.method, cells.params]).transform("mean") > 0.5
-    for method, of in cells[lost].groupby("method"):
-        n_all = cells[cells.method == method].params.nunique()
-        sheet.note(
-            f"{panel.title}: settings of {material.names.method(str(method))} that leave clusters empty: "
-            f"{of.params.nunique()} of {n_all}"
-        )
-    return cells[~lost & ~empty]
+    """The `whole_settings`, as in claims, with a note on the others."""
+    found = whole_settings(cells)
+    for method, of in cells.groupby("method").params:
+        lost = of.nunique() - found.params[found.method == method].nunique()
+        if lost:
+            sheet.note(
+                f"{panel.title}: settings of {material.names.method(str(method))} that leave clusters empty: "
+                f"{lost} of {of.nunique()}"
+            )
+    return found
 
 
 def _reach(mean: pd.Series, sd: pd.Series, metric: str) -> np.ndarray:
@@ -248,13 +249,13 @@ def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
     ok = _usable(panel.cells, panel.y, with_lam=True)
     ks = ok.groupby("lam").n_clusters.transform("nunique")
     ok = ok[ks == ks.max()]
-    is_whole = ~(ok.n_nonempty < ok.n_clusters)
-    lost = ok[~is_whole].groupby(["lam", "n_clusters"]).size()
+    used = whole(ok)
+    lost = ok.drop(used.index).groupby(["lam", "n_clusters"]).size()
     if len(lost):
         where = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
         sheet.note(f"left out because they leave clusters empty: {where}")
     colour, mark = material.look(panel.method)
-    for number, (lam, at) in enumerate(ok[is_whole].groupby("lam")):
+    for number, (lam, at) in enumerate(used.groupby("lam")):
         # Without the fairness term, a method is a plain one, which is black everywhere.
         style = (colour, mark) if lam else in_matplotlib(look("KMeans"))
         line = _draw_band(axes, at, "n_clusters", panel.y, *style)
@@ -321,35 +322,22 @@ def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
 
 
 def _choice(material: FigureData, panel: Panel) -> Choice:
-    """The setting of a method on a data set.
-
-    If the figure names a table, settings are chosen as in this table. Otherwise, the setting has the lambda that the
-    figure names, or else the largest lambda.
-    """
-    spec, of, level = material.spec, panel.cells, None
-    if not panel.method:
-        return Choice(of, "no cell was run")
-    if not spec.table or spec.lam is not None:
-        of = _at_lam(of, spec.lam)
-    if material.match is not None and len(material.reported) and spec.table:
-        reported, at = material.reported, (panel.dataset, panel.method)
-        level = reported_level(material.match, spec.table, reported, *at, n_clusters=panel.k)
-    return choose(of, level[1] if level else None, material.match)
-
-
-def _nearest(material: FigureData, panel: Panel, choice: Choice) -> Choice:
     """The start of the method that is nearest to what the paper reports of it, in the metrics of `y`.
 
-    If the paper reports nothing, the start with the lowest objective of the setting in `choice`.
+    If it reports nothing, the setting of the lowest objective: with a table of all settings, otherwise of those with
+    the lambda that the figure names, or else the largest lambda.
     """
-    ok = panel.cells[panel.cells.status == "ok"]
+    spec, of = material.spec, panel.cells
+    if not panel.method:
+        return Choice(of, "no cell was run")
+    ok = of[of.status == "ok"]
     apart = pd.Series(0.0, ok.index)
-    for metric in material.spec.y:
+    for metric in spec.y:
         values = _reported(material, panel, metric)
         for value in values.value[values.method == panel.method][:1]:
             apart += ((ok[metric].astype(float) - value) / (abs(value) or 1.0)) ** 2
-    if ok.empty or not apart.any():
-        return choice
+    if not apart.any():
+        return choose(of if spec.table and spec.lam is None else _at_lam(of, spec.lam))
     found = ok.loc[[apart.idxmin()]]
     return Choice(found, setting=varied(str(found.params.iloc[0]), ok.params.unique()))
 
@@ -363,7 +351,7 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
     """
     near = ": of all settings and starts of a method, the one nearest to the reported values"
     sheet.note("colour is the cluster, shape is the group" + (near if material.spec.table else ""))
-    choice = _nearest(material, panel, _choice(material, panel))
+    choice = _choice(material, panel)
     folder = material.planes.get(panel.dataset)
     if folder is None:
         raise NothingToShow("the points were not prepared")
@@ -510,11 +498,9 @@ PLOTS = {
 """The plots that a figure of a paper can name."""
 
 
-def make_figure(
-    material: Material, spec: FigureSpec, match: MatchSpec | None, stem: Path, formats: Sequence[str]
-) -> None:
+def make_figure(material: Material, spec: FigureSpec, stem: Path, formats: Sequence[str]) -> None:
     """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg).
 
-    `match` says how the table that `spec.table` names chooses settings. The cells are those that the figure needs.
+    The cells of the material are those that the figure needs.
     """
-    FigureData(**vars(material), spec=spec, match=match).draw(PLOTS[spec.plot]).save(stem, formats)
+    FigureData(**vars(material), spec=spec).draw(PLOTS[spec.plot]).save(stem, formats)

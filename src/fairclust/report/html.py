@@ -6,17 +6,15 @@ import json
 import math
 import zipfile
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from gzip import compress
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import yaml
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fairclust.looks import SHAPES
 from fairclust.metrics.table import METRICS
@@ -26,15 +24,8 @@ from fairclust.pipeline.papers import PaperSpec
 from fairclust.report import agreement, page_tables
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
 from fairclust.report.claims import load_claims
-from fairclust.report.leaderboard import (
-    COSTS,
-    FAIRNESS,
-    LEADERBOARD_RULE,
-    SHOWN,
-    make_leaderboard,
-    make_settings,
-)
-from fairclust.report.render import Verdict
+from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, SHOWN
+from fairclust.report.render import Table
 from fairclust.report.selection import INSTANCE, shareable
 from fairclust.report.tables import HEADS, load_evidence, summary
 from fairclust.report.verdicts import SIGNS, VERDICTS
@@ -51,11 +42,6 @@ class Results:
     leaderboard: pd.DataFrame  # from `leaderboard.make_leaderboard`
     names: Names
 
-    @classmethod
-    def of(cls, scores: pd.DataFrame, names: Names) -> Results:
-        """The results with these scores."""
-        return cls(scores, make_settings(scores), make_leaderboard(scores, names), names)
-
 
 def make_page(
     results: Results,
@@ -70,26 +56,25 @@ def make_page(
     titles = {name: papers[name].short_name for name in shown}
     claims = {name: load_claims(files[at]) for name in shown if (at := f"tables/{name}/claims.csv") in files}
     options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(loader=FunctionLoader(_text), autoescape=True, **options)
-    environment.tests["verdict"] = lambda value: isinstance(value, Verdict)
+    environment = Environment(loader=PackageLoader("fairclust.report", "page"), autoescape=True, **options)
     return environment.get_template("index.html.j2").render(
-        css=Markup(_text("style.css")),  # files of this package
-        js=Markup(_text("page.js")),
         **_fronts(results),
         agreement=agreement.picture(agreement.compared(board, titles, results.names)) if shown else None,
-        summary=page_tables.Table(
-            "Rows of the papers' tables", summary(board, claims, titles), words=["paper"]
-        ),
+        summary=Table("Rows of the papers' tables", summary(board, claims, titles)),
         verdicts=VERDICTS,
         signs=SIGNS,
         heads=HEADS,
         papers=[
-            page_tables.paper_section(name, papers[name], board, claims, files, results.names)
+            page_tables.paper_section(name, papers[name], board, claims.get(name), files, results.names)
             for name in shown
         ],
         without_data=[papers[name].short_name for name in papers if name not in shown],
-        **_tables(results, with_details=not shown),
-        **_origin(results.scores, provenance),
+        **_tables(results),
+        origin={key: provenance.get(key, "unknown") for key in _ORIGIN},
+        commit_date=provenance.get("commit_date", ""),
+        versions=provenance.get("versions", {}),
+        mixture=results.scores.versions.value_counts().to_dict(),
+        config=yaml.safe_dump(provenance.get("config", {}), sort_keys=False, allow_unicode=True),
     )
 
 
@@ -131,41 +116,27 @@ def _fronts(results: Results) -> dict[str, Any]:
         "families": sorted({mark["family"] for mark in marks}),
         "charts": charts,
         "fronts": fronts,
-        "costs": _choices(with_values(settings, COSTS)),
-        "fairness": _choices(with_values(settings, FAIRNESS)),
+        # The metrics that can be chosen, each with its index among all of them.
+        "costs": [(SHOWN.index(name), METRICS[name].label) for name in with_values(settings, COSTS)],
+        "fairness": [(SHOWN.index(name), METRICS[name].label) for name in with_values(settings, FAIRNESS)],
     }
 
 
-def _tables(results: Results, *, with_details: bool) -> dict[str, Any]:
-    """The tables on the run; with details, also those of every setting and of the groups' shares."""
+def _tables(results: Results) -> dict[str, Any]:
+    """The tables on the run."""
     scores, settings, names = results.scores, results.settings, results.names
     return {
         "counts": scores.status.value_counts().to_dict(),
         "n_cells": len(scores),
         "datasets": list(dict.fromkeys(names.dataset(str(name)) for name in scores.dataset)),
-        "answers": page_tables.answers_table(settings, names),
         "leaderboard_rule": LEADERBOARD_RULE,
         "boards": page_tables.leaderboards(results.leaderboard, names),
-        "settings": page_tables.every_setting(settings, names) if with_details else None,
         "columns": page_tables.columns_table(settings, names),
-        "shares": page_tables.shares_tables(settings, names) if with_details else [],
         "times": page_tables.times_tables(scores, names),
-        "audits": page_tables.audit_cards(settings, names),
+        "audits": page_tables.audit_tables(settings, names),
         "glossary": page_tables.glossary(page_tables.audited_metrics(settings)),
         "missing": page_tables.missing_table(scores, names),
-        "lacking": list(page_tables.missing_lines(scores, names)),
         "about": page_tables.datasets_table(scores, names),
-    }
-
-
-def _origin(scores: pd.DataFrame, provenance: Mapping[str, Any]) -> dict[str, Any]:
-    config = provenance.get("config", {})
-    return {
-        "origin": {key: provenance.get(key, "unknown") for key in _ORIGIN},
-        "commit_date": provenance.get("commit_date", ""),
-        "versions": provenance.get("versions", {}),
-        "mixture": scores.versions.value_counts().to_dict() if scores.versions.nunique() > 1 else {},
-        "config": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
     }
 
 
@@ -196,12 +167,3 @@ def write_page(
             info = zipfile.ZipInfo(f"report/{name}")
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             packed.writestr(info, content)
-
-
-def _text(name: str) -> str:
-    return resources.files("fairclust.report").joinpath("page", name).read_text(encoding="utf-8")
-
-
-def _choices(metrics: Iterable[str]) -> list[dict[str, Any]]:
-    """The metrics, each with its index among all costs and fairness metrics."""
-    return [{"index": SHOWN.index(name), "name": name, "label": METRICS[name].label} for name in metrics]

@@ -106,7 +106,7 @@ def cost_at(level: float, costs: np.ndarray, unfair: np.ndarray) -> float:
 
 
 def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
-    """The cost of every start at every level: columns of `INSTANCE`, method, seed and the levels.
+    """The ``value`` of a cost at every level of every start: columns of `INSTANCE`, method, seed, level and value.
 
     A start of a method that was not run (status 'skipped') has no row.
     """
@@ -118,14 +118,15 @@ def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
     # A method whose clusterings lack this cost is left out. A method without any result has failed and is kept.
     lacks = pd.Series(ok & np.isnan(costs), tried.index).groupby([tried[c] for c in (*INSTANCE, "method")])
     use = ~lacks.transform("any").to_numpy() if len(tried) else ok
+    starts = tried.groupby([*INSTANCE, "method", "seed"], sort=False).indices.items()
     rows = [
-        (*at, *(cost_at(level, costs[of], unfair[of]) for level in LEVELS))
-        for at, of in tried.assign(_use=use)
-        .groupby([*INSTANCE, "method", "seed"], sort=False)
-        .indices.items()
+        (*at, level, cost_at(level, costs[of], unfair[of]))
+        for level in LEVELS
+        for at, of in starts
         if use[of].all()
     ]
-    return pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", *LEVELS])
+    found = pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", "level", "value"])
+    return found.astype({"level": float, "value": float})
 
 
 def interval(
@@ -169,11 +170,7 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
 
 
 def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
-    starts = start_costs(scores, cost).melt(
-        [*INSTANCE, "method", "seed"], list(LEVELS), var_name="level", value_name="value"
-    )
-    at = [*INSTANCE, "level"]
-    starts = starts.astype({"level": float, "value": float})
+    starts, at = start_costs(scores, cost), [*INSTANCE, "level"]
     starts = starts.assign(best=starts.groupby(at).value.transform("min"))
     # Nothing can be compared at a level that no start reaches, or on an instance with a single method.
     several = starts.groupby(INSTANCE).method.transform("nunique") > 1
@@ -183,34 +180,35 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     starts = starts.assign(excess=starts.value / starts.best - 1)
     of_start = starts.groupby([*at, "method"], sort=False)
     rows = of_start[["value", "excess"]].quantile(0.5, interpolation="higher").reset_index()
+    control = [name for name in rows.method.unique() if names.family(name) == CONTROL]
     tried = scores[scores.status != "skipped"]
-    entry = tried.assign(bad=tried.status != "ok").groupby([*INSTANCE, "method"], sort=False)
+    ok = tried[tried.status == "ok"]
+    entry = tried.assign(bad=tried.status != "ok", ok_cost=ok[cost]).groupby(
+        [*INSTANCE, "method"], sort=False
+    )
     facts = entry.agg(
         starts=("seed", "nunique"), failed=("bad", "sum"), seconds=("seconds", "median"),
-        n_rows=("n_rows", "max"), n_groups=("n_groups", "max"),
+        n_rows=("n_rows", "max"), n_groups=("n_groups", "max"), cheapest=("ok_cost", "min"),
     )  # fmt: skip
-    rows = rows.join(facts, on=[*INSTANCE, "method"]).assign(worse=math.nan)
-    control = [name for name in rows.method.unique() if names.family(name) == CONTROL]
-    cheapest = tried[tried.status == "ok"].groupby([*INSTANCE, "method"])[cost].min()
-    random = tried[(tried.status == "ok") & tried.method.isin(control)].groupby(INSTANCE)[cost].median()
-    against = random.reindex(pd.MultiIndex.from_frame(rows[INSTANCE])).to_numpy()
-    own = cheapest.reindex(pd.MultiIndex.from_frame(rows[[*INSTANCE, "method"]])).to_numpy()
-    rows["worse"] = np.where(np.isnan(against), np.nan, ~(own < against * (1 - _EQUAL)))
-    certified = _certified(tried, cost)
-    summaries, rng = [], np.random.default_rng(0)
+    random = ok[ok.method.isin(control)].groupby(INSTANCE)[cost].median().rename("random")
+    rows = rows.join(facts, on=[*INSTANCE, "method"]).join(random, on=INSTANCE)
+    is_worse = ~(rows.cheapest < rows.random * (1 - _EQUAL))
+    rows = rows.assign(worse=is_worse.astype(float).where(rows.random.notna()))
+    certified = pd.Series(map(_excess, ok.estimator, ok[cost]), ok.index, float).groupby(ok.method).max()
+    summaries, whole, rng = [], [], np.random.default_rng(0)
     for (method, level), of in rows.groupby(["method", "level"], sort=False):
         mine = starts[(starts.method == method) & (starts.level == level)]
-        summaries.append(_summary(of) | {"method": method, "level": level})
-        summaries[-1] |= dict(zip(("low", "high"), interval(mine, rng), strict=True))
-    whole = []
+        low, high = interval(mine, rng)
+        summaries.append(_summary(of) | {"method": method, "level": level, "low": low, "high": high})
     for method, of in rows.groupby("method", sort=False):
-        worse = float(
-            method in control or of.worse.mean() > 0.5
-        )  # NaN, without a control, is not more than half
-        whole.append(_summary(of) | {"method": method, "worse": worse, "certified": certified.get(method)})
+        # NaN, without a control, is not more than half.
+        worse = float(method in control or of.worse.mean() > 0.5)
+        bound = certified.get(method) if cost in _CERTIFIED else None
+        whole.append(_summary(of) | {"method": method, "worse": worse, "certified": bound})
     order = sorted(whole, key=lambda of: (of["worse"], of["excess"], -of["reached"] / of["instances"]))
-    found = pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True)
-    return found.assign(cost=cost)
+    return pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True).assign(
+        cost=cost
+    )
 
 
 def _summary(rows: pd.DataFrame) -> dict[str, Any]:
@@ -224,15 +222,6 @@ def _summary(rows: pd.DataFrame) -> dict[str, Any]:
         "failed": seconds.failed.sum(),
         "seconds": seconds.seconds.median(),
     }
-
-
-def _certified(cells: pd.DataFrame, cost: str) -> dict[str, float]:
-    """For each method with certificates, the largest share by which a cost exceeds its certified bound."""
-    ok = cells[cells.status == "ok"]
-    found = pd.Series(
-        [_excess(text, value) for text, value in zip(ok.estimator, ok[cost], strict=True)], ok.index
-    )
-    return dict(found.groupby(ok.method).max().dropna()) if cost in _CERTIFIED else {}
 
 
 def load_leaderboard(path: Path) -> pd.DataFrame:
@@ -268,18 +257,15 @@ def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
 
     Columns of `INSTANCE` and level, ``method`` and ``share``, by which it is cheaper.
     """
-    rows = with_ours(board, cost)
+    rows, at = with_ours(board, cost), [*INSTANCE, "level"]
     rows = rows[np.isfinite(rows.value)]
-    found: list[dict[str, Any]] = []
-    for at, of in rows.groupby([*INSTANCE, "level"], sort=False):
-        ours, other = (of[of.ours.astype(bool) == whose] for whose in (True, False))
-        if len(other) and (best := other.loc[other.value.idxmin()]).value < (1 - _EQUAL) * min(
-            ours.value, default=math.inf
-        ):
-            share = 1 - best.value / min(ours.value, default=math.inf)
-            found.append(dict(zip([*INSTANCE, "level"], at, strict=True), method=best.method, share=share))
-    columns = [*INSTANCE, "level", "method", "share"]
-    return pd.DataFrame(found, columns=columns).sort_values("share", ascending=False, ignore_index=True)
+    is_ours = rows.ours.astype(bool)
+    best = rows[~is_ours].sort_values("value", kind="stable").drop_duplicates(at).sort_index()
+    ours = rows[is_ours].groupby(at).value.min().rename("ours_best")
+    best = best.join(ours, on=at).fillna({"ours_best": math.inf})
+    best = best[best.value < (1 - _EQUAL) * best.ours_best]
+    best = best.assign(share=1 - best.value / best.ours_best)[[*at, "method", "share"]]
+    return best.sort_values("share", ascending=False, ignore_index=True)
 
 
 def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) -> pd.DataFrame:
@@ -288,14 +274,14 @@ def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) ->
     ``reached`` by the labels, the lowest ``best`` cost of any start and its ``method``, the number of ``methods`` that
     reach the level, and how many of them are ``cheaper`` than the labels.
     """
-    starts, rows = start_costs(cells, cost), []
-    for level in LEVELS:
-        of = starts.groupby("method")[level].quantile(0.5, interpolation="higher")
-        best = starts.loc[starts[level].idxmin()] if np.isfinite(starts[level]).any() else None
+    rows = []
+    for level, starts in start_costs(cells, cost).groupby("level"):
+        of = starts.groupby("method").value.quantile(0.5, interpolation="higher")
+        best = starts.loc[starts.value.idxmin()] if np.isfinite(starts.value).any() else None
         rows.append({
             "level": level,
             "reached": unfair <= level + _SLACK,
-            "best": math.nan if best is None else best[level],
+            "best": math.nan if best is None else best.value,
             "method": "" if best is None else best.method,
             "methods": int(np.isfinite(of).sum()),
             "cheaper": int((of < value * (1 - _EQUAL)).sum()),
@@ -357,22 +343,21 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     """
     points = best_starts(scores)
     of = points.set_index(SETTING).index
-    table = settings_table(scores, SHOWN, with_sd=True).reindex(of)
-    more = {f"{name} mean": table[name].to_numpy(float) for name in SHOWN}
-    more |= {f"{name} sd": table[f"{name} sd"].to_numpy(float) for name in SHOWN}
-    for cost in _CERTIFIED:
-        pairs = zip(points.estimator, points[cost], strict=True)
-        more[f"excess_{cost}"] = np.array([_excess(text, value) for text, value in pairs], float)
-    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(of).to_numpy(float)
+    table = settings_table(scores, SHOWN, with_sd=True).reindex(of).reset_index(drop=True)
+    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(of).array
     setting = pd.Series("", index=points.index)
-    for _, own in points.groupby(["dataset", "n_clusters", "method"], sort=False):
-        varied = varied_params(own.params)
+    for _, own in points.groupby([*INSTANCE, "method"], sort=False):
+        differ = varied_params(own.params)
         for at, text in own.params.items():
-            params, shown = json.loads(text), varied[text]
-            lam = [f"λ = {plain(params['lam'])}"] if "lam" in params else []
-            others = [f"{name} = {plain(shown[name])}" for name in sorted(set(shown) - {"lam"})]
-            setting[at] = ", ".join([*lam, *others])
-    return points.assign(setting=setting, starts=table.starts.to_numpy(), all_seconds=seconds, **more)
+            shown = {name: differ[text][name] for name in sorted(set(differ[text]) - {"lam"})}
+            params = json.loads(text)
+            shown = {"λ": params["lam"], **shown} if "lam" in params else shown
+            setting[at] = ", ".join(f"{name} = {plain(value)}" for name, value in shown.items())
+    found = points.assign(setting=setting, starts=table.starts, all_seconds=seconds)
+    found = found.join(table[list(SHOWN)].add_suffix(" mean")).join(table[[f"{name} sd" for name in SHOWN]])
+    for cost in _CERTIFIED:
+        found[f"excess_{cost}"] = list(map(_excess, points.estimator, points[cost]))
+    return found.astype({f"excess_{cost}": float for cost in _CERTIFIED})
 
 
 def _excess(estimator: object, value: float) -> float:

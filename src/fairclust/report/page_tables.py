@@ -17,9 +17,8 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.charts import full_fairness, ranks_picture, whole, with_values
+from fairclust.report.charts import ranks_picture
 from fairclust.report.leaderboard import (
-    COSTS,
     FAIRNESS,
     LEVELS,
     SHOWN,
@@ -33,8 +32,8 @@ from fairclust.report.leaderboard import (
 from fairclust.report.render import (
     MISSING,
     Table,
-    Verdict,
     joined,
+    labelled,
     lam,
     metric_label,
     number,
@@ -42,13 +41,9 @@ from fairclust.report.render import (
     spread_text,
     table_name,
 )
-from fairclust.report.selection import INSTANCE, first_line, within
-from fairclust.report.tables import best_of, printed_table, row_verdicts
+from fairclust.report.selection import INSTANCE, Spread, first_line
+from fairclust.report.tables import printed_table, row_verdicts
 from fairclust.report.verdicts import VERDICTS
-
-MAX_SETTINGS = 600
-"""With more settings than this, the page has no table of settings; the charts and the files still show them."""
-_WORDS = ("Data set", "Method", "Setting", "Sensitive column")
 
 
 def instance_title(names: Names, dataset: Any, k: Any) -> str:
@@ -69,42 +64,7 @@ def glossary(audited: Iterable[str] = ()) -> Table:
     nll, meaning = COLUMNS["nll"], "Mean negative log-likelihood of the rows under a mixture."
     rows.append((nll.label, meaning, f"{nll.direction} is better", ""))
     head = ("Metric", "Meaning", "Range", "Source")
-    return Table("What the metrics mean", [dict(zip(head, row, strict=True)) for row in rows], words=head)
-
-
-def answers_table(settings: pd.DataFrame, names: Names) -> Table:
-    """The cheapest method at almost full fairness on every data set and K, and the runner-up."""
-    fairness, records = FAIRNESS[0], []
-    for (dataset, k), points in sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1])):
-        cost = (with_values(points, COSTS) or COSTS)[0]
-        level = full_fairness(points, cost, fairness)
-        if level is None:
-            continue
-        first, *others = cheapest(points, cost, fairness, level).to_dict("records")
-        excess = first.get(f"excess_{cost}", math.nan)
-        records.append(
-            {
-                "Data set": names.dataset(str(dataset)),
-                "K": str(k),
-                f"{METRICS[fairness].label} at least": number(level, METRICS[fairness].decimals),
-                "Cheapest": names.method(first["method"]),
-                "Setting": first["setting"] or MISSING,
-                "Cost": f"{METRICS[cost].label} {number(first[cost], METRICS[cost].decimals)}",
-                "Price of fairness": percent(first[cost] / whole(points)[cost].min() - 1),
-                "Runner-up": names.method(others[0]["method"]) if others else MISSING,
-                "Dearer by": percent(others[0][cost] / first[cost] - 1) if others else MISSING,
-                "Above its certified bound": MISSING if math.isnan(excess) else f"{100 * excess:.3f} %",
-            }
-        )
-    words = ("Data set", "Cheapest", "Setting", "Runner-up")
-    return Table("The cheapest method at almost full fairness", records, words=words, filters=["Data set"])
-
-
-def cheapest(points: pd.DataFrame, cost: str, fairness: str, level: float) -> pd.DataFrame:
-    """Of each method, the cheapest setting that is at least as fair as the level; the cheapest method first."""
-    points = whole(points)
-    fair = points[within(points[fairness], level, fairness) & np.isfinite(points[cost])]
-    return fair.sort_values(cost, kind="stable").drop_duplicates("method")
+    return Table("What the metrics mean", [dict(zip(head, row, strict=True)) for row in rows])
 
 
 def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
@@ -127,10 +87,6 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
             "pictures": pictures,
         })  # fmt: skip
     return found
-
-
-def _marked(names: Names, method: str) -> str:
-    return names.method(method) + (" (ours)" if names.is_ours(method) else "")
 
 
 def _distance(excess: float) -> str:
@@ -169,21 +125,17 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     """Which method for what: of each kind of data and level, the cheapest method and the cheapest of the others."""
     records: dict[tuple[str, str], dict[str, str]] = {}
     for kind, level, methods in kinds_of_data(board, cost):
-        is_ours = methods.method.map(names.is_ours).astype(bool)
-        others = methods.iloc[1:] if not names.ours else methods[~is_ours]
-        for head, of in (
-            ("cheapest", methods),
-            ("cheapest of others" if names.ours else "runner-up", others),
-        ):
-            record = records.setdefault((kind, head), {"Data": kind, "Place": head})
-            record[f"Within {level:.0%}"] = MISSING
+        if names.ours:
+            second, others = "cheapest of others", methods[~methods.method.map(names.is_ours).astype(bool)]
+        else:
+            second, others = "runner-up", methods[1:]
+        for place, of in (("cheapest", methods), (second, others)):
+            text = MISSING
             for one in of.head(1).itertuples():
-                shown = f"{_marked(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
-                record[f"Within {level:.0%}"] = shown
-    words = ("Data", "Place", *(f"Within {level:.0%}" for level in LEVELS))
-    return Table(
-        "Which method for what: distance to the best known, and seconds", list(records.values()), words=words
-    )
+                text = f"{labelled(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
+            record = records.setdefault((kind, place), {"Data": kind, "Place": place})
+            record[f"Within {level:.0%}"] = text
+    return Table("Which method for what: distance to the best known, and seconds", list(records.values()))
 
 
 def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -> Table:
@@ -191,26 +143,23 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -
     at = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
     records = []
     for row in rows[rows.level.isna()].to_dict("records"):
-        record = {"Method": _marked(names, row["method"]), "Family": names.family(row["method"])}
+        record = {"Method": labelled(names, row["method"]), "Family": names.family(row["method"])}
         for level in LEVELS:
             text = MISSING
             if (of := at.get((row["method"], level))) is not None:
-                reached = f"{of['reached']:.0f} of {of['instances']:.0f}"
-                text = (
-                    f"{_distance(of['excess'])} ({_distance(of['low'])}–{_distance(of['high'])}), {reached}"
-                )
+                excess, low, high = (_distance(of[name]) for name in ("excess", "low", "high"))
+                text = f"{excess} ({low}–{high}), {of['reached']:.0f} of {of['instances']:.0f}"
             record[f"Within {level:.0%}"] = text
-        record["Seconds of a fit"] = number(row["seconds"], 2)
-        certified = row["certified"]
-        record["Above its certified bound at most"] = (
-            MISSING if pd.isna(certified) else f"{100 * certified:.3f} %"
-        )
-        record["Starts"] = f"{row['starts']:.0f}"
-        record["Fits failed"] = f"{row['failed']:.0f}"
-        record["Remark"] = "no cheaper than random labels" if row["worse"] else ""
+        bound = row["certified"]
+        record |= {
+            "Seconds of a fit": number(row["seconds"], 2),
+            "Above its certified bound at most": MISSING if pd.isna(bound) else f"{100 * bound:.3f} %",
+            "Starts": f"{row['starts']:.0f}",
+            "Fits failed": f"{row['failed']:.0f}",
+            "Remark": "no cheaper than random labels" if row["worse"] else "",
+        }
         records.append(record)
-    levels = [f"Within {level:.0%}" for level in LEVELS]
-    return Table(title, records, words=("Method", "Family", "Remark", *levels), filters=("Family",))
+    return Table(title, records, filters=("Family",))
 
 
 def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
@@ -221,42 +170,13 @@ def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
         values = instances_of(board, cost, level)
         shown = [name for name in order if name in values]
         for a in shown:
-            record = {"Shares within": f"{level:.0%}", "Is cheaper": _marked(names, a)}
+            record = {"Shares within": f"{level:.0%}", "Is cheaper": labelled(names, a)}
             for b in shown:
                 cheaper, _, both = compared(values, a, b)
                 record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
             records.append(record)
-    words = ("Shares within", "Is cheaper")
-    return Table(
-        "On how many settings each method is cheaper than another one", records, words=words, filters=words
-    )
-
-
-def every_setting(settings: pd.DataFrame, names: Names) -> Table | None:
-    """One row for each setting of each method: means over its starts, and the best start.
-
-    None if no cell has the status 'ok', or if there are more than `MAX_SETTINGS` settings.
-    """
-    if settings.empty or len(settings) > MAX_SETTINGS:
-        return None
-    costs = with_values(settings, COSTS)
-    fairness = [name for name in FAIRNESS[:4] if settings[name].notna().any()]
-
-    def value(of: dict[Any, Any], name: str) -> str:
-        best = of[name] if name in costs else math.nan
-        return spread_text(of[f"{name} mean"], of[f"{name} sd"], METRICS[name].decimals, best)
-
-    records = [
-        {
-            **_place(names, of["dataset"], of["n_clusters"], of["method"]),
-            "Setting": of["setting"] or MISSING,
-            "Starts": str(of["starts"]),
-            **{METRICS[name].label: value(of, name) for name in (*costs, *fairness)},
-            "Seconds of all starts": number(of["all_seconds"], 2),
-        }
-        for of in settings.to_dict("records")
-    ]
-    return Table("Every setting", records, words=_WORDS, filters=("Data set", "K", "Method"))
+    filters = ("Shares within", "Is cheaper")
+    return Table("On how many settings each method is cheaper than another one", records, filters=filters)
 
 
 def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
@@ -291,28 +211,11 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     ]
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
-    return Table(title, records, words=_WORDS, filters=filters) if records else None
+    return Table(title, records, filters=filters) if records else None
 
 
 def _values(of: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
     return {METRICS[name].label: number(of.get(name), METRICS[name].decimals) for name in shown}
-
-
-def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
-    """The groups' shares in every cluster, for the fairest setting of each method."""
-    found = []
-    for dataset, k, method, fairest in _fairest_settings(points, names, "counts"):
-        table = json.loads(fairest.counts)
-        counts = np.array(list(table.values()), dtype=float)
-        records = []
-        for cluster, column in [("all", counts.sum(axis=1)), *enumerate(counts.T)]:
-            shares = [f"{s:.1%}" for s in column / column.sum()] if column.sum() else [MISSING] * len(column)
-            sizes = {"Cluster": str(cluster), "Rows": f"{column.sum():,.0f}"}
-            records.append(sizes | dict(zip(table, shares, strict=True)))
-        words = f", {fairest.setting}" if fairest.setting else ""
-        title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
-        found.append(Table(title, records))
-    return found
 
 
 def audited_metrics(points: pd.DataFrame) -> list[str]:
@@ -321,42 +224,18 @@ def audited_metrics(points: pd.DataFrame) -> list[str]:
     return [name for name in asked if points[name].notna().any()]
 
 
-def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
+def audit_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     """For each data set and K, the fairness of every method at its setting with the highest balance.
 
-    A card has a table, with a row for each method, and sentences, which name the best and the worst methods in each
-    metric. There is no card if no fit has a value of any metric of the audit. `points` are the best starts of all
-    settings.
+    Data without a value of any metric of the audit have none. `points` are the best starts of all settings.
     """
-    asked, found = audited_metrics(points), []
-    if not asked:
-        return []
-    shown = [FAIRNESS[0], *asked]
-    audited = points[points[asked].notna().any(axis=1)]
-    for (dataset, k), of in audited.groupby(INSTANCE, sort=False):
-        chosen = {method: row for *_, method, row in _fairest_settings(of, names)}
-        records = [
-            {"Method": names.method(method), "Setting": row.setting or MISSING, **_values(row, shown)}
-            for method, row in chosen.items()
-        ]
-        values = pd.DataFrame(chosen).T
-        sentences = [_fairest(values[name], names) for name in shown if values[name].notna().any()]
+    asked = audited_metrics(points)
+    records: dict[str, list[dict[str, str]]] = {}
+    for dataset, k, method, row in _fairest_settings(points[points[asked].notna().any(axis=1)], names):
+        record = {"Method": names.method(method), "Setting": row.setting or MISSING}
         title = f"Audit of {instance_title(names, dataset, k)}"
-        table = Table(title, records, words=_WORDS, filters=["Method"])
-        found.append({"table": table, "sentences": sentences})
-    return found
-
-
-def _fairest(values: pd.Series, names: Names) -> str:
-    """A sentence that names the methods with the best and the worst value of a metric."""
-    metric, values = METRICS[str(values.name)], values.dropna().astype(float)
-    low, high = values.min(), values.max()
-    best, worst = (high, low) if metric.direction == "higher" else (low, high)
-    text = f"{metric.label}: best is {list_methods(values.index[values == best], names)}"
-    text += f" ({number(best, metric.decimals)})"
-    if best == worst:
-        return f"{text}."
-    return f"{text}, worst {list_methods(values.index[values == worst], names)} ({number(worst, metric.decimals)})."
+        records.setdefault(title, []).append(record | _values(row, [FAIRNESS[0], *asked]))
+    return [Table(title, rows, filters=["Method"]) for title, rows in records.items()]
 
 
 def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
@@ -379,8 +258,8 @@ def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
 
     both, filters = records([*INSTANCE, "method"]), ("Data set", "Method")
     return {
-        "methods": Table("Run times by method", records(["method"]), words=_WORDS),
-        "all": Table("Run times by data set and method", both, words=_WORDS, filters=filters),
+        "methods": Table("Run times by method", records(["method"])),
+        "all": Table("Run times by data set and method", both, filters=filters),
     }
 
 
@@ -394,27 +273,14 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
         {
             "Status": status,
             "Data set": names.dataset(dataset),
-            "Methods": list_methods(of.method, names),
+            # Separated by semicolons, because labels may contain commas.
+            "Methods": "; ".join(dict.fromkeys(names.method(str(method)) for method in of.method)),
             "Cells": str(len(of)),
             "Reason": reason,
         }
         for (status, dataset, reason), of in bad.groupby(["status", "dataset", "reason"], sort=False)
     ]
-    words = ("Status", "Data set", "Methods", "Reason")
-    return Table("Cells without a result", records, words=words, filters=words[:2])
-
-
-def missing_lines(scores: pd.DataFrame, names: Names) -> Iterator[str]:
-    """A sentence for each status and data set with cells without a result."""
-    bad = scores[scores.status != "ok"]
-    for (status, dataset), of in bad.groupby(["status", "dataset"], sort=False):
-        reason = first_line(of.reason.iloc[0])
-        yield f"{names.dataset(str(dataset))}: {count(len(of), 'cell')} {status}, {reason}"
-
-
-def list_methods(methods: Iterable[str], names: Names) -> str:
-    """Labels of methods without duplicates, separated by semicolons, because labels may contain commas."""
-    return "; ".join(dict.fromkeys(names.method(str(method)) for method in methods))
+    return Table("Cells without a result", records, filters=("Status", "Data set"))
 
 
 def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
@@ -431,18 +297,18 @@ def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
                 "Cells ok": f"{(of.status == 'ok').sum():,} of {len(of):,}",
             }
         )
-    return Table("Data sets of the run", records, words=("Data set", "K", "Cells ok"))
+    return Table("Data sets of the run", records)
 
 
 def paper_section(
     name: str,
     paper: PaperSpec,
     board: pd.DataFrame,
-    claims: Mapping[str, pd.DataFrame],
+    claims: pd.DataFrame | None,
     files: Iterable[str],
     names: Names,
 ) -> dict[str, Any]:
-    """The data that the template shows for one paper; `board` is all evidence, and `claims` maps papers to theirs."""
+    """The data that the template shows for one paper, from all evidence and the claims of the paper."""
     of_paper = board[board.paper == name]
     tables = []
     for spec in paper.tables.values():
@@ -450,33 +316,31 @@ def paper_section(
         if lines.empty:
             continue
         made = printed_table(spec, lines, paper.short_name, names)
-        tables.append(
-            {
-                "title": f"{table_name(spec.number)}: {spec.title}",
-                "printed": made,
-                "counts": counted(row_verdicts(lines).verdict, VERDICTS),
-                "evidence": _evidence(f"Evidence of {made.title}", lines, names),
-            }
-        )
+        tables.append({
+            "title": f"{table_name(spec.number)}: {spec.title}",
+            "printed": made,
+            "counts": counted(row_verdicts(lines).verdict, VERDICTS),
+            "evidence": _evidence(f"Evidence of {made.title}", lines, names),
+        })  # fmt: skip
     shown = [
         {
-            "Verdict": Verdict(row.verdict),
+            "Verdict": row.verdict,
             "Claim": row.text,
             "Where": row.where,
             "Data set": (names.dataset(row.dataset) if row.dataset else "all together")
             + ("" if pd.isna(row.n_clusters) else f", K = {row.n_clusters}"),
             "Numbers": row.numbers,
         }
-        for row in (claims[name].itertuples() if name in claims else ())
+        for row in (() if claims is None else claims.itertuples())
     ]
-    words, filters = ("Verdict", "Claim", "Where", "Data set", "Numbers"), ("Data set", "Verdict")
-    about_claims = Table(f"Claims of {paper.short_name}", shown, words=words, filters=filters)
     return {
         "key": name,
         "name": paper.short_name,
         "citation": paper.citation,
         "tables": tables,
-        "claims": about_claims if shown else None,
+        "claims": Table(f"Claims of {paper.short_name}", shown, filters=("Data set", "Verdict"))
+        if shown
+        else None,
         "figures": [file for file in sorted(files) if file.startswith(f"figures/{name}/")],
     }
 
@@ -485,30 +349,26 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
     """Every value of a table, with its starts, its program, its setting and why it has its verdict."""
     records = []
     for value in lines.itertuples():
-        decimals = (
-            column_of(value.metric).decimals if pd.isna(value.decimals) else max(int(value.decimals), 0)
-        )
+        column, lacks = column_of(value.metric), pd.isna(value.decimals)
+        decimals = column.decimals if lacks else max(int(value.decimals), 0)
+        # Values of other metrics than costs may have chosen the setting.
+        best = Spread(low=value.low, high=value.high).best(value.metric) if column.is_cost else math.nan
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
             setting = f"{setting} (printed: {lam(value.lam)})".strip()
-        best = best_of(value.metric, value.low, value.high)
-        program = number(value.program_mean, decimals) if value.program_runs else MISSING
-        how = joined(value.kind, f"{value.seeds} of {count(value.seeds_asked, 'start')}", setting)
-        records.append(
-            {
-                "Data set": names.dataset(value.dataset),
-                "Method": names.method(value.method) + ("" if value.role == "paper" else f" ({value.role})"),
-                "Metric": metric_label(value.metric),
-                "Reported": number(value.reported, decimals),
-                "Published program": program,
-                "Ours": spread_text(value.mean, value.sd, decimals, best),
-                "Verdict": Verdict(value.value_verdict) if value.value_verdict else "",
-                "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
-                "Starts and setting": how,
-                "Why": joined(
-                    value.why, f"program: {value.program_setting}" if value.program_runs else "", value.note
-                ),
-            }
-        )
-    filters = ("Data set", "Method", "Metric", "Verdict")
-    return Table(caption, records, words=(*filters, "Starts and setting", "Why"), filters=filters)
+        by_program = bool(value.program_runs)
+        records.append({
+            "Data set": names.dataset(value.dataset),
+            "Method": names.method(value.method) + ("" if value.role == "paper" else f" ({value.role})"),
+            "Metric": metric_label(value.metric),
+            "Reported": number(value.reported, decimals),
+            "Published program": number(value.program_mean, decimals) if by_program else MISSING,
+            "Ours": spread_text(value.mean, value.sd, decimals, best),
+            "Verdict": value.value_verdict,
+            "K": MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
+            "Starts and setting": joined(
+                value.kind, f"{value.seeds} of {count(value.seeds_asked, 'start')}", setting
+            ),
+            "Why": joined(value.why, f"program: {value.program_setting}" * by_program, value.note),
+        })  # fmt: skip
+    return Table(caption, records, filters=("Data set", "Method", "Metric", "Verdict"))

@@ -13,9 +13,8 @@ from fairclust.pipeline.config import Config, unknown
 from fairclust.pipeline.fingerprint import ClassNotFound, class_parameters
 from fairclust.pipeline.papers import Any_, FigureSpec, PaperSpec, TableSpec
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
-from fairclust.report.checks import validate_claim
+from fairclust.report.checks import claim_problems
 from fairclust.report.figures import PLOTS
-from fairclust.report.material import ClaimError
 
 # What the horizontal axis of a figure can show besides metrics.
 _AXES = ("lam", "step", "n_clusters", "n_rows")
@@ -32,13 +31,9 @@ def paper_problems(config: Config) -> list[str]:
         lines = [
             *(line for key, table in spec.tables.items() for line in _of_table(key, table, spec, config)),
             *(line for key, figure in spec.figures.items() for line in _of_figure(key, figure, spec)),
+            *(line for key, claim in spec.claims.items() for line in claim_problems(key, claim, spec.tables)),
+            *unknown("cells_of", [other for other in spec.cells_of if other != Any_], config.papers),
         ]
-        for key, claim in spec.claims.items():
-            try:
-                validate_claim(key, claim, spec.tables)
-            except ClaimError as error:
-                lines.append(str(error))
-        lines += unknown("cells_of", [other for other in spec.cells_of if other != Any_], config.papers)
         found += [f"papers.{name}.{line}" for line in lines]
     return list(dict.fromkeys(found))
 

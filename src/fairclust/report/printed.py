@@ -7,12 +7,13 @@ reported values stand beneath ours instead of in brackets, and groups of columns
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby, product
+from itertools import compress, groupby, product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
@@ -20,7 +21,16 @@ from fairclust.messages import count
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import LayoutSpec, PickSpec, TableSpec
-from fairclust.report.render import LATEX, MISSING, escape_latex, escape_markdown, lam, metric_label, number
+from fairclust.report.render import (
+    LATEX,
+    MISSING,
+    escape_latex,
+    escape_markdown,
+    latex_table,
+    method_text,
+    metric_label,
+    number,
+)
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABLE, SIGNS
 
 WIDTH = 100
@@ -34,41 +44,37 @@ LEGEND = (
     + " (no value, a time of another machine, a value that chose the setting, or plain K-means has it, too)."
 )
 Rows = list[tuple[str, list[str]]]
+Numbers = list[tuple[str, bool]]
 _ORDER = (DIFFERS, AS_PROGRAM, AGREES, NOT_COMPARABLE)
 Pick = dict[str, Any]
 
 
 @dataclass
-class Number:
-    """A printed number. It is bold if no other method has a better one on the same data."""
-
-    text: str
-    is_best: bool = False
-
-
-@dataclass
 class Entry:
-    """A cell of a table: ours and the reported numbers, and the verdict; without numbers where nothing was asked."""
+    """A cell of a table: ours and the reported numbers, and the verdict; without numbers where nothing was asked.
 
-    ours: list[Number] = field(default_factory=list)
-    reported: list[Number] = field(default_factory=list)
+    A number is its text, and whether no other method of the paper has a better one on the same data.
+    """
+
+    ours: Numbers = field(default_factory=list)
+    reported: Numbers = field(default_factory=list)
     verdict: str = ""
     form: str = "{}"
 
     @property
     def sign(self) -> str:
         """The sign of the verdict; empty if there is nothing to compare."""
-        return SIGNS.get(self.verdict, "") if any(of.text != MISSING for of in self.ours) else ""
+        return SIGNS.get(self.verdict, "") if any(text != MISSING for text, _ in self.ours) else ""
 
-    def html(self, numbers: Sequence[Number]) -> Markup:
+    def html(self, numbers: Numbers) -> Markup:
         """As `text`, for the page."""
         return Markup(self.text(numbers, Markup("<b>{}</b>").format, escape(self.form)))
 
-    def text(self, numbers: Sequence[Number], bold: Callable[[str], str] = str, form: str = "") -> str:
+    def text(self, numbers: Numbers, bold: Callable[[str], str] = str, form: str = "") -> str:
         """Ours or the reported numbers as the paper prints them."""
-        if all(of.text == MISSING for of in numbers):
+        if all(text == MISSING for text, _ in numbers):
             return MISSING if numbers else ""
-        return (form or self.form).format(*(bold(of.text) if of.is_best else of.text for of in numbers))
+        return (form or self.form).format(*(bold(text) if is_best else text for text, is_best in numbers))
 
 
 @dataclass(frozen=True)
@@ -149,14 +155,10 @@ class Printed:
         return "\n".join([*lines, *(f"- {escape_markdown(note)}" for note in self.notes), ""])
 
     def latex(self) -> str:
-        """The table in LaTeX, which needs booktabs, amssymb and graphicx."""
-        lines = [
-            "% needs \\usepackage{booktabs,amssymb,graphicx}",
-            r"\begin{table}",
-            rf"\centering\caption{{{escape_latex(self.title)}}}\scriptsize\setlength{{\tabcolsep}}{{3pt}}",
-        ]
+        """The table in LaTeX."""
+        blocks = []
         for columns, rows in self._blocks(PAGE, _bold):
-            body = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
+            body = [r"\toprule"]
             for level in range(self.n_levels):
                 spans, at, rules = self._spans(columns, level), 2, []
                 cells = [escape_latex(self.corner) if not level else ""]
@@ -174,12 +176,8 @@ class Printed:
                 else:
                     first = rf"\quad {escape_latex(row[0])}" if kind == "beneath" else escape_latex(row[0])
                     body.append(" & ".join([first, *map(_in_latex, row[1:])]) + r" \\")
-            body += [r"\bottomrule", r"\end{tabular}"]
-            if _width(rows) > 0.6 * PAGE:
-                body = [r"\resizebox{\textwidth}{!}{%", *body, "}"]
-            lines += [*body, r"\par\medskip"]
-        notes = [rf"\noindent {escape_latex(note)}\par" for note in self.notes]
-        return "\n".join([*lines, r"\end{table}", r"{\footnotesize", *notes, "}", ""])
+            blocks.append((f"l{'r' * len(columns)}", [*body, r"\bottomrule"], _width(rows) > 0.6 * PAGE))
+        return latex_table(self.title, blocks, self.notes)
 
     def _blocks(self, width: int, bold: Callable[[str], str]) -> list[tuple[list[int], Rows]]:
         """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""
@@ -250,118 +248,89 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
     layout = spec.layout or _plain_layout(lines, names)
     levels = [{head: _keys(pick) for head, pick in level.items()} for level in layout.columns]
     rows = [(part, [(head, _keys(pick)) for head, pick in of.items()]) for part, of in _parts(layout)]
-    columns = [
-        (tuple(heads), _merged(picks))
-        for heads, picks in map(_unzip, product(*(of.items() for of in levels)))
-    ]
-    mine = lines[lines.role == "ours"]
-    of_methods = [any("method" in pick for pick in level.values()) for level in levels]
-    if any(of_methods) and len(mine):
-        others = [level for level, has in zip(levels, of_methods, strict=True) if not has]
+    columns, mine = list(_combined(levels)), lines[lines.role == "ours"]
+    others = [level for level in levels if not any("method" in pick for pick in level.values())]
+    if len(others) < len(levels):
         for method in dict.fromkeys(mine.method):
-            for heads, picks in map(_unzip, product(*(of.items() for of in others))):
-                columns.append(((names.method(method), *heads), _merged([*picks, {"method": method}])))
+            columns += _combined([{names.method(method): {"method": method}}, *others])
     elif len(mine):
         has_data = any("dataset" in pick for level in levels for pick in level.values())
         of_data = not has_data and mine.dataset.nunique() > 1
-        places = mine[["method", "dataset"] if of_data else ["method"]].drop_duplicates()
         own = []
-        for place in places.to_dict("records"):
-            head = names.method(place["method"])
-            own.append((f"{head}, {names.dataset(place['dataset'])}" if of_data else head, place))
+        for place in mine[["method", *["dataset"] * of_data]].drop_duplicates().to_dict("records"):
+            head = names.method(place["method"]) + (f", {names.dataset(place['dataset'])}" if of_data else "")
+            own.append((head, place))
         rows.append((OURS, own))
-    stand_ins = list(_stand_ins(rows, lines, names))
-    book = _Book(lines, columns)
-    parts = [Part(part, [(head, book.entries(pick)) for head, pick in of]) for part, of in rows]
-    parts = [
-        Part(of.heading, [row for row in of.rows if of.heading != OURS or _has_value(row)]) for of in parts
-    ]
-    if layout.bold:
-        book.mark_best()
-    asked = (lines.role == "paper") & (lines.value_verdict != "")
-    if lacking := int(asked.sum()) - book.n_reported:
-        notes = [
-            *notes,
-            f"{count(lacking, 'reported value')} without a place in this layout; the evidence has them all.",
-        ]
-    of_others = _Book(lines, columns, stand_ins=True)
-    parts += [Part(part, [(head, of_others.entries(pick)) for head, pick in of]) for part, of in stand_ins]
+    book = _book(lines, bold=layout.bold)
+    stand_ins = book[book.role == "stand-in"]
+    shown = [(*part, book.drop(stand_ins.index)) for part in rows]
+    shown += [(*part, stand_ins) for part in _stand_ins(rows, lines, names)]
+    parts, n_reported = [], 0
+    for heading, picks, of in shown:
+        made = [(head, [_entry(of, {**row, **pick}) for _, pick in columns]) for head, row in picks]
+        n_reported += sum(len(entry.reported) for _, entries in made for entry in entries)
+        if heading == OURS:
+            has_value = [
+                any(entry.text(entry.ours).strip(MISSING) for entry in entries) for _, entries in made
+            ]
+            made = list(compress(made, has_value))
+        parts.append(Part(heading, made))
+    if lacking := int(((lines.role == "paper") & (lines.value_verdict != "")).sum()) - n_reported:
+        what = count(lacking, "reported value")
+        notes = [*notes, f"{what} without a place in this layout; the evidence has them all."]
     return Printed(title, layout.corner, [heads for heads, _ in columns], parts, notes)
 
 
-class _Book:
-    """The lines of evidence, in which the cells of a table are looked up."""
-
-    def __init__(
-        self, lines: pd.DataFrame, columns: Sequence[tuple[tuple[str, ...], Pick]], *, stand_ins: bool = False
-    ) -> None:
-        self.lines = lines[lines.role.isin(["stand-in"] if stand_ins else ["paper", "ours"])]
-        self.columns = columns
-        shown = lines[lines.reported.notna()].astype({"decimals": float})
-        self.decimals = shown.groupby("metric").decimals.max().astype(int).to_dict()
-        self.n_reported = 0  # reported values that are shown
-        # Of each data set and metric, the numbers that can be the best of theirs: ours, and the reported ones.
-        self.rivals: dict[tuple[str, str, str], list[tuple[float, Number]]] = {}
-
-    def entries(self, row: Pick) -> list[Entry]:
-        """The cells of a row."""
-        return [self._entry({**row, **pick}) for _, pick in self.columns]
-
-    def mark_best(self) -> None:
-        """Mark the best numbers of each data set and metric among the methods of the paper."""
-        for (_, metric, _), found in self.rivals.items():
-            direction, known = column_of(metric).direction, [v for v, _ in found if math.isfinite(v)]
-            if direction == "none" or len(known) < 2:
-                continue
-            best = max(known) if direction == "higher" else min(known)
-            for value, of in found:
-                of.is_best = value == best
-
-    def _entry(self, pick: Pick) -> Entry:
-        at, unit, form = self.lines, float(pick.get("unit", 1.0)), str(pick.get("form", ""))
-        for key in ("dataset", "n_clusters", "method", "lam"):
-            if key in pick:
-                wanted = pick[key]
-                same = at[key].isna() if pd.isna(wanted) else (at[key] == wanted).fillna(False)
-                at = at[same.astype(bool)]
-        entry, verdicts = Entry(), []
-        metrics: list[str] = pick.get("metric", [])
-        for metric in metrics:
-            found = at[at.metric == metric]
-            if len(found) > 1:
-                raise ValueError(
-                    f"the layout of table {found.table.iloc[0]} shows several values in one cell: {pick}"
-                )
-            if found.empty:
-                continue
-            line = found.iloc[0]
-            lacks = math.isnan(line.reported)
-            usual = self.decimals.get(metric, column_of(metric).decimals)
-            decimals = usual if lacks else int(line.decimals)
-            decimals = max(0, decimals + round(math.log10(unit)))
-            texts = (number(line["mean"] / unit, decimals), number(line.reported / unit, decimals))
-            ours, theirs = map(Number, texts)
-            entry.ours.append(ours)
-            if line.role == "paper":
-                entry.reported.append(theirs)
-                self.n_reported += 1
-                for which, of in (("ours", ours), ("reported", theirs)):
-                    self.rivals.setdefault((line.dataset, metric, which), []).append((_value(of.text), of))
-            verdicts.append(line.value_verdict)
-        if len(entry.ours) == len(metrics):
-            entry.form = form or " / ".join(["{}"] * len(metrics))
-        else:
-            entry.form = " / ".join(["{}"] * len(entry.ours))
-        entry.verdict = next((verdict for verdict in _ORDER if verdict in verdicts), "")
-        return entry
+def _combined(levels: Sequence[Mapping[str, Pick]]) -> Iterator[tuple[tuple[str, ...], Pick]]:
+    """All combinations of the headings of several levels, with what they select together."""
+    for pairs in product(*(level.items() for level in levels)):
+        yield tuple(head for head, _ in pairs), {key: of for _, pick in pairs for key, of in pick.items()}
 
 
-def _has_value(row: tuple[str, list[Entry]]) -> bool:
-    return any(of.text != MISSING for entry in row[1] for of in entry.ours)
+def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
+    """The lines that a table shows, with the ``digits`` of their values, and which values are the best if it is bold.
+
+    The best of each data set and metric is chosen among the methods of the paper, for ours and for the reported values.
+    """
+    printed_digits = lines.decimals.astype(float).where(lines.reported.notna())
+    most = printed_digits.groupby(lines.metric).transform("max")
+    usual = most.fillna(lines.metric.map(lambda name: column_of(name).decimals))
+    book = lines[lines.role != "variant"].assign(digits=printed_digits.fillna(usual).astype(int))
+    for name in ("mean", "reported"):
+        book[f"best_{name}"] = False
+        of_paper = book[(book.role == "paper") & np.isfinite(book[name])] if bold else book[:0]
+        for (_, metric), of in of_paper.groupby(["dataset", "metric"]):
+            direction = column_of(metric).direction
+            values = pd.Series(map(round, of[name], of.digits), of.index)
+            if direction != "none" and len(values) > 1:
+                best = values.max() if direction == "higher" else values.min()
+                book.loc[values.index[values == best], f"best_{name}"] = True
+    return book
 
 
-def _value(text: str) -> float:
-    return math.nan if text == MISSING else float(text.replace(",", "").replace("∞", "inf"))
+def _entry(lines: pd.DataFrame, pick: Pick) -> Entry:
+    """The cell that shows what `pick` selects of the lines of a `_book`."""
+    unit, entry, verdicts = float(pick.get("unit", 1.0)), Entry(), []
+    for key in {"dataset", "n_clusters", "method", "lam"} & pick.keys():
+        same = lines[key].isna() if pd.isna(pick[key]) else (lines[key] == pick[key]).fillna(False)
+        lines = lines[same.astype(bool)]
+    metrics: list[str] = pick.get("metric", [])
+    for metric in metrics:
+        found = lines[lines.metric == metric]
+        if len(found) > 1:
+            raise ValueError(
+                f"the layout of table {found.table.iloc[0]} shows several values in one cell: {pick}"
+            )
+        for line in found.to_dict("records"):
+            digits = max(0, line["digits"] + round(math.log10(unit)))
+            entry.ours.append((number(line["mean"] / unit, digits), line["best_mean"]))
+            if line["role"] == "paper":
+                entry.reported.append((number(line["reported"] / unit, digits), line["best_reported"]))
+            verdicts.append(line["value_verdict"])
+    usual = " / ".join(["{}"] * len(entry.ours))
+    entry.form = str(pick.get("form") or usual) if len(entry.ours) == len(metrics) else usual
+    entry.verdict = next((verdict for verdict in _ORDER if verdict in verdicts), "")
+    return entry
 
 
 def _keys(pick: PickSpec) -> Pick:
@@ -370,14 +339,6 @@ def _keys(pick: PickSpec) -> Pick:
     return {
         name: value for name, value in pick if value != fields[name].get_default(call_default_factory=True)
     }
-
-
-def _merged(picks: Iterable[Pick]) -> Pick:
-    return {key: value for pick in picks for key, value in pick.items()}
-
-
-def _unzip(pairs: Sequence[tuple[str, Pick]]) -> tuple[list[str], list[Pick]]:
-    return [head for head, _ in pairs], [pick for _, pick in pairs]
 
 
 def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
@@ -414,7 +375,7 @@ def _plain_layout(lines: pd.DataFrame, names: Names) -> LayoutSpec:
     rows: dict[str, dict[str, PickSpec]] = {}
     for at in paper[["dataset", "n_clusters", "method", "lam"]].drop_duplicates().itertuples(index=False):
         k = "" if not several[at.dataset] or pd.isna(at.n_clusters) else f", K = {at.n_clusters}"
-        head = names.method(at.method) + ("" if math.isnan(at.lam) else f", λ = {lam(at.lam)}")
+        head = method_text(names, at.method, at.lam)
         fields = {"dataset": at.dataset, "method": at.method, "lam": at.lam}
         fields |= {} if pd.isna(at.n_clusters) else {"n_clusters": at.n_clusters}
         rows.setdefault(f"{names.dataset(at.dataset)}{k}", {})[head] = PickSpec.model_construct(**fields)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from fairclust.outputs import write_text
 from fairclust.pipeline.columns import column_of
+from fairclust.pipeline.names import Names
 
 MISSING = "–"
 LATEX = {
@@ -47,6 +48,10 @@ _MARKDOWN = re.compile(
     r"|^#|#(?=#*$)"  # a heading, and the end of one
     r"|^[-+=](?=[-= ]*$| )|(?P<number>^\d{1,9})(?=[.)](?: |$))"  # lists and lines
 )
+
+
+# With a unit, and what stands behind it.
+_NUMBER = re.compile(r"–|[-+]?(∞|[\d.,]*\d)( ?%)?( ±.*|, best.*| \(.*| of [\d,]+)?")
 
 
 def number(value: object, decimals: int) -> str:
@@ -106,6 +111,16 @@ def table_name(number: str) -> str:
     return f"Tables {number}" if " and " in number else f"Table {number}"
 
 
+def labelled(names: Names, method: str) -> str:
+    """The label of a method, which says if it is this project's own."""
+    return names.method(method) + (" (ours)" if names.is_ours(method) else "")
+
+
+def method_text(names: Names, method: str, of_lam: float) -> str:
+    """The label of a method with a printed lambda, which is NaN if there is none."""
+    return names.method(method) + ("" if math.isnan(of_lam) else f", λ = {lam(of_lam)}")
+
+
 def joined(*texts: str) -> str:
     """Texts without the empty ones, separated by semicolons."""
     return "; ".join(filter(None, texts))
@@ -140,27 +155,15 @@ def escape_markdown(text: object) -> str:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A verdict, which the page shows with a coloured sign."""
-
-    text: str
-
-    @property
-    def key(self) -> str:
-        """The verdict's class in the style sheet."""
-        return self.text.replace(" ", "-")
-
-
-@dataclass(frozen=True)
 class Table:
     """A table from a dictionary for each row. Entries that a row lacks are shown as a dash.
 
-    `notes` are rules, remarks and reasons below it. `lead` holds sentences that stand above a long one.
+    `notes` are rules, remarks and reasons below it. `lead` holds sentences that stand above a long one. The page shows
+    entries of the column 'Verdict' with a coloured sign.
     """
 
     title: str
-    records: Sequence[Mapping[str, Any]]  # heading to text or number; on the page also to a `Verdict`
-    words: Collection[str] = ()  # columns of texts; on the page all others are aligned as numbers
+    records: Sequence[Mapping[str, Any]]  # heading to text or number
     filters: Collection[str] = ()  # columns by which readers of the page can filter
     notes: Sequence[str] = ()
     lead: Sequence[str] = ()
@@ -173,6 +176,12 @@ class Table:
     def rows(self) -> list[list[Any]]:
         return [[record.get(name, MISSING) for name in self.head] for record in self.records]
 
+    @cached_property
+    def numbers(self) -> set[str]:
+        """The columns of numbers, which the page aligns to the right and sorts by size."""
+        columns = zip(self.head, zip(*self.rows, strict=True), strict=True)
+        return {name for name, column in columns if all(_NUMBER.fullmatch(str(entry)) for entry in column)}
+
     def markdown(self) -> list[str]:
         """The lines of the table itself in Markdown."""
         rows = [[escape_markdown(entry) for entry in row] for row in [self.head, *self.rows]]
@@ -182,33 +191,31 @@ class Table:
     def write(self, stem: Path, data: pd.DataFrame) -> None:
         """Write `data`, the unrounded numbers, as CSV, and the table as Markdown and LaTeX, beside `stem`."""
         head, *rows = [" & ".join(map(escape_latex, line)) + r" \\" for line in [self.head, *self.rows]]
-        latex = [
-            "% needs \\usepackage{booktabs}",
-            r"\begin{table}",
-            r"\centering\small",
-            rf"\caption{{{escape_latex(self.title)}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(self.head) - 1)}}}",
-            *(r"\toprule", head, r"\midrule", *rows, r"\bottomrule"),
-            r"\end{tabular}",
-            *(rf"\par\footnotesize {escape_latex(note)}" for note in self.notes),
-            r"\end{table}",
-            "",
-        ]
-        markdown = [
-            f"# {escape_markdown(self.title)}",
-            "",
-            *_list(self.lead),
-            *self.markdown(),
-            "",
-            *_list(self.notes),
-        ]
-        written = {
-            "csv": data.to_csv(index=False),
-            "md": "\n".join(markdown),
-            "tex": "\n".join(latex),
-        }
-        for ending, text in written.items():
-            write_text(stem.with_name(f"{stem.name}.{ending}"), text)
+        body = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
+        latex = latex_table(self.title, [(f"l{'r' * (len(self.head) - 1)}", body, False)], self.notes)
+        parts = [[f"# {escape_markdown(self.title)}"], _list(self.lead), self.markdown(), _list(self.notes)]
+        markdown = "\n".join("\n".join([*part, ""]) for part in parts if part)
+        write_as(stem, csv=data.to_csv(index=False), md=markdown, tex=latex)
+
+
+def latex_table(title: str, blocks: Iterable[tuple[str, list[str], bool]], notes: Iterable[str]) -> str:
+    """A table in LaTeX, of blocks below each other: the kinds of their columns, their lines, and whether they are wide.
+
+    A wide block is scaled to the width of the page.
+    """
+    lines = ["% needs \\usepackage{booktabs,amssymb,graphicx}", r"\begin{table}"]
+    lines.append(rf"\centering\caption{{{escape_latex(title)}}}\scriptsize\setlength{{\tabcolsep}}{{3pt}}")
+    for kinds, body, is_wide in blocks:
+        made = [rf"\begin{{tabular}}{{{kinds}}}", *body, r"\end{tabular}"]
+        lines += [*([r"\resizebox{\textwidth}{!}{%", *made, "}"] if is_wide else made), r"\par\medskip"]
+    told = [rf"\noindent {escape_latex(note)}\par" for note in notes]
+    return "\n".join([*lines, r"\end{table}", r"{\footnotesize", *told, "}", ""])
+
+
+def write_as(stem: Path, **texts: str) -> None:
+    """Write texts as files beside `stem`, each with its ending."""
+    for ending, text in texts.items():
+        write_text(stem.with_name(f"{stem.name}.{ending}"), text)
 
 
 def read_data(
@@ -225,5 +232,4 @@ def read_data(
 
 
 def _list(lines: Iterable[str]) -> list[str]:
-    found = [f"- {escape_markdown(line)}" for line in lines]
-    return [*found, ""] if found else []
+    return [f"- {escape_markdown(line)}" for line in lines]

@@ -150,8 +150,8 @@ class Part:
             kind, choice = self.chosen(name, lam, of=method)
             if name == method or choice.n_all:
                 found = [
-                    Value(str(v.metric), float(v.value), whole_number(v.decimals), note=str(v.note))
-                    for v in values.itertuples()
+                    Value(str(v.metric), float(v.value), int(v.decimals), note=str(v.note))
+                    for v in values.fillna({"decimals": 0}).itertuples()
                 ]
                 role, every = "paper" if name == method else "variant", tuple(chain(*runs))
                 at = (self.dataset, name, self.n_clusters, lam)
@@ -276,8 +276,3 @@ class Part:
                     # In units of the mean of the paper's own method.
                     known = "seconds" in row.choice.cells and unit > 0
                     value.ours = spread(row.choice.cells.seconds / unit) if known else NO_VALUE
-
-
-def whole_number(value: object) -> int:
-    """A count of a data frame as an integer; 0 if it is missing."""
-    return 0 if pd.isna(value) else int(value)  # type: ignore[call-overload]

@@ -95,6 +95,19 @@ def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float |
     return found[found.n_clusters == int(n_clusters)]
 
 
+def whole(points: pd.DataFrame) -> pd.DataFrame:
+    """The clusterings that use all clusters: a single cluster would be perfectly fair."""
+    # Where empty clusters were not counted, NaN is no evidence of any.
+    return points[~(points.n_nonempty.to_numpy(float) < points.n_clusters.to_numpy(float))]
+
+
+def whole_settings(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells that use all clusters, of the settings in which at least half of the starts do."""
+    empty = cells.n_nonempty < cells.n_clusters
+    share = empty.groupby([cells.method, cells.n_clusters, cells.params]).transform("mean")
+    return cells[~empty & (share <= 0.5)]
+
+
 def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
     """The start with the lowest objective, for every setting of every method on every data set and K.
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.outputs import write_text
-from fairclust.pipeline.columns import COLUMNS, column_of
+from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.report.checks import HOLDS
@@ -25,10 +24,12 @@ from fairclust.report.render import (
     MISSING,
     Table,
     joined,
-    lam,
+    labelled,
+    method_text,
     read_data,
     spread_text,
     table_name,
+    write_as,
 )
 from fairclust.report.rows import Row
 from fairclust.report.selection import choose, describe
@@ -52,9 +53,9 @@ EVIDENCE_COLUMNS = [
 ]
 ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
 """The columns that together name one row."""
-_TEXT = (
-    *("paper", "table", "role", "dataset", "original", "method", "metric", "setting", "kind", "program"),
-    *("program_kind", "program_setting", "value_verdict", "verdict", "direction", "cause", "why", "note"),
+_FLOATS = (
+    *("lam", "reported", "mean", "sd", "low", "high"),
+    *("program_mean", "program_low", "program_high"),
 )
 HEADS = {
     AGREES: "agree",
@@ -77,9 +78,8 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     rows = table_rows(spec, reported, material.cells, material.programs)
     lines = evidence_of(material.paper, spec, rows)
     made = printed_table(spec, lines, material.title, material.names)
-    write_text(stem.with_name(f"{stem.name}.evidence.csv"), lines.to_csv(index=False))
-    for ending, text in {"csv": made.csv(), "md": made.markdown(), "tex": made.latex()}.items():
-        write_text(stem.with_name(f"{stem.name}.{ending}"), text)
+    write_as(stem, csv=made.csv(), md=made.markdown(), tex=made.latex())
+    write_as(stem.with_name(f"{stem.name}.evidence"), csv=lines.to_csv(index=False))
 
 
 def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names) -> Printed:
@@ -90,10 +90,8 @@ def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names
     rows = row_verdicts(lines)
     notes = [LEGEND, describe(spec.match), *spec.remarks]
     for row in rows[rows.verdict == DIFFERS].itertuples():
-        printed_lam = "" if pd.isna(row.lam) else f", λ = {lam(row.lam)}"
-        notes.append(
-            f"≠ {names.dataset(row.dataset)}, {names.method(row.method)}{printed_lam}: {row.why.rstrip('.')}."
-        )
+        method = method_text(names, row.method, row.lam)
+        notes.append(f"≠ {names.dataset(row.dataset)}, {method}: {row.why.rstrip('.')}.")
     title = f"{paper}, {table_name(spec.number)}: {spec.title}"
     return printed(spec, lines, title, names, notes)
 
@@ -116,7 +114,7 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
             row |= {"starts": choice.n_ok, "starts asked": choice.n_all, "reached": choice.reached}
             data.append({**row, "note": choice.note})
             if choice.note:
-                notes.append(f"{names.dataset(str(dataset))}, {_labelled(method, names)}: {choice.note}.")
+                notes.append(f"{names.dataset(str(dataset))}, {labelled(names, method)}: {choice.note}.")
     frame = pd.DataFrame(data)
     shown = overview_texts(frame, names).to_dict("records")
     Table("Every method on every data set", shown, notes=notes).write(stem, frame)
@@ -127,23 +125,15 @@ def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
     shown = []
     for row in overview.fillna({"setting": ""}).to_dict("records"):
         text = {"data set": names.dataset(row["dataset"]), "K": row["n_clusters"]}
-        text |= {"method": _labelled(row["method"], names), "setting": row["setting"] or MISSING}
+        text |= {"method": labelled(names, row["method"]), "setting": row["setting"] or MISSING}
         for metric in _OVERVIEW_METRICS:
             column = COLUMNS[metric]
             best = row[f"{metric} best"] if column.is_cost else math.nan
             text[column.label] = spread_text(row[metric], row[f"{metric} sd"], column.decimals, best)
-        shown.append({**text, "starts": _starts(row["starts"], row["starts asked"])})
+        n_ok, n_all = row["starts"], row["starts asked"]
+        starts = MISSING if not n_all else str(n_ok) if n_ok == n_all else f"{n_ok} of {n_all}"
+        shown.append({**text, "starts": starts})
     return pd.DataFrame(shown)
-
-
-def _starts(n_ok: int, n_all: int) -> str:
-    return MISSING if not n_all else str(n_ok) if n_ok == n_all else f"{n_ok} of {n_all}"
-
-
-def _labelled(method: str, names: Names, role: str = "") -> str:
-    if role != "variant" and names.is_ours(method):
-        role = "ours"
-    return names.method(method) + (f" ({role})" if role in ("ours", "variant") else "")
 
 
 def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
@@ -198,7 +188,8 @@ def why(row: Row) -> str:
 
 def load_evidence(paths: Iterable[Path]) -> pd.DataFrame:
     """Read and join files of `evidence_of`, the scoreboard's CSV included. Missing texts are empty strings."""
-    frames = [read_data(path, EVIDENCE_COLUMNS, _TEXT, _COUNTS) for path in paths]
+    texts = {*EVIDENCE_COLUMNS} - {*_FLOATS, *_COUNTS}
+    frames = [read_data(path, EVIDENCE_COLUMNS, texts, _COUNTS) for path in paths]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=EVIDENCE_COLUMNS)
 
 
@@ -228,7 +219,7 @@ def make_scoreboard(
             "table": row.table,
             "data set": names.dataset(row.dataset),
             "K": MISSING if pd.isna(row.n_clusters) else row.n_clusters,
-            "method": names.method(row.method) + ("" if pd.isna(row.lam) else f", λ={lam(row.lam)}"),
+            "method": method_text(names, row.method, row.lam),
             "setting": row.setting or MISSING,
             "starts": row.seeds or MISSING,
             "verdict": row.verdict,
@@ -261,9 +252,3 @@ def summary(
             }
         )
     return found
-
-
-def best_of(metric: str, low: float, high: float) -> float:
-    """The best start of a cost; NaN for other metrics, whose values may choose the setting."""
-    column = column_of(metric)
-    return {"lower": low, "higher": high}.get(column.direction, math.nan) if column.is_cost else math.nan

@@ -22,7 +22,7 @@
   // Tables
 
   const numeric = (text) => {
-    const t = text.replace(/ ±.*|, best.*/, "").replace(/[,\s%+]/g, "").replace("−", "-").replace(/\(.*/, "");
+    const t = text.replace(/ ±.*|, best.*| of .*/, "").replace(/[,\s%+]/g, "").replace("−", "-").replace(/\(.*/, "");
     return t === "∞" ? Infinity : t === "" || t === "–" ? NaN : Number(t);
   };
   const sortBy = (table, th) => {
@@ -350,7 +350,6 @@
     recall();
     for (const name of FIELDS.slice(0, 3)) ask[name].addEventListener("change", () => { restart(); keep(); });
     ask.level.addEventListener("input", () => { answer(); keep(); });
-    document.getElementById("answers").open = false;
   }
   addEventListener("scroll", () => charts.forEach((chart) => chart.select(null)), { passive: true });
 
