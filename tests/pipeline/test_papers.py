@@ -41,7 +41,7 @@ def of_table(**more):
         ),
         ({"experiments": [{**RUN, "settings": {"q": {}}}]}, "experiments.0.settings: there is no 'q'"),
         (of_table(ours=["q"]), "tables.t.ours: there is no 'q'"),
-        (of_table(stand_ins={"far": ["q"]}), "tables.t.stand_ins: there is no 'q'"),
+        (of_table(stand_ins={"far": ["q"]}), "tables.t.stand_ins.far: there is no 'q'"),
         (of_table(title=None), "tables.t.title: "),
         (of_table(reasons=[{"reason": "so", "knid": "x"}]), "tables.t.reasons.0.knid: no such key"),
         ({"tables": dict.fromkeys("tu", of_table()["tables"]["t"])}, "? tables: number '1' occurs"),
