@@ -15,12 +15,14 @@ from ruamel.yaml.error import MarkedYAMLError
 
 from fairclust.datasets.spec import Catalogue, DatasetSpec, Name, Spec
 from fairclust.looks import Colour, Mark
-from fairclust.messages import UserError, nearest, shortened
+from fairclust.messages import nearest, shortened
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.papers import (
     Clusters,
+    ConfigError,
     Datasets,
     GridSpec,
+    Methods,
     Names,
     Papers,
     Seeds,
@@ -29,10 +31,6 @@ from fairclust.pipeline.papers import (
 )
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
-
-
-class ConfigError(UserError):
-    """The configuration cannot be used; every line of the message names a key and what to do."""
 
 
 class RunSpec(Spec):
@@ -45,7 +43,7 @@ class RunSpec(Spec):
     """Only these data sets, or methods, of the papers."""
     datasets: Datasets = Field(default_factory=list)
     """Names from `datasets`, in addition to the papers' data sets."""
-    methods: Names = Field(default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"])
+    methods: Methods = Field(default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"])
     """Methods for these data sets."""
     n_clusters: Annotated[dict[str, Clusters], names_of("datasets")] = Field(default_factory=dict)
     """K per data set, instead of its default or that of the experiments."""
@@ -300,15 +298,6 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
     return sections, homes
 
 
-def resolve(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Merge the catalogues of a configuration below it; also returns the file that defines each ``section.name``.
-
-    The result is plain data that is not checked yet.
-    """
-    sections, homes = read_catalogues(catalogue_files(raw.get("catalogues")))
-    return laid_over({name: entries for name, entries in sections.items() if entries}, raw), homes
-
-
 def load_config(
     raw: Mapping[str, Any], *, user: Mapping[str, Any] | None = None, origin: str = "config/config.yaml"
 ) -> Config:
@@ -323,12 +312,11 @@ def load_config(
         )
     homes: dict[str, Path] = {}
     try:
-        resolved, homes = resolve(with_user_layer(raw, user or {}))
-        entries = {section: resolved.get(section) for section in SECTIONS}
-        names = {
-            of: [*map(str, found)] if isinstance(found, Mapping) else [] for of, found in entries.items()
-        }
-        return Config.model_validate(resolved, context=names)
+        chosen = with_user_layer(raw, user or {})
+        sections, homes = read_catalogues(catalogue_files(chosen.get("catalogues")))
+        merged = laid_over(sections, chosen)
+        names = {of: map(str, merged[of]) if isinstance(merged[of], Mapping) else () for of in SECTIONS}
+        return Config.model_validate(merged, context={of: list(known) for of, known in names.items()})
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from None
     except ValidationError as error:

@@ -14,8 +14,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, ValidationInfo, model_validator
 
 from fairclust.datasets.spec import Spec
-from fairclust.messages import nearest
+from fairclust.messages import UserError, nearest
 from fairclust.pipeline.grids import canonical_json
+
+
+class ConfigError(UserError):
+    """The configuration cannot be used; every line of the message names a key and what to do."""
 
 
 def _check_unique(values: list[Any]) -> list[Any]:
