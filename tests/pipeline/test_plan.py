@@ -112,8 +112,10 @@ def test_the_job_gets_rows_to_drop_by_the_position_of_a_column():
     assert two_by_two(datasets={"c": own}).other_keys("c")["drop_rows"] == {2: ("0",), "city": ("x",)}
 
 
-@pytest.mark.parametrize(("k", "seeds", "rows", "expected"), [(10, 1, 2_000_000, 4), (20, 1, 2_000_000, 8),
-                                                           (10, 3, 2_000_000, 12), (10, 1, 10_000, 4 / 200)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("k", "seeds", "rows", "expected"),
+    [(10, 1, 2_000_000, 4), (20, 1, 2_000_000, 8), (10, 3, 2_000_000, 12), (10, 1, 10_000, 4 / 200)],
+)
 def test_the_estimate_grows_with_rows_cells_and_clusters(k, seeds, rows, expected):
     plan = two_by_two(
         {"n_clusters": {"a": [k], "b": [k]}, "seeds": seeds},
