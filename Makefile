@@ -17,9 +17,12 @@ STEPS := grep --line-buffered -vE '^(Execute [0-9]+ jobs|Select jobs|Finished jo
 
 setup: $(STAMP)
 
+# Python compiles the modules that it imports and keeps them, which takes less time than to compile all packages ahead.
+unexport PYTHONDONTWRITEBYTECODE
+
 # uv where it works (seconds instead of a minute), else pip: some sites configure their index for pip alone.
 define install
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python $(1) 2>/dev/null || $(BIN)/python -m pip install --quiet $(1)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python $(1) 2>/dev/null || $(BIN)/python -m pip install --quiet --no-compile $(1)
 	touch $@
 endef
 

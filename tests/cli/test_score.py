@@ -12,7 +12,7 @@ from commands import refused, told
 from fairclust.cli import main
 from fairclust.datasets.blobs import make_group_blobs
 from fairclust.metrics.table import METRICS, Scored, score_labels
-from fairclust.pipeline.scores import RUN_COLUMNS, SCORE_COLUMNS, fits_frame
+from fairclust.pipeline.scores import RUN_COLUMNS, SCORE_COLUMNS, read_fits, write_fits
 from working_folder import BLOBS, table_of
 
 ROOT = Path(__file__).parents[2]
@@ -59,8 +59,9 @@ def write_run(points, folder=Path("docs/results/scores"), data_hash=None):
         }
         for number, (cost, balance, seed, params) in enumerate(points)
     ]
-    scores = fits_frame(records)[SCORE_COLUMNS]
     folder.mkdir(parents=True)
+    write_fits(folder / "fits.parquet", [(record, None) for record in records])
+    scores = read_fits(folder / "fits.parquet")[SCORE_COLUMNS]
     scores.to_parquet(folder / "scores.parquet")
     identity = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
     runs = scores[identity].assign(wall_seconds=0.5, finished=1.7e9)

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 import yaml
 
-from fairclust.pipeline.config import ConfigError, load_config, read_yaml, resolve, with_user_layer
+from fairclust.pipeline.config import ConfigError, load_config, read_yaml, with_user_layer
 from small import GENERATED, small_config, small_paper
 
 
@@ -29,26 +29,22 @@ def changed(path, value):
         ("run.papers", ["vfc"], ": there is no 'vfc'; there are none"),
         ("run.only", {"methods": ["mm"]}, ".methods: there is no 'mm'"),
         ("run.n_clusters", {"a": [-1]}, ".a.0: .*greater than or equal to 2; found -1"),
-        ("run.n_clusters", {"a": []}, ".a: .*at least 1 item"),
         ("run.n_clusters", {"b": [2]}, ": there is no 'b'"),
         ("run.seeds", 10**9, ": .*less than or equal to 10000; found 1000000000"),
-        ("run.seeds", 0, ": .*greater than or equal to 1; found 0"),
-        ("run.seeds", [], ": .*at least 1 item"),
         ("run.seeds", [1, 1], ": 1 occurs more than once"),
         ("run.seeds", True, ": .*found the boolean true"),
         ("methods.m.class", "KMeans", ": .*found 'KMeans'"),
-        ("methods.m.grid", {"lam": []}, ".lam: .*at least 1 item"),
         ("methods.m.grid", {"lam": [1, 1.0]}, ".lam: 1.0 occurs more than once"),
         ("methods.m.grid", {"lam": ["50", "1e5"]}, ".lam.0: '50' is a text; write the number without quotes"),
         ("methods.m.params", {"when": date(2020, 1, 1)}, ".when: .*put it in quotes"),
         ("methods.m.params", {"x": float("nan")}, ".x: nan is not a finite number"),
-        ("methods.m.params", {"x": float("inf")}, ".x: inf is not a finite number"),
         ("methods.m.params", {"x": 10**400}, ".x: .* is neither number"),
         ("methods.m.settings_of", "mm", ": there is no 'mm'"),
         ("datasets.a.settings", {"z": {}}, ": there is no 'z'"),
         ("datasets.a.n_clusters", "two", ": .*found 'two'"),
         ("datasets.x/y", GENERATED, ""),
         ("papers.Bad-Name", small_paper(), ""),
+        ("papers.fronts", small_paper(), ": rename the paper"),
         *(
             ("papers.doe", small_paper(**{of: {"../../x": {}}}), f".{of}.*../../x")
             for of in ("tables", "figures")
@@ -61,10 +57,7 @@ def changed(path, value):
             for place in ("a\0b", "a{b}c", "~/r", ".")
         ),
         ("limits.cell_seconds", float("inf"), ": .*finite number; found inf"),
-        ("limits.cell_seconds", -1, ": .*greater than 0; found -1"),
-        ("jobs.mem_mb", 100, ": .*greater than or equal to 800"),
         ("catalogues", ["nowhere"], ": there is no folder or file 'nowhere'"),
-        ("catalogues", 5, ": .*found 5"),
         ("catalogues", [1], r": expected a list of folders; found \[1\]"),
     ],
 )
@@ -143,34 +136,34 @@ def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
     "text, message",
     [
         ("datsets: {}", r"datsets: expected names and entries of sources, datasets, methods, papers"),
-        ("1: {}", r"1: expected names and entries"),
         ("datasets: [a]", r"datasets: expected names and entries"),
+        (
+            "methods: {x: {class: p.M, jobs: {threads: 0}}}",
+            r"x\.jobs\.threads: .*; found 0 \(see .*bad\.yaml",
+        ),
         ("- a", r"expected keys and values; found \['a'\]"),
         ("a:\n  b: [1,\nc: 2", r"line 3: .*Fix: correct this line"),
         ("a: " + "[" * 10_000, r"nested too deeply"),
-        ("a: " + "1" * 5000, r"cannot be read"),
+        ("a: \xff".encode("latin-1"), r"cannot be read"),
         ("datasets:\n  a: {}\n  a: {}", r"line 3: found duplicate key \"a\""),
         ("datasets: {a: &a {truth: *a}}", r"datasets\.a\.truth: Input should be a valid integer"),
-        ("a: !!bool maybe", r"cannot be read: .*maybe"),
         ("a: !!python/object:os.system x", r"line 1: could not determine a constructor for the tag"),
     ],
 )
 def test_a_broken_catalogue_is_named(tmp_path, text, message):
-    (tmp_path / "bad.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=rf"bad\.yaml.*(?s:.*){message}"):
+    (tmp_path / "bad.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError, match=message if "bad" in message else rf"bad\.yaml(?s:.*){message}"):
         load_config(small_config(catalogues=[str(tmp_path)]))
 
 
-def test_a_wrong_value_in_a_catalogue_names_its_file(tmp_path):
-    (tmp_path / "mine.yaml").write_text("methods: {mine: {class: p.M, jobs: {threads: 0}}}")
-    with pytest.raises(ConfigError, match=r"methods\.mine\.jobs\.threads: .*; found 0 \(see .*mine\.yaml\)"):
-        load_config(small_config(catalogues=[str(tmp_path)]))
-
-
-def test_only_files_are_read(tmp_path):
+def test_only_files_are_read_and_may_be_empty(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")  # reading it would wait for ever
     with pytest.raises(ConfigError, match=r"pipe\.yaml cannot be read: it is not a regular file"):
         load_config(small_config(catalogues=[str(tmp_path)]))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_yaml(tmp_path / "none.yaml")
+    (tmp_path / "empty.yaml").write_text("# nothing\n")
+    assert read_yaml(tmp_path / "empty.yaml") == {}
 
 
 def test_catalogues_are_yaml_1_2(tmp_path):
@@ -195,24 +188,7 @@ def test_the_reported_values_of_a_paper_lie_beside_it(tmp_path):
     config = load_config(raw)
     assert config.papers["doe"].reported == f"{folder}/doe.csv"
     assert config.papers["roe"].reported == f"{folder}/x.csv"
-    # What is resolved already is not changed by it.
-    assert set(resolve(raw)[0]["papers"]) == {"doe", "roe"}
-    assert load_config({**raw, "run": config.run.model_dump(mode="json")}) == config
-
-
-def test_empty_missing_and_undecodable_yaml(tmp_path):
-    (tmp_path / "empty.yaml").write_text("# nothing\n")
-    assert read_yaml(tmp_path / "empty.yaml") == {}
-    with pytest.raises(ConfigError, match="cannot be read"):
-        read_yaml(tmp_path / "none.yaml")
-    (tmp_path / "latin.yaml").write_bytes(b"a: \xe4")
-    with pytest.raises(ConfigError, match="cannot be read"):
-        read_yaml(tmp_path / "latin.yaml")
-
-
-def test_a_paper_cannot_take_the_place_of_the_fronts():
-    with pytest.raises(ConfigError, match=r"papers\.fronts: rename the paper"):
-        load_config(small_config(papers={"fronts": small_paper()}))
+    assert load_config({**raw, "run": config.run.model_dump(exclude_unset=True)}) == config
 
 
 def test_an_unknown_key_may_be_called_like_a_type():

@@ -16,10 +16,8 @@ SHOW = "from fairclust.pipeline.provenance import git_commit; print(git_commit()
 
 def shown(folder=None, **environment):
     """What a process says of its version, with other variables and in a folder."""
-    command, env = [sys.executable, "-c", SHOW], {**os.environ, **environment}
-    return subprocess.run(
-        command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ).stdout
+    command = [sys.executable, "-c", SHOW]
+    return subprocess.check_output(command, env={**os.environ, **environment}, cwd=folder, text=True)
 
 
 def test_outside_its_checkout_the_version_is_that_of_the_package(tmp_path):

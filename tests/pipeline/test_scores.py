@@ -78,6 +78,7 @@ def test_every_fit_that_is_asked_for_has_a_row_in_this_order(files):
     assert cells[cells.status != "ok"][[*METRICS, "accuracy", "nll", "objective"]].isna().all(axis=None)
     assert pd.isna(ok.ncut) and pd.isna(ok.soft_delta)
     assert cells.path.tolist() == [str(files[1]), str(files[0]), str(files[0])]
+    assert labels_of(files[0], "aa").tolist() == LABELS.tolist() and labels_of(files[0], "bb") is None
     # The steps have every key of the histories.
     assert steps[["key", "step", "objective"]].values.tolist() == [["aa", 0, 9.0], ["aa", 1, 8.0]]
     assert steps.extra.isna().tolist() == [True, False]
@@ -107,11 +108,6 @@ def test_a_fit_of_two_sweeps_is_one_row_of_the_scores_and_has_its_steps_once(fil
     assert cells[["sweep", "key"]].values.tolist() == [["", "aa"], ["", "bb"], ["fig", "aa"], ["fig", "cc"]]
     assert steps.key.tolist() == ["aa", "aa", "cc", "cc"]
     assert gather(tmp_path / "g", [*files, dense])["by_status"] == {"error": 1, "ok": 2, "skipped": 1}
-
-
-def test_the_key_of_a_fit_leads_to_its_labels(files):
-    assert labels_of(files[0], "aa").tolist() == [0, 1, 2, 0]
-    assert labels_of(files[0], "bb") is None
 
 
 def gather(folder, files, order=(("toy", "odd", 3), ("far", "odd", 3), ("toy", "lost", 3))):
@@ -144,13 +140,11 @@ def test_gathering_gives_the_same_rows_in_four_files(tmp_path, files):
 
 
 def test_types_do_not_depend_on_the_values(tmp_path, files):
-    schemas = []
-    for name, chosen in (("all", files), ("ok", files[:1]), ("skipped", files[1:])):
+    for name, chosen in (("ok", files[:1]), ("skipped", files[1:])):
         gather(tmp_path / name, chosen)
-        schemas.append(module.pq.read_schema(tmp_path / name / "scores.parquet"))
-    assert all(schema.equals(schemas[0]) for schema in schemas)
-    kinds = [module.pq.read_schema(path) for path in files]
-    assert kinds[0].equals(kinds[1])
+    joined = [tmp_path / name / "scores.parquet" for name in ("ok", "skipped")]
+    for one, other in (joined, files):
+        assert module.pq.read_schema(one).equals(module.pq.read_schema(other))
 
 
 def test_the_same_fits_give_the_same_bytes_whatever_time_they_took(tmp_path, files):
@@ -163,7 +157,7 @@ def test_the_same_fits_give_the_same_bytes_whatever_time_they_took(tmp_path, fil
     assert (tmp_path / "a/runs.csv").read_bytes() != (tmp_path / "b/runs.csv").read_bytes()
 
 
-@pytest.mark.parametrize("damage", ["truncate", "flip", "zero", "empty"])
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])
 def test_a_damaged_file_is_named_with_the_fix_and_earlier_scores_stay(tmp_path, files, damage):
     gather(tmp_path / "g", files)
     before, joined = (tmp_path / "g/runs.csv").read_bytes(), tmp_path / "g/scores.parquet"
@@ -173,7 +167,7 @@ def test_a_damaged_file_is_named_with_the_fix_and_earlier_scores_stay(tmp_path, 
         whole = path.read_bytes()
         # The flipped byte is in the column `key`, in which nothing else would find it.
         place = whole.index(b"aa") if damage == "flip" else 0
-        changed = {"truncate": whole[:-30], "zero": bytes(len(whole)), "empty": b""}
+        changed = {"truncate": whole[:-30], "empty": b""}
         path.write_bytes(changed.get(damage, whole[:place] + b"b" + whole[place + 1 :]))
         with pytest.raises(DamagedFile, match=rf"{path} is damaged \(.*Fix: delete it and run again"):
             reads()
@@ -201,9 +195,7 @@ def test_the_summary_says_what_is_missing_and_sets_the_exit_status(tmp_path, fil
         require_complete(gather(tmp_path / "g", [*files, lost]), strict=False)
 
 
-def test_a_row_of_a_file_says_whether_its_fit_was_lost(tmp_path):
+def test_the_rows_of_a_file_have_its_sweep_also_if_the_method_has_a_dot(tmp_path):
     path = tmp_path / "odd.v2.fig2.parquet"
-    rows = [record("aa", method="odd.v2"), record("bb", "error", method="odd.v2", lost=True)]
-    write_fits(path, list(zip(rows, (LABELS, None), strict=True)))
-    rows = read_fits(path)
-    assert rows.lost.tolist() == [False, True] and rows.sweep.tolist() == ["fig2"] * 2
+    write_fits(path, [(record("aa", method="odd.v2"), LABELS)])
+    assert read_fits(path).sweep.tolist() == ["fig2"]

@@ -25,8 +25,10 @@ def reader_of(folder):
 
 
 @pytest.mark.slow
-def test_two_folders_share_download_preparation_and_graph(tmp_path, shared):
+def test_two_folders_share_download_preparation_and_graph_but_no_failure(tmp_path, shared):
     first, second = reader_of(tmp_path / "first"), reader_of(tmp_path / "second")
+    assert "source 'far'" in first.run("--cache", code=1)
+    assert list(shared.iterdir()) == []
     mirror = first.write("mirror/far/far.csv", TABLE).parents[1]
     first.run("--cache", "--config", f"mirror={mirror}")
     assert len(list(shared.iterdir())) == 3
@@ -37,13 +39,3 @@ def test_two_folders_share_download_preparation_and_graph(tmp_path, shared):
         entry = next((second.folder / "results/data" / kind / "far").glob("[a-z]*"))
         assert shared in entry.resolve().parents, kind
     assert "Nothing to be done" in second.run("--cache", "--config", f"mirror={mirror}")
-
-
-@pytest.mark.slow
-def test_a_failure_is_not_shared(tmp_path, shared):
-    project = reader_of(tmp_path / "first")
-    assert "source 'far'" in project.run("--cache", code=1)
-    assert list(shared.iterdir()) == []
-    mirror = project.write("mirror/far/far.csv", TABLE).parents[1]
-    project.run("--cache", "--config", f"mirror={mirror}")
-    assert len(list(shared.iterdir())) == 3

@@ -18,7 +18,7 @@ rule download_source:
         urls=ask(lambda source: PLAN.source(source).urls),
         sha256=ask(lambda source: PLAN.source(source).sha256),
         licence=ask(lambda source: PLAN.source(source).licence),
-        source=ask(PLAN.source_params),
+        source=ask(lambda source: plain(PLAN.source(source))),
         mirrors=as_list(CONFIG.mirror),
     message:
         "Fetching {wildcards.source}"
@@ -41,10 +41,10 @@ rule prepare_dataset:
         mem_mb=scaled(2000, per_input_mb=20),
         runtime=scaled(30, per_input_mb=0.1),
     params:
-        features=ask(lambda dataset: PLAN.dataset_key(dataset, "features")),
-        sensitive=ask(lambda dataset: PLAN.dataset_key(dataset, "sensitive")),
+        features=ask(lambda dataset: PLAN.dataset(dataset).get("features")),
+        sensitive=ask(lambda dataset: PLAN.dataset(dataset).get("sensitive")),
         # [standardize, l2] unless the catalogue says otherwise.
-        scale=ask(lambda dataset: PLAN.dataset_key(dataset, "scale")),
+        scale=ask(lambda dataset: PLAN.dataset(dataset).get("scale")),
         other=ask(PLAN.other_keys),
         sources=ask(PLAN.sources_params),
         code=ask(PLAN.prepare_code),
@@ -61,8 +61,8 @@ use rule prepare_dataset as prepare_unscaled with:
     log:
         f"{RESULTS}/logs/prepare_unscaled/{{dataset}}.log",
     params:
-        features=ask(lambda dataset: PLAN.dataset_key(dataset, "features")),
-        sensitive=ask(lambda dataset: PLAN.dataset_key(dataset, "sensitive")),
+        features=ask(lambda dataset: PLAN.dataset(dataset).get("features")),
+        sensitive=ask(lambda dataset: PLAN.dataset(dataset).get("sensitive")),
         scale=[],
         other=ask(PLAN.other_keys),
         sources=ask(PLAN.sources_params),

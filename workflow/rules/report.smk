@@ -19,7 +19,7 @@ rule scores:
     params:
         order=lambda _: PLAN.order(),
         settings=lambda _: PLAN.settings(),
-        code=lambda _: PLAN.code("fairclust.pipeline.scores:gather_scores"),
+        code=lambda _: code_fingerprint("fairclust.pipeline.scores:gather_scores"),
     message:
         "Gathering scores"
     script:
@@ -136,7 +136,7 @@ rule leaderboard:
         runtime=scaled(10),
     params:
         names=lambda _: PLAN.names(),
-        code=lambda _: PLAN.code(
+        code=lambda _: code_fingerprint(
             "fairclust.report.leaderboard", "fairclust.pipeline.scores:load_scores"
         ),
     message:
@@ -168,7 +168,7 @@ rule overview:
     params:
         fairness_error=CONFIG.report.fairness_error,
         names=lambda _: PLAN.names(),
-        code=lambda _: PLAN.code(
+        code=lambda _: code_fingerprint(
             "fairclust.report.tables", "fairclust.pipeline.scores:load_scores"
         ),
     message:
@@ -179,8 +179,8 @@ rule overview:
 
 rule scoreboard:
     input:
-        evidence=PLAN.evidence(),
-        claims=PLAN.claims(),
+        evidence=PLAN.files("tables", ends=["evidence.csv"]),
+        claims=PLAN.files("claims", ends=["csv"]),
     output:
         f"{RESULTS}/tables/scoreboard.md",
         f"{RESULTS}/tables/scoreboard.tex",
@@ -196,10 +196,10 @@ rule scoreboard:
         "../envs/fairclust.yml"
     params:
         titles=lambda _: {
-            name: of.short_name for name, of in PLAN.papers_shown().items()
+            name: paper["short_name"] for name, paper in PLAN.papers().items()
         },
         names=lambda _: PLAN.names(),
-        code=lambda _: PLAN.code("fairclust.report.tables"),
+        code=lambda _: code_fingerprint("fairclust.report.tables"),
     message:
         "Joining the verdicts of all papers"
     script:
@@ -214,7 +214,7 @@ rule page:
         leaderboard=f"{RESULTS}/scores/leaderboard.csv",
         origin=f"{RESULTS}/provenance.json",
         tables=PLAN.table_files(),
-        figures=[file for file in PLAN.figure_files() if file.endswith(".png")],
+        figures=[file for file in PLAN.files("figures") if file.endswith(".png")],
     output:
         page=report(
             f"{RESULTS}/report/index.html",
@@ -270,7 +270,7 @@ rule tables:
 
 rule figures:
     input:
-        PLAN.figure_files(),
+        PLAN.files("figures"),
     localrule: True
 
 
@@ -280,5 +280,5 @@ for _paper in PLAN.shown:
         name:
             _paper
         input:
-            PLAN.products_of(_paper),
+            PLAN.files("tables", "figures", "claims", papers=[_paper]),
         localrule: True

@@ -15,28 +15,37 @@ from ruamel.yaml.error import MarkedYAMLError
 
 from fairclust.datasets.spec import Catalogue, DatasetSpec, Name, Spec
 from fairclust.looks import Colour, Mark
-from fairclust.messages import UserError, nearest, shortened
+from fairclust.messages import nearest, shortened
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.papers import Clusters, GridSpec, Names, Papers, Seeds, _check_unique
+from fairclust.pipeline.papers import (
+    Clusters,
+    ConfigError,
+    Datasets,
+    GridSpec,
+    Methods,
+    Names,
+    Papers,
+    Seeds,
+    _check_unique,
+    names_of,
+)
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
-
-
-class ConfigError(UserError):
-    """The configuration cannot be used; every line of the message names a key and what to do."""
 
 
 class RunSpec(Spec):
     """What to run, by names from the catalogues: whole papers, and further data sets x methods."""
 
-    papers: Names = Field(default_factory=list, description="Names from `papers`.")
+    papers: Annotated[Names, names_of("papers")] = Field(
+        default_factory=list, description="Names from `papers`."
+    )
     only: dict[Literal["datasets", "methods"], Names] = Field(default_factory=dict)
     """Only these data sets, or methods, of the papers."""
-    datasets: Names = Field(default_factory=list)
+    datasets: Datasets = Field(default_factory=list)
     """Names from `datasets`, in addition to the papers' data sets."""
-    methods: Names = Field(default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"])
+    methods: Methods = Field(default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"])
     """Methods for these data sets."""
-    n_clusters: dict[str, Clusters] = Field(default_factory=dict)
+    n_clusters: Annotated[dict[str, Clusters], names_of("datasets")] = Field(default_factory=dict)
     """K per data set, instead of its default or that of the experiments."""
     sweeps: bool = True
     """Whether to make the dense grids of figures, too."""
@@ -85,7 +94,7 @@ class MethodSpec(GridSpec):
     input: Literal["points", "graph"] = "points"
     """What `fit` gets: the points, or their sparse neighbour graph."""
     deterministic: bool = Field(default=False, description="Nothing is random: one seed is enough.")
-    settings_of: str | None = None
+    settings_of: Annotated[str | None, names_of("methods")] = None
     """Another method, whose `settings` in a data set also apply to this one."""
     jobs: MethodJobSpec = MethodJobSpec()
 
@@ -93,7 +102,7 @@ class MethodSpec(GridSpec):
 class RunnableDataset(DatasetSpec):
     """A data set with the grids of methods on it."""
 
-    settings: dict[str, GridSpec] = Field(default_factory=dict)
+    settings: Annotated[dict[str, GridSpec], names_of("methods")] = Field(default_factory=dict)
     """Method to parameters, or axes of its grid, that differ on this data set."""
 
 
@@ -173,31 +182,16 @@ class Config(Catalogue):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Config:
-        known: dict[str, Mapping[str, Any]] = {"datasets": self.datasets, "methods": self.methods}
         # The default methods apply only to `run.datasets`; without those, a catalogue need not have them.
-        methods = self.run.methods if self.run.datasets else []
-        problems = [
-            *unknown("run.papers", self.run.papers, self.papers),
-            *unknown("run.datasets", self.run.datasets, self.datasets),
-            *unknown("run.methods", methods, self.methods),
-            *unknown("run.n_clusters", self.run.n_clusters, self.datasets),
-        ]
+        problems = unknown("run.methods", self.run.methods, self.methods) if self.run.datasets else []
         for part, names in self.run.only.items():
-            problems += unknown(f"run.only.{part}", names, known[part])
-        for name, dataset in self.datasets.items():
-            problems += unknown(f"datasets.{name}.settings", dataset.settings, self.methods)
-        for name, method in self.methods.items():
-            if method.settings_of is not None:
-                problems += unknown(f"methods.{name}.settings_of", [method.settings_of], self.methods)
-        for name, paper in self.papers.items():
-            for key, kind, used in paper.named():
-                problems += unknown(f"papers.{name}.{key}", [used], known[kind])
+            problems += unknown(f"run.only.{part}", names, getattr(self, part))
         if "fronts" in self.papers:
             problems.append("papers.fronts: rename the paper; the fronts of all data sets have this name")
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
         if problems:
-            raise ValueError("\n".join(dict.fromkeys(problems)))
+            raise ValueError("\n".join(problems))
         return self
 
     def settings(self, method: str, dataset: str, own: GridSpec | None = None) -> GridSpec:
@@ -304,15 +298,6 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
     return sections, homes
 
 
-def resolve(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Merge the catalogues of a configuration below it; also returns the file that defines each ``section.name``.
-
-    The result is plain data that is not checked yet.
-    """
-    sections, homes = read_catalogues(catalogue_files(raw.get("catalogues")))
-    return laid_over({name: entries for name, entries in sections.items() if entries}, raw), homes
-
-
 def load_config(
     raw: Mapping[str, Any], *, user: Mapping[str, Any] | None = None, origin: str = "config/config.yaml"
 ) -> Config:
@@ -327,8 +312,11 @@ def load_config(
         )
     homes: dict[str, Path] = {}
     try:
-        resolved, homes = resolve(with_user_layer(raw, user or {}))
-        return Config.model_validate(resolved)
+        chosen = with_user_layer(raw, user or {})
+        sections, homes = read_catalogues(catalogue_files(chosen.get("catalogues")))
+        merged = laid_over(sections, chosen)
+        names = {of: map(str, merged[of]) if isinstance(merged[of], Mapping) else () for of in SECTIONS}
+        return Config.model_validate(merged, context={of: list(known) for of, known in names.items()})
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from None
     except ValidationError as error:

@@ -7,14 +7,18 @@ first, and the configuration shares them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, ValidationInfo, model_validator
 
 from fairclust.datasets.spec import Spec
+from fairclust.messages import UserError, nearest
 from fairclust.pipeline.grids import canonical_json
+
+
+class ConfigError(UserError):
+    """The configuration cannot be used; every line of the message names a key and what to do."""
 
 
 def _check_unique(values: list[Any]) -> list[Any]:
@@ -53,7 +57,30 @@ Seeds = (
     Annotated[StrictInt, Field(ge=1, le=10_000)]
     | Annotated[list[Annotated[StrictInt, Field(ge=0)]], Field(min_length=1), AfterValidator(_check_unique)]
 )
+
+
+def names_of(section: str) -> AfterValidator:
+    """A check that names are entries of a section of the configuration, which is the context of the validation.
+
+    Without a context, as in the script of a job, every name is accepted.
+    """
+
+    def check(names: Any, info: ValidationInfo) -> Any:
+        if info.context is not None and names is not None:
+            known = info.context[section]
+            foreign = [name for name in ([names] if isinstance(names, str) else names) if name not in known]
+            if foreign:
+                raise ValueError(
+                    "\n".join(f"there is no {name!r}; {nearest(name, known)}" for name in foreign)
+                )
+        return names
+
+    return AfterValidator(check)
+
+
 Names = Annotated[list[str], AfterValidator(_check_unique)]
+Datasets = Annotated[Names, names_of("datasets")]
+Methods = Annotated[Names, names_of("methods")]
 Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]
 Plain = Annotated[Any, AfterValidator(_check_unquoted), AfterValidator(_check_plain)]
 # An option may be a number in quotes, because the number of a paper's table is text.
@@ -87,12 +114,12 @@ Order = str
 class ExperimentSpec(Spec):
     """Data sets x methods x K x seeds, with the grids of the catalogues unless `settings` says otherwise."""
 
-    datasets: Names = Field(min_length=1, description="Names from `datasets`.")
-    methods: Names = Field(min_length=1, description="Names from `methods`.")
+    datasets: Datasets = Field(min_length=1, description="Names from `datasets`.")
+    methods: Methods = Field(min_length=1, description="Names from `methods`.")
     n_clusters: Clusters | None = None
     """Values of K, instead of each data set's own."""
     seeds: Seeds | None = Field(default=None, description="Default: 5 seeds. `run.seeds` overrides it.")
-    settings: dict[str, GridSpec] = Field(default_factory=dict)
+    settings: Annotated[dict[str, GridSpec], names_of("methods")] = Field(default_factory=dict)
     """Method to parameters or axes of its grid in this experiment."""
     sweep: Sweep = Field(default="", description="Name of a dense grid, which only what names it reads.")
 
@@ -192,10 +219,10 @@ class TableSpec(Spec):
     """Method to the parameters that the paper publishes for it; {} if the method has none to choose."""
     match: MatchSpec | None = None
     """How other settings are chosen; none: lowest objective."""
-    ours: Names = Field(default_factory=list, description="Methods of this project, in rows of their own.")
-    stand_ins: dict[str, Names] = Field(default_factory=dict)
+    ours: Methods = Field(default_factory=list, description="Methods of this project, in rows of their own.")
+    stand_ins: dict[str, Datasets] = Field(default_factory=dict)
     """Data set of the paper to the data sets that replace it."""
-    variants: dict[str, Names] = Field(default_factory=dict)
+    variants: dict[str, Methods] = Field(default_factory=dict)
     """Method of the paper to other readings of it (start, iterate), in rows that do not count."""
     control: str = ""
     """A plain method: rows that it passes as well say nothing about a fair one."""
@@ -209,8 +236,8 @@ class FigureSpec(Spec):
 
     plot: str = Field(description="Name of a plot in fairclust.report.figures, see config/README.md.")
     title: str
-    datasets: Names = Field(min_length=1)
-    methods: Names = Field(default_factory=list, description="Empty: all methods that run on the data set.")
+    datasets: Datasets = Field(min_length=1)
+    methods: Methods = Field(default_factory=list, description="Empty: all methods that run on the data set.")
     n_clusters: Clusters | None = Field(default=None, description="None: every K that is run.")
     x: str = ""
     """Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis."""
@@ -230,8 +257,8 @@ class ClaimSpec(Spec):
     text: str = Field(description="What the paper says, in our words.")
     where: str = Field(default="", description="Where it says so: a section, a figure.")
     check: str = Field(description="Name of a check in fairclust.report.checks, see config/README.md.")
-    datasets: Names = Field(default_factory=list)
-    methods: Names = Field(default_factory=list)
+    datasets: Datasets = Field(default_factory=list)
+    methods: Methods = Field(default_factory=list)
     n_clusters: Clusters | None = None
     metrics: Names = Field(default_factory=list)
     options: dict[str, Option] = Field(default_factory=dict, description="Arguments of the check.")
@@ -283,24 +310,6 @@ class PaperSpec(Spec):
         path = Path(self.reported)
         of_programs = path.with_name(f"{path.stem}_programs.csv")
         return [str(path), str(of_programs)] if self.programs else [str(path)]
-
-    def named(self) -> Iterator[tuple[str, str, str]]:
-        """Every name of a data set or method: (key, 'datasets' or 'methods', name)."""
-        for number, experiment in enumerate(self.experiments):
-            for part, kind in (("datasets", "datasets"), ("methods", "methods"), ("settings", "methods")):
-                yield from (
-                    (f"experiments.{number}.{part}", kind, name) for name in getattr(experiment, part)
-                )
-        for name, table in self.tables.items():
-            yield from ((f"tables.{name}.ours", "methods", method) for method in table.ours)
-            for others in table.variants.values():
-                yield from ((f"tables.{name}.variants", "methods", method) for method in others)
-            for own in table.stand_ins.values():
-                yield from ((f"tables.{name}.stand_ins", "datasets", dataset) for dataset in own)
-        for kind, specs in (("figures", self.figures), ("claims", self.claims)):
-            for name, spec in specs.items():
-                for part in ("datasets", "methods"):
-                    yield from ((f"{kind}.{name}.{part}", part, of) for of in getattr(spec, part))
 
 
 Papers = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], PaperSpec]

@@ -273,11 +273,7 @@ class Plan:
 
     def papers(self) -> dict[str, Any]:
         """The entries of the papers that have a table, as plain data."""
-        return {name: _plain(spec) for name, spec in self.papers_shown().items()}
-
-    def papers_shown(self) -> dict[str, PaperSpec]:
-        """The papers of the run that have a table."""
-        return {paper: self.specs[paper] for paper, of in self.shown.items() if of["tables"]}
+        return {paper: plain(self.specs[paper]) for paper, of in self.shown.items() if of["tables"]}
 
     def fits_shown(self, paper: str, kind: str, name: str = "claims") -> list[str]:
         """The files of fits that a table or figure, or the claims of a paper, read; ConfigError if there is none."""
@@ -316,9 +312,9 @@ class Plan:
         mentioned += [{"dataset": of} for claim in made.values() for of in getattr(claim, "datasets", ())]
         mentioned += [{"method": of} for claim in made.values() for of in getattr(claim, "methods", ())]
         return {
-            "specs": {key: _plain(one) for key, one in made.items()},
-            "tables": {key: _plain(one) for key, one in tables.items()},
-            "programs": {key: _plain(one) for key, one in spec.programs.items()},
+            "specs": {key: plain(one) for key, one in made.items()},
+            "tables": {key: plain(one) for key, one in tables.items()},
+            "programs": {key: plain(one) for key, one in spec.programs.items()},
             "title": spec.short_name,
             "asked": asked,
             "names": self.names(mentioned),
@@ -356,41 +352,27 @@ class Plan:
         """The files of the values that a paper and its programs report."""
         return self.specs[paper].files if paper in self.specs else []
 
-    def files(self, paper: str, kind: str, ends: Iterable[str] = ()) -> list[str]:
-        """The files of a paper's tables or figures, or of its claims; without endings, of those that readers see."""
-        usual = self.config.report.formats if kind == "figures" else TABLE_FORMATS
-        folder = f"{self.results}/{'figures' if kind == 'figures' else 'tables'}/{paper}"
-        return [f"{folder}/{name}.{end}" for name in self.shown[paper][kind] for end in ends or usual]
-
-    def evidence(self) -> list[str]:
-        """The evidence of all tables of papers."""
-        return [file for paper in self.shown for file in self.files(paper, "tables", ["evidence.csv"])]
-
-    def claims(self) -> list[str]:
-        """The claims of all papers."""
-        return [file for paper in self.shown for file in self.files(paper, "claims", ["csv"])]
+    def files(self, *kinds: str, papers: Iterable[str] = (), ends: Iterable[str] = ()) -> list[str]:
+        """The files of all tables, figures or claims, or of those of some papers; without endings, all formats."""
+        found = []
+        for paper, kind in itertools.product(papers or self.shown, kinds):
+            folder = f"{self.results}/{'figures' if kind == 'figures' else 'tables'}/{paper}"
+            usual = self.config.report.formats if kind == "figures" else TABLE_FORMATS
+            found += [f"{folder}/{name}.{end}" for name in self.shown[paper][kind] for end in ends or usual]
+        return found
 
     def table_files(self) -> list[str]:
         """The files of all tables, three for each."""
-        boards = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.papers_shown())
-        own = [
-            file for paper in self.shown for kind in ("tables", "claims") for file in self.files(paper, kind)
-        ]
-        return own + [f"{self.results}/tables/{name}.{end}" for name in boards for end in TABLE_FORMATS]
-
-    def figure_files(self) -> list[str]:
-        return [file for paper in self.shown for file in self.files(paper, "figures")]
-
-    def products_of(self, paper: str) -> list[str]:
-        """All that is made for a paper: `snakemake vfc` makes it."""
-        return [file for kind in ("tables", "figures", "claims") for file in self.files(paper, kind)]
+        boards = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.files("tables"))
+        ends = [f"{name}.{end}" for name in boards for end in TABLE_FORMATS]
+        return [*self.files("tables", "claims"), *(f"{self.results}/tables/{end}" for end in ends)]
 
     def targets(self) -> list[str]:
         """All that a complete run makes. The files of fits are among it, so that a deleted one is made again."""
         ends = ["scores/scores.parquet", "scores/leaderboard.csv"]
         ends += ["report/index.html", "report.zip"] if self.config.report.html else []
         made = [f"{self.results}/{end}" for end in ends]
-        return [*made, *self.table_files(), *self.figure_files(), *self.fit_files()]
+        return [*made, *self.table_files(), *self.files("figures"), *self.fit_files()]
 
     # Sources and data sets
 
@@ -402,9 +384,6 @@ class Plan:
         if name not in known:
             raise ConfigError(f"there is no source {name!r}; {nearest(name, known)}")
         return known[name]
-
-    def source_params(self, name: str) -> dict[str, Any]:
-        return _plain(self.source(name))
 
     def sources(self) -> list[str]:
         """Folders of all sources that the run downloads."""
@@ -430,26 +409,18 @@ class Plan:
         path = self.source(source).path
         return [str(path)] if path is not None and Path(path).is_file() else []
 
-    def dataset_key(self, dataset: str, key: str) -> Any:
-        """One key of a data set's entry, as plain data."""
-        return self._dataset(dataset).get(key)
+    def dataset(self, name: str) -> dict[str, Any]:
+        """What a data set's entry says of its content, as plain data."""
+        self.dataset_sources(name)  # ConfigError if there is no such data set
+        return self.config.datasets[name].model_dump(exclude_unset=True, exclude={"settings", "shown"})
 
     def other_keys(self, dataset: str) -> dict[str, Any]:
-        """The keys of a data set's entry that decide its content, besides features, sensitive columns and scaling."""
-        shown = ("features", "sensitive", "scale", "settings", "shown")
-        return {key: value for key, value in self._dataset(dataset).items() if key not in shown}
-
-    def _dataset(self, dataset: str) -> dict[str, Any]:
-        self.dataset_sources(dataset)  # ConfigError if there is no such data set
-        spec = self.config.datasets[dataset]
-        found = spec.model_dump(mode="json", exclude_unset=True)
-        # The positions of columns without names are numbers, which are no keys in JSON.
-        return found | (
-            {"drop_rows": {of: list(cells) for of, cells in spec.drop_rows.items()}} if spec.drop_rows else {}
-        )
+        """The keys of an entry besides features, sensitive columns and scaling."""
+        shown = ("features", "sensitive", "scale")
+        return {key: value for key, value in self.dataset(dataset).items() if key not in shown}
 
     def sources_params(self, dataset: str) -> dict[str, Any]:
-        return {name: _plain(spec) for name, spec in self.dataset_sources(dataset).items()}
+        return {name: plain(spec) for name, spec in self.dataset_sources(dataset).items()}
 
     def prepare_code(self, dataset: str) -> str:
         """Fingerprint of the code and the packages that prepare a data set, and of the user's files that it reads."""
@@ -567,10 +538,6 @@ class Plan:
         grids = {name: self.grids(fit) for name, fit in self.fits.items()}
         return {**chosen, "digest": digest_of([chosen, grids])}
 
-    def code(self, *roots: str) -> str:
-        """Fingerprint of some modules, or of functions in them."""
-        return code_fingerprint(*roots)
-
     def product_code(self, kind: str) -> str:
         """Fingerprint of the code that makes the tables, figures or claims of papers and reads their data."""
         read = "fairclust.report.material:load_material"
@@ -580,12 +547,12 @@ class Plan:
         """Fingerprint of the code and the files of which the page is made."""
         page = Path(__file__).parents[1] / "report" / "page"
         contents = [content_digest(path) for path in sorted(page.iterdir()) if path.is_file()]
-        return digest_of(
-            [self.code("fairclust.report.html", "fairclust.pipeline.scores:load_scores"), contents]
-        )
+        code = code_fingerprint("fairclust.report.html", "fairclust.pipeline.scores:load_scores")
+        return digest_of([code, contents])
 
 
-def _plain(spec: Any) -> dict[str, Any]:
+def plain(spec: Any) -> dict[str, Any]:
+    """An entry of the configuration as plain data."""
     return spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 

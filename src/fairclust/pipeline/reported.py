@@ -29,8 +29,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS
-from fairclust.pipeline.config import ConfigError
-from fairclust.pipeline.papers import ProgramSpec
+from fairclust.pipeline.papers import ConfigError, ProgramSpec
 
 KEY = ("table", "dataset", "n_clusters", "method", "lam", "metric")
 """The columns that together name one reported value."""

@@ -77,7 +77,7 @@ def load_cells(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The fits that a product of a paper asks for, in its order, and their outer steps.
 
-    `paths` are the files of fit jobs, and `asked` is of `Plan.asked`. The fits have the columns of `fits_frame`,
+    `paths` are the files of fit jobs, and `asked` is of `Plan.asked`. The fits have the columns of `load_scores`,
     `sweep` and `path`. The steps have `STEP_COLUMNS` and further keys of the histories.
     """
     wanted: dict[tuple[Any, ...], int] = {}
@@ -107,17 +107,12 @@ def load_cells(
     return cells, frame.reindex(columns=columns).drop_duplicates(["key", "step"], ignore_index=True)
 
 
-def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Records of cells as a data frame.
+def load_scores(scores: Path) -> pd.DataFrame:
+    """All cells of a run, from ``scores.parquet`` and ``runs.parquet``.
 
     The columns are `SCORE_COLUMNS`, those of `RUN_COLUMNS` with `seconds` for wall_seconds, numbers that estimators
     state, and accuracy.
     """
-    return _with_more(_frame(_row(record) for record in records))
-
-
-def load_scores(scores: Path) -> pd.DataFrame:
-    """All cells of a run as `fits_frame` returns them, from ``scores.parquet`` and ``runs.parquet``."""
     frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
     return _with_more(_typed(pd.concat([frame, runs[RUN_COLUMNS]], axis=1)))
 

@@ -47,7 +47,9 @@ def job(snakemake: Any) -> Iterator[None]:
     The log keeps the messages of earlier attempts. The process ends if Snakemake is killed.
     """
     die_with(os.getppid())
-    fix_environment(snakemake.threads, one_processor=snakemake.config.get("same_digits", True))
+    os.environ |= dict.fromkeys(_THREADS, str(snakemake.threads))
+    if snakemake.config.get("same_digits", True):
+        use_baseline()
     sys.path.insert(0, str(Path.cwd()))  # for the user's classes in this folder
     log, began = Path(str(snakemake.log[0])), time.time()
     with _log(log) as file:
@@ -93,13 +95,6 @@ def _log(path: Path) -> Iterator[TextIO]:
     finally:
         with suppress(OSError):
             file.close()
-
-
-def fix_environment(threads: int, *, one_processor: bool) -> None:
-    """Set the number of threads of BLAS and numba, and the instructions that they use if they are to be the same."""
-    os.environ |= dict.fromkeys(_THREADS, str(threads))
-    if one_processor:
-        use_baseline()
 
 
 def use_baseline() -> None:
