@@ -198,10 +198,20 @@ def reference_pages() -> dict[str, str]:
         shared = "\n".join(_described(module, name) for name in names if name not in own)
         if shared:
             pages[f"api/{kind}.md"] = f"# {title}\n\n{about}{shared}"
-        pages |= {f"api/{name}.md": _described(module, name, level=1) for name in own}
+        pages |= {
+            f"api/{name}.md": _described(module, name, level=1) + _classes_above(getattr(module, name))
+            for name in own
+        }
         lines = [_listed(name if name in own else kind, module, name) for name in names]
         pages["api/index.md"] += f"\n## {title}\n\n" + "\n".join(lines) + "\n"
     return pages
+
+
+def _classes_above(member: type) -> str:
+    """Links to the classes whose docstrings have the parameters and attributes that a method shares with others."""
+    above = [of.__name__ for of in member.__mro__[1:] if of.__name__ in fairclust.__all__]
+    links = " and ".join(f"[`{name}`]({name}.md)" for name in above)
+    return f"\nParameters and attributes that are not described here are those of {links}.\n" if above else ""
 
 
 def _has_a_page(member: Any) -> bool:
