@@ -8,8 +8,6 @@ import pytest
 from commands import refused, run, told
 from outline import Outline
 
-from browser import CHROMIUM, Page
-
 N = 240
 
 
@@ -108,15 +106,7 @@ def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):
     assert "--min-balance would change that" in text
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    page = Page(tmp_path_factory.mktemp("profile"))
-    yield page
-    page.close()
-
-
 @pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_report_in_a_browser(people, tmp_path, capsys, browser, width):
     told(run(capsys, "fit", people, *OPTIONS, "--report", tmp_path / "out.html"))
