@@ -209,6 +209,8 @@ def reference_pages() -> dict[str, str]:
 
 def _classes_above(member: type) -> str:
     """Links to the classes whose docstrings have the parameters and attributes that a method shares with others."""
+    import fairclust
+
     above = [of.__name__ for of in member.__mro__[1:] if of.__name__ in fairclust.__all__]
     links = " and ".join(f"[`{name}`]({name}.md)" for name in above)
     return f"\nParameters and attributes that are not described here are those of {links}.\n" if above else ""

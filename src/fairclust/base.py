@@ -166,25 +166,6 @@ def check_same_order(X: Any, paired: Any, name: str = "sensitive_features") -> N
             )
 
 
-def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
-    """`validate_data` of scikit-learn, whose error about a cell that cannot be used names its row and column."""
-    X = _with_nan(X)
-    try:
-        return validate_data(estimator, X, **options)
-    except ValueError as error:
-        if not str(error).startswith("Input X contains") or sp.issparse(X):
-            raise
-        bad = ~np.isfinite(np.asarray(X, dtype=np.float64))
-        row, column = np.argwhere(bad)[0]
-        names = getattr(X, "columns", None)
-        where = f"row {row}, column {column if names is None else repr(names[column])}"
-        value = "NaN" if np.isnan(np.asarray(X, dtype=np.float64)[row, column]) else "infinity"
-        raise ValueError(
-            f"X contains {value} in {where}; cells that are not finite: {bad.sum()}. Fill them in, for example by "
-            "scikit-learn's SimpleImputer as the first step of a pipeline, or leave out their rows"
-        ) from None
-
-
 def _with_nan(X: Any) -> Any:
     """Rows whose masked cells and pandas' NA are NaN. ValueError, with the name of the column, for dates and texts."""
     if np.ma.is_masked(X):
@@ -480,8 +461,25 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         return None if sample_weight is None else positive_weights(sample_weight, n_samples)
 
     def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
-        kinds = [np.float64, np.float32]
-        return validated(self, X, dtype=kinds, order="C", accept_sparse=self._accept_sparse, reset=reset)
+        """Rows as scikit-learn validates them; the error about a cell that cannot be used names its row and column."""
+        X, types = _with_nan(X), [np.float64, np.float32]
+        try:
+            return validate_data(
+                self, X, dtype=types, order="C", accept_sparse=self._accept_sparse, reset=reset
+            )
+        except ValueError as error:
+            if not str(error).startswith("Input X contains") or sp.issparse(X):
+                raise
+            cells = np.asarray(X, dtype=np.float64)
+            bad = ~np.isfinite(cells)
+            row, column = np.argwhere(bad)[0]
+            names = getattr(X, "columns", None)
+            where = f"row {row}, column {column if names is None else repr(names[column])}"
+            value = "NaN" if np.isnan(cells[row, column]) else "infinity"
+            raise ValueError(
+                f"X contains {value} in {where}; cells that are not finite: {bad.sum()}. Fill them in, for example by "
+                "scikit-learn's SimpleImputer as the first step of a pipeline, or leave out their rows"
+            ) from None
 
     def _validate_params(self) -> None:
         params, constraints = self.get_params(deep=False), SHARED | self._parameter_constraints
