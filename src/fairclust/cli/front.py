@@ -31,6 +31,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs, write_text
 from fairclust.plot import FrontDisplay
 from fairclust.report.render import MISSING, number
+from fairclust.sample_weight import groups_of_rows
 from fairclust.tables import table_files
 
 _SHOWN = ("sse", "balance", "delta")
@@ -205,12 +206,9 @@ def _stability(model: Any, X: np.ndarray, groups: Any) -> float:
     takes, labels = model.get_params(), []
     order = np.random.default_rng(0).permutation(len(X))[: 2 * _SAMPLE_ROWS]
     for seed, half in enumerate(np.array_split(order, 2)):
-        groups_of_half = (
-            {name: of[half] for name, of in groups.items()} if isinstance(groups, dict) else groups[half]
-        )
         seeded = {"random_state": takes["random_state"] + seed} if "random_state" in takes else {}
         try:
-            fitted, _, _ = fit(type(model), takes | seeded, X[half], groups_of_half)
+            fitted, _, _ = fit(type(model), takes | seeded, X[half], groups_of_rows(groups, half, len(X)))
             labels.append(fitted.predict(X, sensitive_features=groups))
         except ValueError:
             return np.nan
