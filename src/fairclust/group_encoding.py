@@ -102,16 +102,16 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
         named = getattr(sensitive_features, "column_names", None)
         names = list(sensitive_features if is_mapping else named or sensitive_features.columns)
         by_name = is_mapping or hasattr(sensitive_features, "to_pandas")  # polars, pyarrow
-        columns = {
+        split = {
             str(name): sensitive_features[name] if by_name else sensitive_features.iloc[:, i]
             for i, name in enumerate(names)
         }
-        if len(columns) < len(names):
+        if len(split) < len(names):
             shown = shortened(", ".join(map(repr, names)), 300)
             raise ValueError(
                 f"sensitive_features has two columns of one name among {shown}: rename one of them"
             )
-        return columns
+        return split
     values = _as_array(sensitive_features)
     if values.ndim == 1:
         name = getattr(sensitive_features, "name", None)

@@ -73,7 +73,9 @@ def run(args: Front) -> list[str | Table]:
     clusterings, more, notes = [], [], list(raw.notes)
     settings = list(_settings(numbers, classes, raw.X, args.seed, one=over_k))
     given = {
-        path.name if known.count(path.name) == 1 else str(path): read_labels(path, raw.frame.index + 1)
+        path.name if known.count(path.name) == 1 else str(path): read_labels(
+            path, raw.frame.index.to_numpy() + 1
+        )
         for path in args.labels
     }
     with progress("fitting settings", total=len(settings)) as done:

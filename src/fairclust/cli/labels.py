@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from fairclust.outputs import atomic_write
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
-def read_labels(path: Path, rows: Sequence[int], n_clusters: int | None = None) -> np.ndarray:
+def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None = None) -> np.ndarray:
     """The clusters of the rows with these numbers, which are sorted and count from 1: integers, shape (n_rows,).
 
     The file is a CSV with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
@@ -83,7 +83,7 @@ def _read_cells(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _row_numbers(path: Path, cells: pd.Series, rows: Sequence[int]) -> np.ndarray:
+def _row_numbers(path: Path, cells: pd.Series, rows: np.ndarray) -> np.ndarray:
     """The numbers in the column ``row``, each of which is there once."""
     numbers = _whole_numbers(path, cells)
     listed, counts = np.unique(numbers, return_counts=True)
