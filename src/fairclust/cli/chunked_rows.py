@@ -55,6 +55,7 @@ def read_in_chunks(args: Fit, cls: type, params: dict[str, Any], stack: ExitStac
         # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster
 
+        log.info("starting or joining the workers")
         engine = Cluster(where)
     stack.enter_context(closing(engine))
     values = possible(args.sensitive, args.categories)
