@@ -111,9 +111,7 @@ def run(args: Front) -> list[str | Table]:
     hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
     written = [f"written: {', '.join(map(str, paths.values()))}{hint}"]
     if args.report:
-        shown = cells(points, over_k)
-        page = front_page(points, shown, said, raw, notes, args.words, args.table)
-        write_text(args.report, page)
+        write_text(args.report, front_page(points, cells(points, over_k), said, raw, notes, args))
         written.append(f"report: {args.report} (open it in a browser; it needs no network)")
     return [*(f"note: {note}" for note in notes), _table(points, over_k), "", *said, *written]
 

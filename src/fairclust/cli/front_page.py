@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.cli.options import Front
 from fairclust.cli.page import page
 from fairclust.cli.rows import RowsInMemory
 from fairclust.fronts import front_of, tick_text, ticks
@@ -25,8 +26,7 @@ def front_page(
     said: Sequence[str],
     rows: RowsInMemory,
     notes: Sequence[str],
-    words: Sequence[str],
-    table: str,
+    args: Front,
 ) -> str:
     """The page: answer, charts, a table of all settings, columns, and how to make it again.
 
@@ -45,14 +45,13 @@ def front_page(
     )
     return page(
         "front",
+        args,
         "How many clusters:" if over_k else "What fairness costs:",
-        table,
         f"{count(len(points), 'clustering')} with {many}, {count(len(rows.X), 'row')}, "
         f"{count(len(rows.preparation.features), 'column')} clustered by, {count(len(rows.sizes), 'group')}",
         said,
         rows,
         notes,
-        words,
         over_k=over_k,
         charts=_over_k(points) if over_k else _fronts(points),
         looks={str(method): _look(method) for method in points.method.unique()},

@@ -16,6 +16,7 @@ import numpy as np
 import sklearn
 
 from fairclust import __version__
+from fairclust.cli.options import Raw
 from fairclust.cli.results import GIVEN, answer_lines, largest_groups, payers
 from fairclust.cli.rows import Rows, RowsInMemory
 from fairclust.explain import rounded
@@ -35,19 +36,15 @@ _PAGES = files("fairclust.cli").joinpath("pages")
 
 def page(
     template: str,
+    args: Raw,
     title: str,
-    table: str,
     facts: str,
     answer: Iterable[str],
     rows: Rows,
     notes: Sequence[str],
-    words: Sequence[str],
     **parts: Any,
 ) -> str:
-    """A page about the user's `table`, whose template has its own `parts`.
-
-    `answer` are the lines of the command's answer, and `words` the command.
-    """
+    """A page about the user's table, whose template has its own `parts`; `answer` are the lines of the answer."""
     # Imported here, because no other command needs it.
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
@@ -59,7 +56,7 @@ def page(
     environment = Environment(loader=FunctionLoader(text), autoescape=True, **options)
     versions = {"fairclust": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__}
     return environment.get_template(f"{template}.html.j2").render(
-        title=f"{title} {'standard input' if table == '-' else Path(table).name}",
+        title=f"{title} {'standard input' if args.table == '-' else Path(args.table).name}",
         facts=facts,
         today=f"{datetime.now(UTC):%Y-%m-%d}",
         versions={**versions, "Python": platform.python_version()},
@@ -67,25 +64,24 @@ def page(
         answer=map(_term_and_text, answer),
         columns=_columns(rows),
         notes=notes,
-        command=shlex.join(["fairclust", *words]),
+        command=shlex.join(["fairclust", *args.words]),
         **{"parameters": None, **parts},
     )
 
 
-def fit_page(result: dict[str, Any], rows: Rows, labels: Any, words: Sequence[str], table: str) -> str:
+def fit_page(result: dict[str, Any], rows: Rows, labels: Any, args: Raw) -> str:
     """The page: answer, profiles, shares, who pays, a map of the rows, columns, and how to make it again."""
     groups = largest_groups(result, _GROUPS)
     metrics = result["metrics"][result["method"]]
     return page(
         "fit",
+        args,
         f"{count(result['n_clusters'], 'cluster')} of",
-        table,
         f"{result['method']}, {count(result['rows'], 'row')}, {count(len(result['features']), 'column')} clustered "
         f"by, {count(len(result['groups']), 'group')}",
         answer_lines(result),
         rows,
         result["notes"],
-        words,
         result=result,
         profiles=_profiles(result),
         groups=groups,

@@ -87,7 +87,7 @@ def report(
     if args.report:
         from fairclust.cli.page import fit_page
 
-        write_text(args.report, fit_page(result, rows, model.labels_, args.words, args.table))
+        write_text(args.report, fit_page(result, rows, model.labels_, args))
         result["report"] = f"{args.report} (open it in a browser; it needs no network)"
     if isinstance(args, Fit) and args.save:
         TableModel(rows.preparation, model, isinstance(rows.groups, dict)).save(args.save)
