@@ -43,7 +43,7 @@ INSTEAD = {
     "docs/results": "published.md",
     "docs/results/tables": "results/tables/overview.md",
 }
-EXECUTED = ("gallery/", "needs/", "coreset.md", "optimum.md")
+EXECUTED = ("gallery/", "needs/", "optimum.md")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 # Matches links. It also matches spans of code, so that nothing inside of them is taken for a link.
 LINK = re.compile(r"`[^`]+`|(!?)\[([^\]]*)\]\(([^)\s]+)\)")
@@ -202,10 +202,22 @@ def reference_pages() -> dict[str, str]:
         shared = "\n".join(_described(module, name) for name in names if name not in own)
         if shared:
             pages[f"api/{kind}.md"] = f"# {title}\n\n{about}{shared}"
-        pages |= {f"api/{name}.md": _described(module, name, level=1) for name in own}
+        pages |= {
+            f"api/{name}.md": _described(module, name, level=1) + _classes_above(getattr(module, name))
+            for name in own
+        }
         lines = [_listed(name if name in own else kind, module, name) for name in names]
         pages["api/index.md"] += f"\n## {title}\n\n" + "\n".join(lines) + "\n"
     return pages
+
+
+def _classes_above(member: type) -> str:
+    """Links to the classes whose docstrings have the parameters and attributes that a method shares with others."""
+    import fairclust
+
+    above = [of.__name__ for of in member.__mro__[1:] if of.__name__ in fairclust.__all__]
+    links = " and ".join(f"[`{name}`]({name}.md)" for name in above)
+    return f"\nParameters and attributes that are not described here are those of {links}.\n" if above else ""
 
 
 def _has_a_page(member: Any) -> bool:

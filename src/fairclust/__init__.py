@@ -19,7 +19,6 @@ _HOMES = {
     "ClusterSharesDisplay": "plot",
     "FairAssignment": "methods.price.fair_assignment",
     "FairClusterer": "base",
-    "FairCoreset": "coreset",
     "FrontDisplay": "plot",
     "NotSupported": "base",
     "OptimalClustering": "solvers.optimum",

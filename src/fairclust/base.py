@@ -1,23 +1,4 @@
-"""The base class of all methods: the interface that they follow, and the code that they share.
-
-Methods have parameters from among these. They are added to the docstring of a method that does not describe them:
-
-Parameters
-----------
-n_clusters : int, default=8
-    Number of clusters.
-target : None, mapping or array-like of shape (n_groups,), default=None
-    Target shares U. None takes the shares of the data.
-init : "k-means++" or array-like of shape (n_clusters, n_features), default="k-means++"
-metric : {"euclidean", "cosine"}, default="euclidean"
-    With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
-    A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
-precision : "single" or "double", default="single"
-    Arithmetic of the distances or potentials and of softmax rows. Sums are always double.
-verbose : int, default=0
-    1 prints the objective and the fairness term of every outer step.
-random_state : int, RandomState or None
-"""
+"""The base class of all methods: the interface that they follow, and the code that they share."""
 
 from __future__ import annotations
 
@@ -49,7 +30,6 @@ from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups, split_columns
 from fairclust.messages import count
 from fairclust.metrics import contingency
-from fairclust.metrics.registry import doc_entries, doc_sections, joined
 from fairclust.sample_weight import (
     groups_of_rows,
     labelling_rows_without_weight,
@@ -83,16 +63,14 @@ def at_least(low: int, kind: type = Integral) -> list[Interval]:
     return [Interval(kind, low, None, closed="left")]
 
 
-INIT = [StrOptions({"k-means++"}), "array-like"]
 COUNT = at_least(1)
 NON_NEGATIVE = at_least(0, Real)
-PRECISION = [StrOptions({"single", "double"})]
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
 # The constraints of parameters that several methods have. A method states those of its other parameters, and of
 # parameters for which it allows something else.
 SHARED: dict[str, list[Any]] = {
     "n_clusters": COUNT,
-    "init": INIT,
+    "init": [StrOptions({"k-means++"}), "array-like"],
     "n_init": COUNT,
     "max_iter": COUNT,
     "tol": NON_NEGATIVE,
@@ -100,7 +78,7 @@ SHARED: dict[str, list[Any]] = {
     "target": [None, dict, "array-like"],
     "relative_weights": ["boolean"],
     "match_reference": ["boolean"],
-    "precision": PRECISION,
+    "precision": [StrOptions({"single", "double"})],
     "max_memory_mb": POSITIVE,
     "verbose": ["verbose"],
     "random_state": ["random_state"],
@@ -174,37 +152,18 @@ def check_same_order(X: Any, paired: Any, name: str = "sensitive_features") -> N
     `paired`, the argument `name`, has the groups or the weights of the rows `X`.
     """
     columns = paired.values() if isinstance(paired, Mapping) else [paired]
-    own: Any = getattr(X, "index", None)
+    index: Any = getattr(X, "index", None)
     others: list[Any] = [getattr(column, "index", None) for column in columns]
     for other in others:
-        if not (hasattr(own, "equals") and hasattr(other, "equals")) or own.equals(other):
+        if not (hasattr(index, "equals") and hasattr(other, "equals")) or index.equals(other):
             continue
-        if len(own) == len(other) and own.is_unique and other.is_unique and other.isin(own).all():
-            at = int(np.argmax(own != other))
+        if len(index) == len(other) and index.is_unique and other.is_unique and other.isin(index).all():
+            row = int(np.argmax(index != other))
             raise ValueError(
-                f"X and {name} have one index in different orders: row {at} is {own.tolist()[at]!r} in X, and "
-                f"{other.tolist()[at]!r} in {name}. Pass {name}.loc[X.index], or arrays if the rows belong together "
+                f"X and {name} have one index in different orders: row {row} is {index.tolist()[row]!r} in X, and "
+                f"{other.tolist()[row]!r} in {name}. Pass {name}.loc[X.index], or arrays if the rows belong together "
                 "as they stand"
             )
-
-
-def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
-    """`validate_data` of scikit-learn, whose error about a cell that cannot be used names its row and column."""
-    X = _with_nan(X)
-    try:
-        return validate_data(estimator, X, **options)
-    except ValueError as error:
-        if not str(error).startswith("Input X contains") or sp.issparse(X):
-            raise
-        bad = ~np.isfinite(np.asarray(X, dtype=np.float64))
-        row, column = np.argwhere(bad)[0]
-        names = getattr(X, "columns", None)
-        where = f"row {row}, column {column if names is None else repr(names[column])}"
-        value = "NaN" if np.isnan(np.asarray(X, dtype=np.float64)[row, column]) else "infinity"
-        raise ValueError(
-            f"X contains {value} in {where}; cells that are not finite: {bad.sum()}. Fill them in, for example by "
-            "scikit-learn's SimpleImputer as the first step of a pipeline, or leave out their rows"
-        ) from None
 
 
 def _with_nan(X: Any) -> Any:
@@ -262,6 +221,25 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     `cluster_centers_`. `X` is a finite float matrix and `codes` are group codes. This class centres and scales the
     matrix, see `Frame`, and converts costs and centres back into the unit of the data after the fit.
 
+    The parameters below are those that several methods share. The docstring of a method has its other ones, and those
+    that mean something else there.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    target : None, mapping or array-like of shape (n_groups,), default=None
+        Target shares U. None takes the shares of the data.
+    init : "k-means++" or array-like of shape (n_clusters, n_features), default="k-means++"
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
+        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
+    precision : "single" or "double", default="single"
+        Arithmetic of the distances or potentials and of softmax rows. Sums are always double.
+    verbose : int, default=0
+        1 prints the objective and the fairness term of every outer step.
+    random_state : int, RandomState or None
+
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
@@ -284,27 +262,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     >>> Halves().fit([[1.0], [2.0], [8.0], [9.0]], sensitive_features=["a", "b", "a", "b"]).labels_.tolist()
     [0, 0, 1, 1]
     """
-
-    def __init_subclass__(cls, *, described: str | None = None, **more: Any) -> None:
-        """Complete the docstring by what those of the bases, this module and, for parameters, `described` have.
-
-        Docstrings of users' classes, and those that Python was told to leave out, stay as they are.
-        """
-        super().__init_subclass__(**more)
-        if cls.__doc__ is None or not cls.__module__.startswith("fairclust.methods."):
-            return
-        cls._own_doc = cls.__doc__
-        above = [part for part in cls.__mro__[::-1] if issubclass(part, _Clusters)]
-        owners = [part for part in above if part is cls or "__dataclass_fields__" in vars(part)]
-        fields = dict.fromkeys(name for part in owners for name in vars(part).get("__annotations__", {}))
-        own = (vars(part).get("_own_doc", part.__doc__) for part in above[1:])
-        docs = [doc_sections(doc) for doc in (__doc__, described, *own)]
-        sections = {name: of for doc in docs for name, of in doc.items() if name != "Notes"} | docs[-1]
-        for heading in "Parameters", "Attributes":
-            entries = {name: of for doc in docs for name, of in doc_entries(doc.get(heading)).items()}
-            names = fields if heading == "Parameters" else entries
-            sections[heading] = "\n".join(dict.fromkeys(entries[name] for name in names if entries.get(name)))
-        cls.__doc__ = joined(sections)
 
     # With this, scikit-learn's metadata routing passes the groups on without a call of `set_fit_request`.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
@@ -463,11 +420,18 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         if sensitive_features is None and not self._needs_groups:
             self.groups_ = np.array(["all rows"])
             return np.zeros(n_samples, np.int32)
-        if self.takes_columns and len(split_columns(sensitive_features)) > 1:
+        n_columns = len(split_columns(sensitive_features))
+        if n_columns > 1 and not self.takes_columns:
+            raise NotSupported(
+                f"sensitive_features must be one column: {type(self).__name__} takes one sensitive column, found "
+                f"{n_columns}; join several columns into one first, for instance data['sex'] + '-' + data['race'], or "
+                "use a method that takes several, such as PriceFairKMeans"
+            )
+        if n_columns > 1:
             self._sensitive = read_sensitive(sensitive_features, n_samples)
             self.groups_ = self._sensitive.names
             return self._sensitive.codes
-        codes, self.groups_ = encode_groups(self._one_column(sensitive_features), n_samples)
+        codes, self.groups_ = encode_groups(sensitive_features, n_samples)
         return codes
 
     def _members(self) -> list[np.ndarray]:
@@ -487,21 +451,25 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         return None if sample_weight is None else positive_weights(sample_weight, n_samples)
 
     def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
-        kinds = [np.float64, np.float32]
-        return validated(self, X, dtype=kinds, order="C", accept_sparse=self._accept_sparse, reset=reset)
-
-    def _one_column(self, sensitive_features: Any) -> Any:
-        """The sensitive column, also that of a mapping with one column; several columns are an error."""
-        if isinstance(sensitive_features, Mapping) and len(sensitive_features) == 1:
-            return next(iter(sensitive_features.values()))
-        several = isinstance(sensitive_features, Mapping) or np.ndim(sensitive_features) == 2
-        if several and (n_columns := len(getattr(sensitive_features, "T", sensitive_features))) > 1:
-            raise NotSupported(
-                f"sensitive_features must be one column: {type(self).__name__} takes one sensitive column, found "
-                f"{n_columns}; join several columns into one first, for instance data['sex'] + '-' + data['race'], or "
-                "use a method that takes several, such as PriceFairKMeans"
+        """Rows as scikit-learn validates them; the error about a cell that cannot be used names its row and column."""
+        X, types = _with_nan(X), [np.float64, np.float32]
+        try:
+            return validate_data(
+                self, X, dtype=types, order="C", accept_sparse=self._accept_sparse, reset=reset
             )
-        return sensitive_features
+        except ValueError as error:
+            if not str(error).startswith("Input X contains") or sp.issparse(X):
+                raise
+            cells = np.asarray(X, dtype=np.float64)
+            bad = ~np.isfinite(cells)
+            row, column = np.argwhere(bad)[0]
+            names = getattr(X, "columns", None)
+            where = f"row {row}, column {column if names is None else repr(names[column])}"
+            value = "NaN" if np.isnan(cells[row, column]) else "infinity"
+            raise ValueError(
+                f"X contains {value} in {where}; cells that are not finite: {bad.sum()}. Fill them in, for example by "
+                "scikit-learn's SimpleImputer as the first step of a pipeline, or leave out their rows"
+            ) from None
 
     def _validate_params(self) -> None:
         params, constraints = self.get_params(deep=False), SHARED | self._parameter_constraints

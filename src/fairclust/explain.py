@@ -16,7 +16,7 @@ from fairclust.tables.columns import Column, numbers, understand
 from fairclust.tables.preparation import make_preparation
 from fairclust.tables.values import as_text
 
-__all__ = ["chance_range", "profile_lines", "profiles"]
+__all__ = ["chance_ranges", "profile_lines", "profiles"]
 
 # A column sets a cluster apart if it differs by at least so many standard deviations.
 _APART = 0.2
@@ -96,20 +96,22 @@ def profiles_of(
     """As `profiles`, for columns that are understood, and the prepared rows, of which the medoids are taken."""
     clusters, codes = np.unique(labels, return_inverse=True)
     sizes = np.bincount(codes)
-    found: list[dict[str, Any]] = []
+    differences: list[dict[str, Any]] = []
     for column in columns:
         if column.is_feature:
-            found += _differences(frame[column.name], column, codes, sizes)
-    table = pd.DataFrame(found, columns=["place", "column", "value", "in_cluster", "in_all", "difference"])
+            differences += _differences(frame[column.name], column, codes, sizes)
+    table = pd.DataFrame(
+        differences, columns=["place", "column", "value", "in_cluster", "in_all", "difference"]
+    )
     told = []
     for place, (cluster, size) in enumerate(zip(clusters, sizes, strict=True)):
-        own = table[(table["place"] == place) & (table["difference"].abs() >= _APART)]
-        own = own.iloc[own["difference"].abs().argsort(kind="stable")[::-1]].head(n_columns)
+        apart = table[(table["place"] == place) & (table["difference"].abs() >= _APART)]
+        apart = apart.iloc[apart["difference"].abs().argsort(kind="stable")[::-1]].head(n_columns)
         members = np.flatnonzero(codes == place)
         distances = ((rows[members] - rows[members].mean(axis=0)) ** 2).sum(axis=1)
         known = {"cluster": int(cluster), "size": int(size)}
         medoid = {"example": frame.index[members[distances.argmin()]]}
-        listed = own.drop(columns="place").to_dict("records") or [
+        listed = apart.drop(columns="place").to_dict("records") or [
             {"column": "", "value": "", "in_cluster": np.nan, "in_all": np.nan, "difference": 0.0}
         ]
         told += [{**known, **row, **medoid} for row in listed]
@@ -122,56 +124,40 @@ def _differences(
     """For every cluster, the mean of a column, or the share of the category that differs most."""
     if column.role == "number":
         # Of a column that is measured by its logarithm, the mean is that of its numbers.
-        values = numbers(cells, {**column.reading, "log": False}).to_numpy()[:, None]
-        names = [""]
+        amounts = numbers(cells, {**column.reading, "log": False}).to_numpy()
+        places, names = np.where(np.isfinite(amounts), 0, -1), [""]
     else:
         text = as_text(cells)
-        if column.reading.get("truth"):
-            text = text.map(truth, na_action="ignore")
+        text = text.map(truth, na_action="ignore") if column.reading.get("truth") else text
         places, names = pd.factorize(text)
-        counts = np.zeros((len(sizes), len(names)))
-        np.add.at(counts, (codes[places >= 0], places[places >= 0]), 1)
-        filled = counts.sum(axis=1, keepdims=True)
-        shares, overall = counts / np.maximum(filled, 1), counts.sum(axis=0) / max(1, filled.sum())
-        apart = (shares - overall) / np.sqrt(np.maximum(overall * (1 - overall), 1e-300))
-        best = np.abs(apart).argmax(axis=1)
-        return [
-            _row(place, column, str(names[at]), shares[place, at], overall[at], apart[place, at])
-            for place, at in enumerate(best)
-            if filled[place]
-        ]
-    there = np.isfinite(values[:, 0])
-    spread = values[there].std()
-    filled = np.bincount(codes[there], minlength=len(sizes))
-    if not spread > 0:
-        return []
-    sums = np.bincount(codes[there], values[there, 0], len(sizes))
-    overall = values[there].mean()
+        amounts = np.ones(len(places))
+    there = places >= 0
+    codes, places, amounts = codes[there], places[there], amounts[there]
+    filled = np.bincount(codes, minlength=len(sizes))
+    sums = np.zeros((len(sizes), len(names)))
+    np.add.at(sums, (codes, places), amounts)
+    means = sums / np.maximum(filled, 1)[:, None]
+    if column.role == "number":
+        overall, spread = np.mean(amounts, keepdims=True), np.std(amounts, keepdims=True)
+    else:
+        overall = sums.sum(axis=0) / max(1, len(places))
+        spread = np.sqrt(overall * (1 - overall))
+    apart = (means - overall) / np.maximum(spread, 1e-150)
     return [
-        _row(
-            place,
-            column,
-            "",
-            sums[place] / filled[place],
-            overall,
-            (sums[place] / filled[place] - overall) / spread,
-        )
-        for place in range(len(sizes))
-        if filled[place]
+        {
+            **{"place": place, "column": column.name, "value": str(names[most])},
+            **{"in_cluster": float(means[place, most]), "in_all": float(overall[most])},
+            "difference": float(apart[place, most]),
+        }
+        for place, most in enumerate(np.abs(apart).argmax(axis=1))
+        if filled[place] and spread[most] > 0
     ]
 
 
-def _row(
-    place: int, column: Column, value: str, own: float, overall: float, difference: float
-) -> dict[str, Any]:
-    found = {"place": place, "column": column.name, "value": value}
-    return found | {"in_cluster": float(own), "in_all": float(overall), "difference": float(difference)}
-
-
-def profile_lines(found: pd.DataFrame) -> list[str]:
+def profile_lines(profiles: pd.DataFrame) -> list[str]:
     """A sentence for each cluster."""
     lines = []
-    for cluster, rows in found.groupby("cluster", sort=False):
+    for cluster, rows in profiles.groupby("cluster", sort=False):
         told = [described(row) for row in rows.to_dict("records") if row["column"]]
         size = count(int(rows["size"].iloc[0]), "row")
         lines.append(f"cluster {cluster}, {size}: {', '.join(told) or 'like all rows'}")
@@ -185,21 +171,23 @@ def described(row: Mapping[str, Any]) -> str:
         return (
             f"{name} {shortened(str(row['value']), 40)} {row['in_cluster']:.0%} against {row['in_all']:.0%}"
         )
-    own, overall = rounded(row["in_cluster"], row["in_all"])
-    return f"{name} {own} against {overall}"
+    mean, overall = rounded(row["in_cluster"], row["in_all"])
+    return f"{name} {mean} against {overall}"
 
 
-def rounded(own: float, overall: float) -> tuple[str, str]:
+def rounded(mean: float, overall: float) -> tuple[str, str]:
     """Two numbers with as many decimals as tell them apart in two digits."""
-    apart = abs(own - overall)
+    apart = abs(mean - overall)
     decimals = 0 if not apart else max(0, int(np.ceil(-np.log10(apart))) + 1)
-    decimals = 0 if min(abs(own), abs(overall)) >= 100 and apart >= 1 else decimals
-    return f"{own:,.{decimals}f}", f"{overall:,.{decimals}f}"
+    decimals = 0 if min(abs(mean), abs(overall)) >= 100 and apart >= 1 else decimals
+    return f"{mean:,.{decimals}f}", f"{overall:,.{decimals}f}"
 
 
-def chance_range(n_rows: int, of_group: int, size: int) -> tuple[float, float]:
-    """The shares of a group in a cluster of `size` rows between which 95 % of random labels of these sizes lie."""
-    if not size:
-        return 0.0, 1.0
-    low, high = hypergeom.ppf([0.025, 0.975], n_rows, of_group, size)
-    return float(low) / size, float(high) / size
+def chance_ranges(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The shares of each group in each cluster between which 95 % of random labels of the same sizes lie.
+
+    `table` has the counts of the groups in the clusters. In an empty cluster the shares are 0 and 1.
+    """
+    of_groups, sizes = table.sum(axis=1)[:, None], table.sum(axis=0)
+    low, high = (hypergeom.ppf(part, table.sum(), of_groups, sizes) for part in (0.025, 0.975))
+    return np.where(sizes, low, 0) / np.maximum(sizes, 1), np.where(sizes, high, 1) / np.maximum(sizes, 1)

@@ -28,24 +28,25 @@ _MANY_VALUES = 20
 _MEASURED_VALUES = 128
 # At most so many values are described in a message.
 _SHOWN = 3
-# Codes of integers are looked up in a table if their range has at most this many integers.
-_NARROW = 1 << 16
 
 
 class Values(NamedTuple):
-    """A sensitive column: the value of every row or, if `names` is given, the position of its value in `names`."""
+    """A column: its different values, and the position of every row's value among them; -1 if the cell is missing.
+
+    Without `names`, the entries are the cells themselves, see `factored`.
+    """
 
     entries: np.ndarray
     names: np.ndarray | None = None
 
     @property
     def words(self) -> list[Any]:
-        """The names of a factored column; empty if it is not factored."""
+        """The different values of a factored column."""
         return [] if self.names is None else self.names.tolist()
 
     def at(self, rows: Any) -> np.ndarray:
-        """The values of some rows."""
-        return self.entries[rows] if self.names is None else self.names[self.entries[rows]]
+        """The values of some rows of a factored column."""
+        return np.asarray(self.names)[self.entries[rows]]
 
 
 def label(name: str = "") -> str:
@@ -68,8 +69,8 @@ def describe_merged(spellings: Iterable[Any], values: Iterable[Any], counts: Ite
     ways: dict[Any, list[str]] = {}
     for spelling, value, number in zip(spellings, values, counts, strict=True):
         ways.setdefault(value, []).append(f"{shortened(ascii(spelling))} ({count(number, 'row')})")
-    merged = [of for of in ways.values() if len(of) > 1]
-    told = [f"{shortened(' and '.join(of), 300)} are one value" for of in merged[:_SHOWN]]
+    merged = [written for written in ways.values() if len(written) > 1]
+    told = [f"{shortened(' and '.join(written), 300)} are one value" for written in merged[:_SHOWN]]
     more = f"in all, {len(merged):,} values are written in several ways"
     return [*told, more] if len(merged) > _SHOWN else told
 
@@ -101,16 +102,16 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
         named = getattr(sensitive_features, "column_names", None)
         names = list(sensitive_features if is_mapping else named or sensitive_features.columns)
         by_name = is_mapping or hasattr(sensitive_features, "to_pandas")  # polars, pyarrow
-        found = {
+        split = {
             str(name): sensitive_features[name] if by_name else sensitive_features.iloc[:, i]
             for i, name in enumerate(names)
         }
-        if len(found) < len(names):
+        if len(split) < len(names):
             shown = shortened(", ".join(map(repr, names)), 300)
             raise ValueError(
                 f"sensitive_features has two columns of one name among {shown}: rename one of them"
             )
-        return found
+        return split
     values = _as_array(sensitive_features)
     if values.ndim == 1:
         name = getattr(sensitive_features, "name", None)
@@ -161,7 +162,7 @@ def encode_groups(
     n_rows = len(values.entries)
     if n_samples is not None and n_rows != n_samples:
         raise ValueError(f"{what} has {count(n_rows, 'row')}, X has {n_samples}: pass the group of every row")
-    missing = values.entries < 0 if values.names is not None else values.entries != values.entries
+    missing = values.entries < 0
     if missing.any():
         raise ValueError(
             f"{what} has {count(int(missing.sum()), 'missing value')} (first in row "
@@ -169,12 +170,12 @@ def encode_groups(
         )
     if known is None:
         return _sorted_values(values, what)
-    kinds = {(values.entries if values.names is None else values.names).dtype.kind, known.dtype.kind}
+    kinds = {np.asarray(values.names).dtype.kind, known.dtype.kind}
     listed = shortened(", ".join(map(repr, known.tolist())), 300)
     if "U" in kinds and len(kinds) > 1:
-        found, seen = ("numbers", "strings") if known.dtype.kind == "U" else ("strings", "numbers")
+        new, seen = ("numbers", "strings") if known.dtype.kind == "U" else ("strings", "numbers")
         raise ValueError(
-            f"{what} has {found}, such as {shortened(repr(values.at(slice(1)).tolist()[0]))}, and the groups of "
+            f"{what} has {new}, such as {shortened(repr(values.at(slice(1)).tolist()[0]))}, and the groups of "
             f"fit are {seen}: {listed}; convert them to the type that they had in fit"
         )
     codes = positions(values, known)
@@ -188,11 +189,13 @@ def encode_groups(
 
 
 def factored(sensitive_features: Any, what: str = "sensitive_features") -> Values:
-    """The values of one column as numbers or texts, factored where this saves time. Entries of -1 are missing."""
+    """The different values of one column, as numbers or texts, and where they stand."""
     if isinstance(sensitive_features, Values):
         if sensitive_features.names is not None:
             return sensitive_features
         sensitive_features = sensitive_features.entries
+    if isinstance(sensitive_features, Mapping) and len(sensitive_features) == 1:
+        (sensitive_features,) = sensitive_features.values()
     values = _as_array(sensitive_features)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -202,30 +205,31 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
             "into one first, for instance data['sex'] + '-' + data['race']"
         )
     if values.dtype == np.uint8:
+        # Codes already, and a billion rows may have them.
         return Values(values, np.arange(256, dtype=np.uint8))
-    if values.dtype == bool:
-        return Values(values.view(np.uint8), np.array([False, True]))
-    if values.dtype != object and values.dtype.kind != "M":
-        return Values(values)
     # Imported here, so that callers who already have codes do not wait for pandas.
     import pandas as pd
 
     try:
-        entries, found = pd.factorize(values)
+        entries, names = pd.factorize(values)
     except TypeError:  # lists cannot be hashed
-        entries, found = np.arange(len(values)), values
+        entries, names = np.arange(len(values)), values
+    except SystemError:  # NumPy lets Python make text of numbers that are no characters.
+        raise ValueError(
+            f"{what} has text that is damaged, because it holds numbers that are no characters: write it again"
+        ) from None
     if values.dtype.kind == "M":
-        days, seconds = found.astype("datetime64[D]"), found.astype("datetime64[s]")
-        return Values(entries, np.where(found == days, days.astype(str), seconds.astype(str)))
-    return Values(entries, _of_one_type(found, what))
+        days, seconds = names.astype("datetime64[D]"), names.astype("datetime64[s]")
+        names = np.where(names == days, days.astype(str), seconds.astype(str))
+    return Values(entries, _of_one_type(names, what) if names.dtype == object else names)
 
 
-def _of_one_type(found: np.ndarray, what: str) -> np.ndarray:
+def _of_one_type(cells: np.ndarray, what: str) -> np.ndarray:
     """Different objects as numbers if all are numbers, else as strings; two types with one string are an error."""
-    if all(isinstance(value, (bool, np.bool_, Integral, Real)) for value in found):
-        return np.array(found.tolist() or [0])[: len(found)]
+    if all(isinstance(value, (bool, np.bool_, Integral, Real)) for value in cells):
+        return np.array(cells.tolist() or [0])[: len(cells)]
     types: dict[str, type] = {}
-    for value in found:
+    for value in cells:
         if isinstance(value, (list, tuple, np.ndarray)):
             raise ValueError(
                 f"{what} must be one column, found {shortened(repr(value))} in a row: pass one value for each row"
@@ -240,58 +244,40 @@ def _of_one_type(found: np.ndarray, what: str) -> np.ndarray:
                 f"{what} has {shortened(repr(text))} as {types[text].__name__} and as "
                 f"{type(value).__name__}: give all values one type, for instance by .astype(str)"
             )
-    return found.astype(str)
+    return cells.astype(str)
 
 
 def _sorted_values(values: Values, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Codes, int32, of the different values, sorted and each in one spelling, and these values."""
-    if values.names is None:
-        names, codes = np.unique(values.entries, return_inverse=True)
-    else:
-        names, places = np.unique(values.names, return_inverse=True)
-        codes = places[values.entries]
-        used = np.bincount(codes, minlength=len(names)) > 0
-        names, codes = names[used], (np.cumsum(used) - 1)[codes]
+    names, places = np.unique(np.asarray(values.names), return_inverse=True)
+    codes = places[values.entries]
+    counts = np.bincount(codes, minlength=len(names))
+    used = counts > 0
+    names, codes = names[used], (np.cumsum(used) - 1)[codes]
     if names.dtype.kind == "U":
         try:
-            spelled = names.tolist()
-        except SystemError:  # NumPy lets Python make text of numbers that are no characters.
-            raise ValueError(
-                f"{what} has text that is damaged, because it holds numbers that are no characters: write it again"
-            ) from None
-        try:
-            joined = [one_spelling(text) for text in spelled]
+            joined = [one_spelling(text) for text in names.tolist()]
         except ValueError as error:
             raise ValueError(f"{what} has {error}: correct it") from None
-        if joined != spelled:
-            if told := describe_merged(spelled, joined, np.bincount(codes, minlength=len(names)).tolist()):
-                warnings.warn(f"{what}: {'; '.join(told)}", UserWarning, stacklevel=4)
-            names, places = np.unique(joined, return_inverse=True)
-            codes = places[codes]
+        if told := describe_merged(names.tolist(), joined, counts[used].tolist()):
+            warnings.warn(f"{what}: {'; '.join(told)}", UserWarning, stacklevel=4)
+        names, places = np.unique(joined, return_inverse=True)
+        codes = places[codes]
     return codes.astype(np.int32), names
 
 
 def positions(values: Values, known: np.ndarray) -> np.ndarray:
     """Position, int32, of every value in sorted `known`, whose texts have one spelling; -1 for values not in it."""
-    entries, names = values
-    if names is not None:
-        # The last entry is for missing values, whose entry is -1.
-        return np.append(positions(Values(names), known), np.int32(-1))[entries]
-    if entries.dtype.kind in "iub" and known.dtype.kind in "iub" and len(entries):
-        low, high = int(known[0]), int(known[-1])
-        if high - low < _NARROW and low <= entries.min() and entries.max() <= high:
-            table = np.full(high - low + 1, -1, np.int32)
-            table[known.astype(np.int64) - low] = np.arange(len(known))
-            return table[entries.astype(np.int64) - low]
-    codes = np.minimum(np.searchsorted(known, entries), len(known) - 1).astype(np.int32)
-    strange = known[codes] != entries
-    if strange.any() and entries.dtype.kind == "U":
-        spelled, which = np.unique(entries[strange], return_inverse=True)
-        again = np.array([one_spelling(text) for text in spelled.tolist()])[which]
-        codes[strange] = np.minimum(np.searchsorted(known, again), len(known) - 1)
-        strange[strange] = known[codes[strange]] != again
-    codes[strange] = -1
-    return codes
+    names = np.asarray(values.names)
+    places = np.minimum(np.searchsorted(known, names), len(known) - 1)
+    strange = known[places] != names
+    if strange.any() and names.dtype.kind == "U":
+        spelled = np.array([one_spelling(text) for text in names[strange].tolist()])
+        places[strange] = np.minimum(np.searchsorted(known, spelled), len(known) - 1)
+        strange[strange] = known[places[strange]] != spelled
+    places[strange] = -1
+    # The last entry is for missing values, whose entry is -1.
+    return np.append(places, -1).astype(np.int32)[values.entries]
 
 
 def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
@@ -354,7 +340,7 @@ def combination_names(cells: np.ndarray, values: Iterable[Iterable[Any]], of: st
 def natural_codes(values: Values, kept: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     """Codes of the kept rows of a factored column of texts, and the texts that occur there, sorted by `natural`."""
     used = np.bincount(values.entries[kept], minlength=len(values.words)).astype(bool)
-    names = sorted((text for text, own in zip(values.words, used, strict=True) if own), key=natural)
+    names = sorted((text for text, occurs in zip(values.words, used, strict=True) if occurs), key=natural)
     place = {text: code for code, text in enumerate(names)}
     of_text = np.array([place.get(text, -1) for text in values.words], np.int32)
     return of_text[values.entries[kept]], tuple(names)
@@ -385,8 +371,8 @@ class SensitiveColumn:
 
     def stored(self) -> dict[str, Any]:
         """The content for a saved model. Overlapping groups do not come from tables and are not saved."""
-        found = {"name": self.name, "values": self.values.tolist(), "measured": self.measured}
-        return found if self.edges is None else found | {"edges": self.edges.tolist()}
+        content = {"name": self.name, "values": self.values.tolist(), "measured": self.measured}
+        return content if self.edges is None else content | {"edges": self.edges.tolist()}
 
     @classmethod
     def from_stored(cls, stored: Stored) -> SensitiveColumn:
@@ -404,9 +390,13 @@ def is_measured(values: np.ndarray, n_rows: int | None = None) -> bool:
     """
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         return False
-    found = np.unique(values)
-    coded = found[0] in (0, 1) and (np.diff(found) == 1).all() and (n_rows or len(values)) > 2 * len(found)
-    return len(found) > _MANY_VALUES and not coded
+    different = np.unique(values)
+    coded = (
+        different[0] in (0, 1)
+        and (np.diff(different) == 1).all()
+        and (n_rows or len(values)) > 2 * len(different)
+    )
+    return len(different) > _MANY_VALUES and not coded
 
 
 def cut_column(name: str, numbers: np.ndarray, bins: int) -> SensitiveColumn:
@@ -432,16 +422,16 @@ def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
     errors nearly as small as they can be (Panter and Dite 1951). Ranges with equal numbers of rows would be too wide
     in the tails: of a lognormal column, such as incomes, they lose 0.4 standard deviations, and these lose 0.013.
     """
-    found = np.unique(numbers)
-    if len(found) > _MEASURED_VALUES:
+    different = np.unique(numbers)
+    if len(different) > _MEASURED_VALUES:
         ordered = np.sort(numbers)
         # The density at a number is one over the distance to the next number, up to a factor.
         part = np.cumsum(np.diff(ordered) ** (2 / 3))
         ends = np.searchsorted(part, part[-1] * np.arange(1, _MEASURED_VALUES) / _MEASURED_VALUES)
         codes = np.searchsorted(np.unique(ordered[1 + ends]), numbers, side="right")
         codes = np.unique(codes, return_inverse=True)[1]
-        found = np.unique(np.bincount(codes, numbers) / np.bincount(codes))
-    return SensitiveColumn(name, found, (found[1:] + found[:-1]) / 2, measured=True)
+        different = np.unique(np.bincount(codes, numbers) / np.bincount(codes))
+    return SensitiveColumn(name, different, (different[1:] + different[:-1]) / 2, measured=True)
 
 
 def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:

@@ -42,8 +42,8 @@ def count(number: int, what: str) -> str:
 
 def counted(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
     """The number of times that each value occurs, in the given order. Values that do not occur are left out."""
-    found = Counter(values)
-    return {value: found[value] for value in order if value in found}
+    counts = Counter(values)
+    return {value: counts[value] for value in order if value in counts}
 
 
 def in_words(counts: Mapping[str, int]) -> str:

@@ -39,14 +39,14 @@ def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str
         if name is None:
             continue
         path = Path(name)
-        own = _identity(path)
-        if own is not None and own in read:
-            same = "standard input" if str(read[own]) == "-" else read[own]
+        identity = _identity(path)
+        if identity is not None and identity in read:
+            same = "standard input" if str(read[identity]) == "-" else read[identity]
             raise OutputError(
                 f"{option}: {path} is the same file as {same}, which is read and would be overwritten. Fix: name "
                 "another file"
             )
-        for key in {own, os.path.realpath(path).casefold()} - {None}:
+        for key in {identity, os.path.realpath(path).casefold()} - {None}:
             other = written.setdefault(key, option)
             if other != option:
                 raise OutputError(
@@ -58,9 +58,9 @@ def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str
 def _identity(file: str | Path | int) -> tuple[int, int] | None:
     """Device and inode of a regular file, which all its names share; None for everything else."""
     with suppress(OSError, ValueError):
-        found = os.stat(0 if str(file) == "-" else file)  # noqa: PTH116 - a Path is no file descriptor
-        if stat.S_ISREG(found.st_mode):
-            return found.st_dev, found.st_ino
+        status = os.stat(0 if str(file) == "-" else file)  # noqa: PTH116 - a Path is no file descriptor
+        if stat.S_ISREG(status.st_mode):
+            return status.st_dev, status.st_ino
     return None
 
 

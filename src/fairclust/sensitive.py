@@ -135,8 +135,8 @@ def _read_column(
             )
         column = cut_column(name, read_numbers(values, n_samples, name), asked)
         return column, column.encode(values, n_samples)
-    codes, found = encode_groups(cells, n_samples, name=name)
-    return SensitiveColumn(name, found), codes
+    codes, names = encode_groups(cells, n_samples, name=name)
+    return SensitiveColumn(name, names), codes
 
 
 def new_groups(
@@ -153,18 +153,19 @@ def new_groups(
     combination that did not occur in the fit has the sum of the prices of its values, `by_column`. If this list is
     empty, it is a ValueError, as is a missing column or a new value.
     """
-    named = split_columns(sensitive_features)
     if len(columns) == 1 and not columns[0].overlapping and columns[0].edges is None:
-        only = next(iter(named.values())) if len(named) == 1 else sensitive_features
-        return encode_groups(only, n_samples, known=columns[0].values)[0], prices
+        return encode_groups(sensitive_features, n_samples, known=columns[0].values)[0], prices
+    named = split_columns(sensitive_features)
     cells = [_cells_of(column, i, named) for i, column in enumerate(columns)]
-    codes = [column.encode(of, n_samples) for column, of in zip(columns, cells, strict=True)]
-    groups, found = cross_codes(codes, [len(column.values) for column in columns])
+    codes = [
+        column.encode(column_cells, n_samples) for column, column_cells in zip(columns, cells, strict=True)
+    ]
+    groups, combinations = cross_codes(codes, [len(column.values) for column in columns])
     places = {tuple(cell): j for j, cell in enumerate(known.tolist())}
-    place = np.array([places.get(tuple(cell), -1) for cell in found.tolist()])
+    place = np.array([places.get(tuple(cell), -1) for cell in combinations.tolist()])
     offset = prices[place]
     if (place < 0).any():
-        new = found[place < 0]
+        new = combinations[place < 0]
         if not by_column:
             (first,) = combination_names(new[:1], [column.values for column in columns])
             raise ValueError(

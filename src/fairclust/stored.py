@@ -37,54 +37,54 @@ class Stored:
         return Stored(self._content.get(key), f"{self._at}{key}.")
 
     def parts(self, key: str) -> list[Stored]:
-        found = self._checked(self._content.get(key), list, key, "a list")
-        return [Stored(of, f"{self._at}{key}[{i}].") for i, of in enumerate(found)]
+        parts = self._checked(self._content.get(key), list, key, "a list")
+        return [Stored(part, f"{self._at}{key}[{i}].") for i, part in enumerate(parts)]
 
     def flag(self, key: str) -> bool:
         return self._checked(self._content.get(key), bool, key, "a truth value")
 
     def text(self, key: str, among: Collection[str] | None = None) -> str:
-        found = self._checked(self._content.get(key), str, key, "text")
-        if among is not None and found not in among:
+        text = self._checked(self._content.get(key), str, key, "text")
+        if among is not None and text not in among:
             raise StoredError(f"{self._at}{key} is none of {', '.join(among)}")
-        return found
+        return text
 
     def texts(self, key: str, *, null: bool = False) -> list[Any]:
         """A list of texts. If `null`, some of them may be None."""
-        found = self._checked(self._content.get(key), list, key, "a list")
-        for value in found:
+        texts = self._checked(self._content.get(key), list, key, "a list")
+        for value in texts:
             if not (null and value is None):
                 self._checked(value, str, key, "a list of texts")
-        return found
+        return texts
 
     def number(self, key: str) -> float:
         """A positive number."""
-        found = float(self.array(key))
-        if found <= 0:
+        number = float(self.array(key))
+        if number <= 0:
             raise StoredError(f"{self._at}{key} is not positive")
-        return found
+        return number
 
     def array(self, key: str, *shape: int | None, finite: bool = True) -> np.ndarray:
-        """Numbers of the given shape, as float64; None fits any length."""
+        """Numbers length the given shape, as float64; None fits any length."""
         try:
-            found = np.array(self._content.get(key))
-        except ValueError:  # rows of several lengths
-            found = np.array(None)
-        if not found.size and 0 in shape:
-            found = np.zeros([size or 0 for size in shape])
-        fits = found.ndim == len(shape)
-        fits = fits and all(of in (size, None) for size, of in zip(found.shape, shape, strict=True))
-        if found.dtype.kind not in "iuf" or not fits or (finite and not np.isfinite(found).all()):
+            array = np.array(self._content.get(key))
+        except ValueError:  # rows length several lengths
+            array = np.array(None)
+        if not array.size and 0 in shape:
+            array = np.zeros([size or 0 for size in shape])
+        fits = array.ndim == len(shape)
+        fits = fits and all(length in (size, None) for size, length in zip(array.shape, shape, strict=True))
+        if array.dtype.kind not in "iuf" or not fits or (finite and not np.isfinite(array).all()):
             words = " x ".join("any" if size is None else str(size) for size in shape)
             raise StoredError(
                 f"{self._at}{key} is not {f'an array of {words} numbers' if shape else 'a number'}"
             )
-        return found.astype(float)
+        return array.astype(float)
 
     def names(self, key: str) -> np.ndarray:
         """At least one value: an array of text or of numbers."""
-        found = self._content.get(key)
-        if isinstance(found, list) and found and isinstance(found[0], str):
+        content = self._content.get(key)
+        if isinstance(content, list) and content and isinstance(content[0], str):
             texts = self.texts(key)
             if len(texts) * max(map(len, texts)) > _MOST_CHARACTERS:
                 raise StoredError(f"{self._at}{key} has texts that are too long")

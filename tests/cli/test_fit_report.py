@@ -8,8 +8,6 @@ import pytest
 from commands import refused, run, told
 from outline import Outline
 
-from browser import CHROMIUM, Page
-
 N = 240
 
 
@@ -72,10 +70,16 @@ def test_an_audit_reports_what_a_fit_reports(people, tmp_path, capsys):
 
     assert table(audited) == table(fitted)
     assert "given labels" in report.read_text(encoding="utf-8")
-    pd.DataFrame({"cluster": [0, 1]}).to_csv(labels, index=False)
-    assert "has 2 labels; the data have 240 rows" in refused(
-        run(capsys, "audit", labels, people, "--sensitive", "sex")
-    )
+    # Of a table with rows that are left out, the labels say which rows they are of.
+    frame = pd.read_csv(people)
+    frame.assign(sex=frame.sex.where(frame.index > 2)).to_csv(people, index=False)
+    written = pd.read_csv(labels)
+    written[3:].to_csv(labels, index=False)
+    told(run(capsys, "audit", labels, people, "--sensitive", "sex"))
+    written[["cluster"]].to_csv(labels, index=False)
+    message = refused(run(capsys, "audit", labels, people, "--sensitive", "sex"))
+    assert "has 240 labels; the data have 237 rows that count, without those that are left out" in message
+    assert "Fix: add the column 'row', with the number of each row in the table" in message
 
 
 def test_chance_stands_beside_shares(people, capsys):
@@ -102,15 +106,7 @@ def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):
     assert "--min-balance would change that" in text
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    page = Page(tmp_path_factory.mktemp("profile"))
-    yield page
-    page.close()
-
-
 @pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_report_in_a_browser(people, tmp_path, capsys, browser, width):
     told(run(capsys, "fit", people, *OPTIONS, "--report", tmp_path / "out.html"))

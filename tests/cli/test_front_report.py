@@ -9,7 +9,6 @@ import pytest
 from commands import refused, run, told
 from outline import Outline
 
-from browser import CHROMIUM, Page
 from fairclust.cli.front import answer, with_increase
 
 
@@ -160,21 +159,16 @@ def test_fit_audit_and_front_compare_with_the_same_kmeans(people, front, tmp_pat
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-def test_the_report_of_a_front_in_a_browser(front, tmp_path, tmp_path_factory):
+def test_the_report_of_a_front_in_a_browser(front, tmp_path, browser):
     page = tmp_path / "page.html"
     front("--n-clusters", 3, "--starts", 1, "--methods", "vfc", "--report", page)
-    browser = Page(tmp_path_factory.mktemp("profile"))
-    try:
-        for width in (1400, 390):
-            browser.resize(width)
-            browser.open(page)
-            assert browser.js("document.documentElement.scrollWidth") <= width
-            widest = "Math.max(...[...document.querySelectorAll('caption span')].map(e => e.offsetWidth))"
-            assert browser.js(widest) <= width
-        assert browser.errors == []
-    finally:
-        browser.close()
+    for width in (1400, 390):
+        browser.resize(width)
+        browser.open(page)
+        assert browser.js("document.documentElement.scrollWidth") <= width
+        widest = "Math.max(...[...document.querySelectorAll('caption span')].map(e => e.offsetWidth))"
+        assert browser.js(widest) <= width
+    assert browser.errors == []
 
 
 def test_a_column_in_brackets_is_a_name_and_not_json(tmp_path, capsys):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fairclust import profiles
-from fairclust.explain import chance_range, profile_lines
+from fairclust.explain import chance_ranges, profile_lines
 
 N = 300
 
@@ -86,8 +86,9 @@ def test_sentences(table):
 def test_the_range_of_chance_holds_95_percent_of_random_labels():
     rng = np.random.default_rng(0)
     member = np.arange(200) < 70
-    low, high = chance_range(200, 70, 40)
+    ranges = chance_ranges(np.array([[20, 50, 0], [20, 110, 0]]))
+    low, high = (ends[0, 0] for ends in ranges)
     shares = np.array([rng.permutation(member)[:40].mean() for _ in range(4000)])
     inside = ((shares >= low - 1e-9) & (shares <= high + 1e-9)).mean()
     assert 0.95 <= inside < 0.99
-    assert chance_range(200, 70, 0) == (0.0, 1.0)
+    assert [ends[:, 2].tolist() for ends in ranges] == [[0.0, 0.0], [1.0, 1.0]]

@@ -6,45 +6,28 @@ A table that does not fit in memory, in Parquet files, is read chunk by chunk in
 from __future__ import annotations
 
 import inspect
-import json
-import logging
 import os
-import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from rich.table import Table
-from sklearn.cluster import KMeans
 
 from fairclust.chunks import ChunkError, ChunkTable
-from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.sources import read_metadata
 from fairclust.cli import CommandError
-from fairclust.cli.fitting import (
-    RawTable,
-    decided,
-    fit,
-    is_cosine,
-    parameters,
-    plain_kmeans,
-    possible,
-    read_raw,
-)
+from fairclust.cli.chunked_rows import read_in_chunks
+from fairclust.cli.fitting import fit, parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.options import Fit
 from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
-from fairclust.cli.results import Measured, Rows, as_text, describe, measure, write_fit
-from fairclust.explain import profiles_of
-from fairclust.frame import as_directions
-from fairclust.messages import shortened
+from fairclust.cli.results import report
+from fairclust.cli.rows import Rows, read_rows
+from fairclust.messages import count, shortened
 from fairclust.outputs import check_outputs
-from fairclust.tables import left_out_rows, table_files
-from fairclust.tables.chunked import prepare_chunks
+from fairclust.tables import table_files
 
 _SHOWN_GROUPS = 5
 # If clusters have fewer rows than this on average, the group shares in them mean little.
@@ -63,10 +46,17 @@ def run(args: Fit) -> list[str | Table]:
         )
     params = parameters(cls, args.n_clusters, args.seed, args.settings)
     chunked = _is_chunked(args)
+    outputs = {"--out": args.out, "--save": args.save, "--report": args.report}
+    check_outputs(outputs, [*table_files(args.table), *([args.scheduler] if args.scheduler else [])])
+    if args.save and not hasattr(cls, "predict"):
+        raise CommandError(
+            f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
+        )
     with ExitStack() as stack:
         with progress(f"reading {args.table}"):
-            of = (args, cls, params)
-            rows = _rows_in_chunks(*of, stack) if chunked else _rows_in_memory(*of)
+            rows: Rows = (
+                read_in_chunks(args, cls, params, stack) if chunked else _read_in_memory(args, cls, params)
+            )
         X, passes = rows.X, None
         expected = expected_seconds(cls, params, X, rows.groups)
         if isinstance(X, ChunkTable):
@@ -76,67 +66,14 @@ def run(args: Fit) -> list[str | Table]:
         with progress(f"fitting {cls.__name__}", expected=expected, passes=passes):
             model, seconds, warned = fit(cls, params, X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
-        result = describe(model, rows, scale=args.scale, notes=notes, seconds=seconds)
-        result |= write_fit(args, rows, model, result)
-    return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
+        return report(args, rows, model, notes=notes, seconds=seconds)
 
 
-def _rows_in_memory(args: Fit, cls: type, params: dict[str, Any]) -> Rows:
-    outputs = {"--out": args.out, "--save": args.save, "--report": args.report}
-    check_outputs(outputs, table_files(args.table))
-    if args.save and not hasattr(cls, "predict"):
-        raise CommandError(
-            f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
-        )
+def _read_in_memory(args: Fit, cls: type, params: dict[str, Any]) -> Rows:
     means = params.get("mean_tolerance")
-    raw = read_raw(args, list(map(str, means)) if isinstance(means, dict) else [])
-    return rows_of(raw, params, raw.sensitive_for(cls, crossed=args.crossed))
-
-
-def rows_of(raw: RawTable, params: dict[str, Any], groups: Any) -> Rows:
-    """The rows of a table in memory, whose groups are as a method takes them."""
-
-    def costed(model: Any) -> np.ndarray:
-        """The rows as the model sees them, of which costs are computed."""
-        return as_directions(raw.X) if is_cosine(model) else raw.X
-
-    def plain(model: Any) -> np.ndarray:
-        of = plain_kmeans(model, params)
-        with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
-            warnings.simplefilter("ignore")
-            if raw.weights is not None:
-                weighted = KMeans(of.n_clusters, n_init=of.n_init, random_state=of.random_state)
-                return weighted.fit(costed(model), sample_weight=raw.weights).labels_
-            return of.fit(raw.X, sensitive_features=raw.crossed).labels_
-
-    def measured(labels: np.ndarray, model: Any) -> Measured:
-        X, n_clusters = costed(model), model.n_clusters
-        weights = np.ones(len(labels)) if raw.weights is None else raw.weights
-        # The squared distance of every row to the weighted mean of its cluster.
-        n_used = int(labels.max()) + 1
-        sizes = np.maximum(np.bincount(labels, weights, n_used), np.finfo(float).tiny)
-        means = np.column_stack([np.bincount(labels, weights * column, n_used) / sizes for column in X.T])
-        paid = weights * ((X - means[labels]) ** 2).sum(axis=1)
-        names, first, codes = np.unique(raw.crossed, return_index=True, return_inverse=True)
-        counts = np.bincount(codes * n_clusters + labels, raw.weights, minlength=len(names) * n_clusters)
-        counts = counts.reshape(len(names), n_clusters)
-        return measure(raw.groups.iloc[first].set_axis(names), counts, np.bincount(codes, paid))
-
-    return Rows(
-        preparation=raw.preparation,
-        X=raw.X,
-        groups=groups,
-        weights=raw.weights,
-        sizes=pd.Series(raw.crossed).value_counts().sort_index().to_dict(),
-        notes=raw.notes,
-        plain=plain,
-        measured=measured,
-        parts=lambda labels: [(raw.whole, raw.reasons, labels)],
-        left_out=bool((raw.reasons != "").any()),
-        columns=raw.columns,
-        crossed=raw.crossed,
-        profiles=lambda labels: profiles_of(raw.frame, np.asarray(labels), raw.shown, raw.X),
-    )
+    rows = read_rows(args, list(map(str, means)) if isinstance(means, dict) else [])
+    rows.groups = rows.sensitive_for(cls, crossed=args.crossed)
+    return rows
 
 
 def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
@@ -168,8 +105,7 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
     small = {name: size for name, size in sizes.items() if size < n_clusters}
     if small:
         shown = ", ".join(
-            f"{shortened(name)} ({size} row{'s' * (size > 1)})"
-            for name, size in list(small.items())[:_SHOWN_GROUPS]
+            f"{shortened(name)} ({count(size, 'row')})" for name, size in list(small.items())[:_SHOWN_GROUPS]
         )
         more = f" and {len(small) - _SHOWN_GROUPS:,} more" if len(small) > _SHOWN_GROUPS else ""
         notes.append(
@@ -196,97 +132,9 @@ def _is_chunked(args: Fit) -> bool:
 
 def memory() -> int:
     """Half of the memory of this machine or of its control group, in bytes."""
-    found = [1 << 33]
+    sizes = [1 << 33]
     with suppress(AttributeError, ValueError, OSError):
-        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+        sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     with suppress(OSError, ValueError):
-        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(found) // 2
-
-
-def _check_chunks(args: Fit, cls: type, params: dict[str, Any]) -> None:
-    """CommandError if the table, the method or an option does not work with tables in chunks."""
-    if not getattr(cls, "takes_chunks", False):
-        raise CommandError(
-            f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not. Fix: name one of these"
-        )
-    if args.weight:
-        raise CommandError(
-            "--weight: rows of tables that are read in chunks count one each. Fix: leave it out, or fit a sample"
-        )
-    if params.get("mean_tolerance"):
-        raise CommandError(
-            "--set mean_tolerance: does not work for tables that are read in chunks. Fix: bound ranges of the column "
-            "instead, by --bins"
-        )
-    if args.workers is not None and (args.scheduler or args.workers < 1):
-        raise CommandError(
-            "--workers: cannot be combined with --scheduler, and must be at least 1. Fix: give one of the two options"
-        )
-    files = table_files(args.table)
-    if any(file.suffix.lower() != ".parquet" for file in files):
-        raise CommandError(
-            f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
-            "Parquet, or leave out --workers and --scheduler"
-        )
-    read: list[str | Path] = [*files, *([args.scheduler] if args.scheduler else [])]
-    check_outputs({"--out": args.out, "--save": args.save, "--report": args.report}, read)
-
-
-def _print_steps(stack: ExitStack) -> None:
-    """Print the passes of the fit until the stack is closed, without the log messages of Dask."""
-    log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
-    log.addHandler(handler)
-    stack.callback(log.removeHandler, handler)
-    log.setLevel(logging.INFO)
-
-
-def _rows_in_chunks(args: Fit, cls: type, params: dict[str, Any], stack: ExitStack) -> Rows:
-    """The rows of Parquet files, whose engine runs until the stack is closed."""
-    _check_chunks(args, cls, params)
-    _print_steps(stack)
-    engine: Engine = Threads()
-    if where := args.scheduler or args.workers:
-        # Imported only here, because Dask is not needed without a cluster.
-        from fairclust.chunks.cluster import Cluster
-
-        engine = Cluster(where)
-    stack.enter_context(closing(engine))
-    found = prepare_chunks(
-        args.table,
-        lambda sample: decided(sample, args),
-        engine,
-        values=possible(args.sensitive, args.categories),
-        seed=args.seed,
-    )
-    decision = found.decision
-
-    def plain(model: Any) -> Any:
-        with progress("fitting k-means, to compare with"):
-            return plain_kmeans(model, params).fit(found.table).labels_
-
-    def measured(labels: Any, model: Any) -> Measured:
-        return measure(found.groups, *found.scored(labels, model.n_clusters))
-
-    def parts(labels: Any) -> Iterator[Any]:
-        first = 0
-        for frame, reasons in found.parts():
-            last = first + int((reasons == "").sum())
-            yield frame, reasons, np.asarray(labels[first:last])
-            first = last
-
-    return Rows(
-        preparation=decision.preparation,
-        X=found.table,
-        groups=None,
-        weights=None,
-        sizes=found.sizes,
-        notes=[*left_out_rows(found.reasons, args.missing), *decision.notes, *found.notes],
-        plain=plain,
-        measured=measured,
-        parts=parts,
-        left_out=bool(found.reasons),
-        columns=decision.columns,
-        over=" over all files",
-    )
+        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(sizes) // 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import math
 import textwrap
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +17,21 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError
-from fairclust.cli.fitting import PLAIN, Grid, fit, fit_starts
+from fairclust.cli.fitting import PLAIN, fit, fit_starts, parameters
 from fairclust.cli.front_page import front_page
 from fairclust.cli.labels import read_labels
+from fairclust.cli.methods import find_method
 from fairclust.cli.options import Front
 from fairclust.cli.progress import progress
-from fairclust.cli.results import GIVEN
+from fairclust.cli.results import GIVEN, compared
+from fairclust.cli.rows import read_rows
 from fairclust.cli.screen import in_columns
 from fairclust.messages import UserError, count
-from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs, write_text
-from fairclust.plot import MEASURED, FrontDisplay
+from fairclust.plot import FrontDisplay
 from fairclust.report.render import MISSING, number
+from fairclust.sample_weight import groups_of_rows
 from fairclust.tables import table_files
 
 _SHOWN = ("sse", "balance", "delta")
@@ -41,6 +45,13 @@ _STABLE, _CLEARLY = 0.8, 0.02
 _ALIKE = 1e-4
 # The fairest settings that cost this much more than k-means are named.
 _BUDGETS = (0.01, 0.05)
+# Values to try for the parameter that sets the fairness of a method. The weights, for methods that have no bound, are
+# multiples of the sum of the squared lengths of all rows.
+_GRIDS = {
+    "tolerance": (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8),
+    "rho": (1, 5, 20, 100),
+    "lam": (0.02, 0.1, 0.2, 0.5, 2.0),
+}
 
 
 def run(args: Front) -> list[str | Table]:
@@ -54,43 +65,38 @@ def run(args: Front) -> list[str | Table]:
     paths = {ending: Path(f"{args.out}.{ending}") for ending in endings}
     outputs = {f"--out ({ending})": path for ending, path in paths.items()} | {"--report": args.report}
     check_outputs(outputs, [*table_files(args.table), *args.labels])
-    grid = Grid(args)
-    over_k = len(grid.numbers) > 1
-    if over_k and not args.methods:
-        grid.classes = [methods.PriceFairKMeans]
-    X, rows, notes = grid.raw.X, [], list(grid.raw.notes)
-    names = [path.name for path in args.labels]
+    numbers, classes = _asked(args)
+    over_k = len(numbers) > 1
+    raw = read_rows(args)
+    measured_by = raw.crossed if args.crossed else raw.by_name
+    known = [path.name for path in args.labels]
+    clusterings, more, notes = [], [], list(raw.notes)
+    settings = list(_settings(numbers, classes, raw.X, args.seed, one=over_k))
     given = {
-        path.name if names.count(path.name) == 1 else str(path): read_labels(
-            path, grid.raw.frame.index.to_numpy() + 1, None
+        path.name if known.count(path.name) == 1 else str(path): read_labels(
+            path, raw.frame.index.to_numpy() + 1
         )
         for path in args.labels
     }
-    settings = list(grid.settings(args.seed, one=over_k))
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
-                groups = grid.groups(cls)
-                model, seconds, warned = fit_starts(cls, params, X, groups, args.starts)
-                point = {
-                    "method": cls.__name__,
-                    "setting": setting,
-                    **_measure(grid, model.labels_, model.n_clusters),
-                }
-                if over_k:
-                    point["stability"] = _stability(model, X, groups)
-                rows.append(point | {"seconds": round(seconds, 2)})
+                groups = raw.sensitive_for(cls, crossed=args.crossed)
+                model, seconds, warned = fit_starts(cls, params, raw.X, groups, args.starts)
+                stability = {"stability": _stability(model, raw.X, groups)} if over_k else {}
+                clusterings.append((cls.__name__, setting, model.labels_))
+                more.append({"n_clusters": model.n_clusters, **stability, "seconds": round(seconds, 2)})
             except UserError as error:
                 warned = [str(error)]
             notes += [f"{' '.join(filter(None, (cls.__name__, setting)))}: {text}" for text in warned]
             done()
-    if not rows:
+    if not clusterings:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
-    rows += [
-        {"method": name, "setting": GIVEN, **_measure(grid, labels, int(labels.max()) + 1)}
-        for name, labels in given.items()
-    ]
-    points = with_increase(pd.DataFrame(rows))
+    clusterings += [(name, GIVEN, labels) for name, labels in given.items()]
+    more += [{"n_clusters": int(labels.max()) + 1} for labels in given.values()]
+    points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
+    points["silhouette"] = [_silhouette(raw.X, labels) for _, _, labels in clusterings]
+    points = with_increase(points.assign(**pd.DataFrame(more)))
     fitted = points[points.setting != GIVEN]
     said = recommended(fitted) if over_k else answer(points)
     said += [
@@ -105,11 +111,49 @@ def run(args: Front) -> list[str | Table]:
     hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
     written = [f"written: {', '.join(map(str, paths.values()))}{hint}"]
     if args.report:
-        shown = cells(points, over_k)
-        page = front_page(points, shown, said, grid.raw, notes, args.words, args.table)
-        write_text(args.report, page)
+        write_text(args.report, front_page(points, cells(points, over_k), said, raw, notes, args))
         written.append(f"report: {args.report} (open it in a browser; it needs no network)")
     return [*(f"note: {note}" for note in notes), _table(points, over_k), "", *said, *written]
+
+
+def _asked(args: Front) -> tuple[list[int], list[type]]:
+    """The numbers of clusters and the methods that the options name."""
+    if args.starts < 1:
+        raise CommandError(
+            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
+        )
+    first, colon, last = args.n_clusters.partition(":")
+    numbers: list[int] = []
+    with suppress(ValueError):
+        numbers = list(range(int(first), int(last) + 1)) if colon else [int(first)]
+    if not numbers or numbers[0] < 1:
+        raise CommandError(
+            f"--n-clusters: {args.n_clusters!r} is neither a number nor a range. Fix: write 3 or 2:10, for example"
+        )
+    usual = ("price",) if len(numbers) > 1 else ("price", "vfc", "bfkm")
+    return numbers, [find_method(name) for name in args.methods or usual]
+
+
+def _settings(
+    numbers: list[int], classes: list[type], X: np.ndarray, seed: int, *, one: bool
+) -> Iterator[tuple[type, str, dict[str, Any]]]:
+    """For every K, k-means, then each method over a grid of the parameter that sets its fairness.
+
+    Yields the class, the setting (such as ``tolerance=0.1``; empty for defaults) and the arguments for the class. With
+    `one`, each method is yielded once, with its defaults.
+    """
+    scale = float(np.square(X).sum())
+    for n_clusters in numbers:
+        yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, []) | PLAIN
+        for cls in classes:
+            params = parameters(cls, n_clusters, seed, [])
+            known = () if one else cls._parameter_constraints  # type: ignore[attr-defined]
+            name = next((name for name in _GRIDS if name in known), "")
+            if not name and cls is not methods.KMeans:
+                yield cls, "", params
+            for value in _GRIDS.get(name, ()):
+                value = value if name == "tolerance" else float(f"{value * scale:.2g}")
+                yield cls, f"{name}={value:g}", params | {name: value}
 
 
 def with_increase(points: pd.DataFrame) -> pd.DataFrame:
@@ -140,20 +184,16 @@ def answer(points: pd.DataFrame) -> list[str]:
             continue
         of = fits.sort_values(["balance", "sse"], ascending=[False, True]).iloc[0]
         name = " ".join(filter(None, (of.method, of.setting)))
-        more = f"{abs(of.increase):.1%} {'more' if round(of.increase, 3) >= 0 else 'less'} than k-means"
-        cost = f"SSE {of.sse:,.1f}" if math.isnan(of.increase) else more
+        cost = f"SSE {of.sse:,.1f}" if math.isnan(of.increase) else f"{compared(of.increase)} than k-means"
         lines.append(f"{words}: {name} has balance {of.balance:.3f} and costs {cost}")
     return lines
 
 
-def _measure(grid: Grid, labels: np.ndarray, n_clusters: int) -> dict[str, float]:
-    """Metrics of labels."""
-    scores = score_labels(grid.scored(labels, n_clusters), MEASURED)
+def _silhouette(X: np.ndarray, labels: np.ndarray) -> float:
     rows = np.random.RandomState(0).permutation(len(labels))[:_SAMPLE_ROWS]
     # A sample may have no row of a small cluster.
     several = 1 < len(np.unique(labels[rows])) < len(rows)
-    silhouette = silhouette_score(grid.raw.X[rows], labels[rows]) if several else np.nan
-    return {"n_clusters": n_clusters, **scores, "silhouette": float(silhouette)}
+    return float(silhouette_score(X[rows], labels[rows])) if several else np.nan
 
 
 def _stability(model: Any, X: np.ndarray, groups: Any) -> float:
@@ -166,10 +206,9 @@ def _stability(model: Any, X: np.ndarray, groups: Any) -> float:
     takes, labels = model.get_params(), []
     order = np.random.default_rng(0).permutation(len(X))[: 2 * _SAMPLE_ROWS]
     for seed, half in enumerate(np.array_split(order, 2)):
-        own = {name: of[half] for name, of in groups.items()} if isinstance(groups, dict) else groups[half]
         seeded = {"random_state": takes["random_state"] + seed} if "random_state" in takes else {}
         try:
-            fitted, _, _ = fit(type(model), takes | seeded, X[half], own)
+            fitted, _, _ = fit(type(model), takes | seeded, X[half], groups_of_rows(groups, half, len(X)))
             labels.append(fitted.predict(X, sensitive_features=groups))
         except ValueError:
             return np.nan

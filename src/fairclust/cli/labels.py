@@ -1,21 +1,24 @@
-"""Reading labels that any program made."""
+"""Files of labels: reading those that any program made, and writing ours."""
 
 from __future__ import annotations
 
 import io
 import re
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairclust.cli import CommandError
+from fairclust.outputs import atomic_write
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
-def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndarray:
+def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None = None) -> np.ndarray:
     """The clusters of the rows with these numbers, which are sorted and count from 1: integers, shape (n_rows,).
 
     The file is a CSV with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
@@ -27,8 +30,9 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndar
         labels = labels[np.argsort(_row_numbers(path, frame["row"], rows))]
     elif len(labels) != len(rows):
         raise CommandError(
-            f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows that count. Fix: write one label "
-            "for each of them, or add the column 'row', counted from 1"
+            f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows that count, without those that are "
+            "left out. Fix: add the column 'row', with the number of each row in the table, counted from 1, which says "
+            "what the labels are of"
         )
     n_clusters = int(labels.max()) + 1 if n_clusters is None else n_clusters
     if not 2 <= n_clusters <= len(labels):
@@ -105,3 +109,44 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
             f"{bad.iloc[0]!r} in data row {bad.index[0] + 1}. Fix: write whole numbers"
         )
     return values.to_numpy(np.int64)
+
+
+def labels_table(
+    frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str], *, spreadsheet_safe: bool
+) -> pd.DataFrame:
+    """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
+
+    `labels` are those of the rows without a reason. The other rows get no cluster, and their `reasons` as text. If
+    `spreadsheet_safe`, text that a spreadsheet would take as a formula gets an apostrophe before it. Columns of
+    numbers stay as they are.
+    """
+    table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids])
+    if spreadsheet_safe:
+        text = [name for name in ids if pd.to_numeric(table[name], errors="coerce").isna().any()]
+        table[text] = table[text].map(_quoted)
+        table = table.rename(columns=_quoted)
+    clusters = pd.Series(pd.NA, index=frame.index, dtype="Int64")
+    clusters[reasons == ""] = np.asarray(labels, dtype=np.int64)
+    # Names of identifiers may repeat those of the other columns.
+    table.insert(len(table.columns), "cluster", clusters, allow_duplicates=True)
+    table.insert(len(table.columns), "reason", reasons, allow_duplicates=True)
+    return table
+
+
+def _quoted(value: Any) -> Any:
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value
+
+
+def write_labels(path: Path, parts: Iterable[pd.DataFrame], *, reasons: bool) -> None:
+    """Write tables of `labels_table` below each other, completely or not at all, without the reasons unless asked.
+
+    A name that ends in .npy gets an array of the clusters alone, with -1 for the rows that have none.
+    """
+    with atomic_write(path) as file:
+        if path.suffix == ".npy":
+            clusters = [part.iloc[:, -2].fillna(-1).to_numpy(np.int32) for part in parts]
+            np.save(file, np.concatenate(clusters))
+            return
+        for number, part in enumerate(parts):
+            (part if reasons else part.iloc[:, :-1]).to_csv(file, index=False, header=number == 0)

@@ -8,9 +8,12 @@ import re
 import textwrap
 from importlib.resources import files
 
+from rich.table import Table
+
 from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.options import Methods
+from fairclust.cli.screen import in_columns
 from fairclust.messages import nearest
 from fairclust.metrics.registry import doc_entries, doc_sections
 
@@ -52,13 +55,13 @@ NEEDS = {
 }
 
 
-def run(args: Methods) -> list[str]:
+def run(args: Methods) -> list[str | Table]:
     """List the methods with the first sentence of their documentation, or the parameters of the one that is named.
 
     CommandError if it does not exist.
     """
     if args.method:
-        return describe_parameters(find_method(args.method))
+        return [*describe_parameters(find_method(args.method))]
     rows = []
     for module, name in sorted(_MODULES.items()):
         also = f" ({_SHOWN[name]})" if _SHOWN[name] != module else ""
@@ -67,13 +70,15 @@ def run(args: Methods) -> list[str]:
         source = files(methods.__name__).joinpath(f"{home}.py").read_text(encoding="utf-8")
         parsed = ast.parse(source).body
         classes = [of for of in parsed if isinstance(of, ast.ClassDef) and of.name == name]
-        rows.append((module + also, name, (ast.get_docstring(classes[0]) or "").partition("\n")[0]))
-    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
+        rows.append([module + also, name, (ast.get_docstring(classes[0]) or "").partition("\n")[0]])
+    needs = [
+        ["need", "options of `fairclust fit`"],
+        *([need, f"--method {of}"] for need, of in NEEDS.items()),
+    ]
     return [
-        *(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows),
+        in_columns([["method", "class", "what it does"], *rows], left=(0, 1, 2), width=120),
         "",
-        "which method for which need, with options of `fairclust fit`:",
-        *(f"  {need:{max(map(len, NEEDS))}}  --method {choice}" for need, choice in NEEDS.items()),
+        in_columns(needs, left=(0, 1), width=120),
         "",
         "`fairclust methods NAME` shows the parameters of one method.",
     ]
@@ -84,18 +89,20 @@ def find_method(name: str) -> type:
 
     CommandError, with the name of a similar method, if there is none.
     """
-    found = SHORT_NAMES.get(name) or _MODULES.get(name) or (name if name in _SHOWN else None)
-    if found is None:
+    known = SHORT_NAMES.get(name) or _MODULES.get(name) or (name if name in _SHOWN else None)
+    if known is None:
         hint = nearest(name, [*SHORT_NAMES, *_MODULES, *_SHOWN])
         raise CommandError(f"--method: there is no method {name!r}; {hint} (`fairclust methods` lists them)")
-    return getattr(methods, found)
+    return getattr(methods, known)
 
 
 def describe_parameters(cls: type) -> list[str]:
-    """Name, type, default and first sentence of every parameter, from the docstring and the signature."""
-    doc = inspect.getdoc(cls) or ""
-    documented = doc_entries(doc_sections(doc).get("Parameters"))
-    lines = [f"{cls.__name__}: {doc.partition(chr(10))[0]}", ""]
+    """Name, type, default and first sentence of every parameter, from docstrings and the signature."""
+    # What methods share is described in the classes above them.
+    documented: dict[str, str] = {}
+    for above in reversed(cls.__mro__):
+        documented |= doc_entries(doc_sections(vars(above).get("__doc__")).get("Parameters"))
+    lines = [f"{cls.__name__}: {(cls.__doc__ or '').partition(chr(10))[0]}", ""]
     for name, parameter in inspect.signature(cls).parameters.items():
         head, _, text = documented.get(name, "").partition("\n")
         kind = re.sub(r",?\s*(default=.*|optional)$", "", head.partition(" : ")[2])

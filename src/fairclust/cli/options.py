@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -55,24 +56,28 @@ def _part(_: Any, tokens: Sequence[Token]) -> float:
     return number
 
 
-def _of(group: Group, text: str, metavar: str | None = None, **more: Any) -> Parameter:
+def _option(group: Group, text: str, metavar: str | None = None, **more: Any) -> Parameter:
     return Parameter(group=group, help=text, metavar=metavar, **more)
 
+
+_first, _bounds, _columns = partial(_option, _FIRST), partial(_option, _BOUNDS), partial(_option, _COLUMNS)
+_file, _output, _large = partial(_option, _FILE), partial(_option, _OUTPUT), partial(_option, _LARGE)
 
 _Many = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 _Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
 _Whole = Annotated[int, Parameter(converter=_whole)]
 _Part = Annotated[float, Parameter(converter=_part)]
-_Seed = Annotated[_Whole, _of(_OUTPUT, "random state", "N", show_default=True)]
-_Report = Annotated[Path | None, _of(_FIRST, "write one HTML page to share here", "FILE")]
-_Json = Annotated[bool, _of(_FIRST, "print the results as JSON")]
-_Verbose = Annotated[bool, _of(_OUTPUT, "print all notes on the table, not only the first five")]
+_Seed = Annotated[_Whole, _output("random state", "N", show_default=True)]
+_Report = Annotated[Path | None, _first("write one HTML page to share here", "FILE")]
+_Json = Annotated[bool, _first("print the results as JSON")]
+_Verbose = Annotated[bool, _output("print all notes on the table, not only the first five")]
 _Safe = Annotated[
-    bool,
-    _of(_OUTPUT, "write an apostrophe before text that spreadsheets run as a formula: =, +, -, @"),
+    bool, _output("put an apostrophe before text that spreadsheets run as a formula: =, +, -, @")
 ]
-_Config = Annotated[_Files, _of(_FIRST, "laid over config/config.yaml; may be repeated", "FILE")]
-_Labels = Annotated[Path, _of(_FIRST, "CSV with a column cluster, from 0")]
+_Config = Annotated[_Files, _first("laid over config/config.yaml; may be repeated", "FILE")]
+_Labels = Annotated[Path, _first("CSV with a column cluster, from 0")]
+_Missing = Literal["impute", "drop", "group"]
+_Scale = Literal["standardize", "l2", "none"]
 
 
 @dataclass(kw_only=True)
@@ -85,58 +90,45 @@ class Options:
 @dataclass(kw_only=True)
 class File(Options):
     table: Annotated[
-        str,
-        _of(_FIRST, "CSV, Excel, Parquet, Stata, ...; - is stdin"),
-        Parameter(allow_leading_hyphen=True),
+        str, _first("CSV, Excel, Parquet, Stata, ...; - is stdin", allow_leading_hyphen=True)
     ] = field(kw_only=False)
-    delimiter: Annotated[str | None, _of(_FILE, "separator of cells (default: guessed)", "SIGN")] = None
-    decimal: Annotated[str | None, _of(_FILE, "decimal point (default: what the numbers show)", "SIGN")] = (
-        None
-    )
-    encoding: Annotated[str, _of(_FILE, "such as latin-1", "NAME", show_default=True)] = "utf-8"
-    sheet: Annotated[
-        str | None, _of(_FILE, "of a workbook (default: one with the named columns)", "NAME")
-    ] = None
-    header_row: Annotated[
-        _Whole | None, _of(_FILE, "row with the names of columns (default: found)", "N")
-    ] = None
+    delimiter: Annotated[str | None, _file("separator of cells (default: guessed)", "SIGN")] = None
+    decimal: Annotated[str | None, _file("decimal point (default: what the numbers show)", "SIGN")] = None
+    encoding: Annotated[str, _file("such as latin-1", "NAME", show_default=True)] = "utf-8"
+    sheet: Annotated[str | None, _file("of a workbook (default: one with the named columns)", "NAME")] = None
+    header_row: Annotated[_Whole | None, _file("row with the names of columns (default: found)", "N")] = None
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the file is read, for `fairclust.tables.read_table`."""
+        names = ("delimiter", "decimal", "encoding", "sheet", "header_row")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(kw_only=True)
 class Raw(File):
-    sensitive: Annotated[_Many, _of(_FIRST, "columns of the groups: sex", "COLUMN")]
-    features: Annotated[_Many, _of(_FIRST, "columns to cluster by (default: all)", "COLUMN")] = ()
-    exclude: Annotated[_Many, _of(_FIRST, "columns to leave out", "COLUMN")] = ()
-    categories: Annotated[_Many, _of(_FIRST, "columns of numbers that are codes", "COLUMN")] = ()
-    crossed: Annotated[bool, _of(_COLUMNS, "the groups are combinations of several sensitive columns")] = (
-        False
-    )
-    bins: Annotated[_Whole | None, _of(_COLUMNS, "cut sensitive columns of numbers into N ranges", "N")] = (
-        None
-    )
-    id: Annotated[
-        _Many, _of(_COLUMNS, "columns that name the rows, written beside the labels", "COLUMN")
-    ] = ()
-    numbers: Annotated[
-        _Many, _of(_COLUMNS, "columns of numbers that look like codes or texts", "COLUMN")
-    ] = ()
-    log: Annotated[_Many, _of(_COLUMNS, "columns of numbers to take the logarithm of", "COLUMN")] = ()
-    clip: Annotated[_Many, _of(_COLUMNS, "columns to cut at their 1% and 99% quantiles", "COLUMN")] = ()
+    sensitive: Annotated[_Many, _first("columns of the groups: sex", "COLUMN")]
+    features: Annotated[_Many, _first("columns to cluster by (default: all)", "COLUMN")] = ()
+    exclude: Annotated[_Many, _first("columns to leave out", "COLUMN")] = ()
+    categories: Annotated[_Many, _first("columns of numbers that are codes", "COLUMN")] = ()
+    crossed: Annotated[bool, _columns("the groups are combinations of several sensitive columns")] = False
+    bins: Annotated[_Whole | None, _columns("cut sensitive columns of numbers into N ranges", "N")] = None
+    id: Annotated[_Many, _columns("columns that name the rows, written beside the labels", "COLUMN")] = ()
+    numbers: Annotated[_Many, _columns("columns of numbers that look like codes or texts", "COLUMN")] = ()
+    log: Annotated[_Many, _columns("columns of numbers to take the logarithm of", "COLUMN")] = ()
+    clip: Annotated[_Many, _columns("columns to cut at their 1% and 99% quantiles", "COLUMN")] = ()
     ordered: Annotated[
-        tuple[str, ...], _of(_COLUMNS, "the steps of a scale; may be repeated", "COLUMN=LOW,...,HIGH")
+        tuple[str, ...], _columns("the steps of a scale; may be repeated", "COLUMN=LOW,...,HIGH")
     ] = ()
     missing: Annotated[
-        Literal["impute", "drop", "group"],
-        _of(
-            _COLUMNS, "insert the median, leave the rows out, or make them a group", "HOW", show_default=True
-        ),
+        _Missing,
+        _columns("insert the median, leave the rows out, or make them a group", "HOW", show_default=True),
     ] = "impute"
-    thousands: Annotated[
-        str | None, _of(_COLUMNS, "separator of thousands (default: not the point)", "SIGN")
-    ] = None
+    thousands: Annotated[str | None, _columns("separator of thousands (default: not the point)", "SIGN")] = (
+        None
+    )
     scale: Annotated[
-        Literal["standardize", "l2", "none"],
-        _of(_COLUMNS, "l2: then rows of unit length, as in most papers", "HOW", show_default=True),
+        _Scale, _columns("l2: then rows of unit length, as in most papers", "HOW", show_default=True)
     ] = "standardize"
     weight: Annotated[str | None, Parameter(parse=False)] = None
 
@@ -145,29 +137,27 @@ class Raw(File):
 class Fit(Raw):
     """Cluster a table, and report cost, fairness and profiles."""
 
-    n_clusters: Annotated[_Whole, _of(_FIRST, "number of clusters", "K")]
-    method: Annotated[str, _of(_FIRST, "see `fairclust methods`", "NAME", show_default=True)] = "price"
-    tolerance: Annotated[_Part | None, _of(_FIRST, "how far shares may be off: 0.1, a tenth", "T")] = None
-    min_balance: Annotated[_Part | None, _of(_FIRST, "least ratio of groups in a cluster: 0.4", "B")] = None
+    n_clusters: Annotated[_Whole, _first("number of clusters", "K")]
+    method: Annotated[str, _first("see `fairclust methods`", "NAME", show_default=True)] = "price"
+    tolerance: Annotated[_Part | None, _first("how far shares may be off: 0.1, a tenth", "T")] = None
+    min_balance: Annotated[_Part | None, _first("least ratio of groups in a cluster: 0.4", "B")] = None
     max_cost_increase: Annotated[
-        _Part | None, _of(_FIRST, "the fairest that cost this much more: 5%", "SHARE")
+        _Part | None, _first("the fairest that cost this much more: 5%", "SHARE")
     ] = None
-    equal_sizes: Annotated[bool, _of(_BOUNDS, "clusters of equal size, up to one row")] = False
+    equal_sizes: Annotated[bool, _bounds("clusters of equal size, up to one row")] = False
     set: Annotated[
-        tuple[str, ...], _of(_BOUNDS, "a parameter of the method: lam=100; may be repeated", "NAME=VALUE")
+        tuple[str, ...], _bounds("a parameter of the method: lam=100; may be repeated", "NAME=VALUE")
     ] = ()
-    weight: Annotated[str | None, _of(_COLUMNS, "column that says how often a row counts", "COLUMN")] = None
-    out: Annotated[Path | None, _of(_FIRST, "write the rows with their clusters here", "FILE")] = None
-    save: Annotated[Path | None, _of(_FIRST, "write the model, for `fairclust predict`", "FILE")] = None
+    weight: Annotated[str | None, _columns("column that says how often a row counts", "COLUMN")] = None
+    out: Annotated[Path | None, _first("write the rows with their clusters here", "FILE")] = None
+    save: Annotated[Path | None, _first("write the model, for `fairclust predict`", "FILE")] = None
     report: _Report = None
     json: _Json = False
     seed: _Seed = 0
     verbose: _Verbose = False
     spreadsheet_safe: _Safe = False
-    workers: Annotated[_Whole | None, _of(_LARGE, "processes of this machine that read the chunks", "N")] = (
-        None
-    )
-    scheduler: Annotated[str | None, _of(_LARGE, "of Dask, whose workers read the chunks", "ADDRESS")] = None
+    workers: Annotated[_Whole | None, _large("processes of this machine that read the chunks", "N")] = None
+    scheduler: Annotated[str | None, _large("of Dask, whose workers read the chunks", "ADDRESS")] = None
 
     @property
     def settings(self) -> list[str]:
@@ -180,17 +170,17 @@ class Fit(Raw):
 
 @dataclass(kw_only=True)
 class _Model(Options):
-    model: Annotated[Path, _of(_FIRST, "written by `fairclust fit --save`")] = field(kw_only=False)
+    model: Annotated[Path, _first("written by `fairclust fit --save`")] = field(kw_only=False)
 
 
 @dataclass(kw_only=True)
 class Predict(File, _Model):
     """Predict the clusters of new rows by a model of `fit --save`."""
 
-    out: Annotated[Path | None, _of(_FIRST, "write here instead of to standard output", "FILE")] = None
+    out: Annotated[Path | None, _first("write here instead of to standard output", "FILE")] = None
     unknown: Annotated[
         Literal["error", "skip"],
-        _of(_FIRST, "skip: rows of new groups get no cluster", "HOW", show_default=True),
+        _first("skip: rows of new groups get no cluster", "HOW", show_default=True),
     ] = "error"
     spreadsheet_safe: _Safe = False
 
@@ -204,9 +194,7 @@ class _Given(Options):
 class Audit(Raw, _Given):
     """Report as fit does, on labels that another program made."""
 
-    n_clusters: Annotated[
-        _Whole | None, _of(_FIRST, "number of clusters (default: the labels tell)", "K")
-    ] = None
+    n_clusters: Annotated[_Whole | None, _first("number of clusters (default: the labels tell)", "K")] = None
     report: _Report = None
     json: _Json = False
     seed: _Seed = 0
@@ -217,13 +205,11 @@ class Audit(Raw, _Given):
 class Front(Raw):
     """Draw the cost of fairness: several settings, or several K."""
 
-    n_clusters: Annotated[str, _of(_FIRST, "a number, or a range: 2:10", "K")]
-    methods: Annotated[_Many, _of(_FIRST, "methods to compare with k-means", "NAME")] = ()
-    labels: Annotated[_Files, _of(_FIRST, "labels that other programs made", "FILE")] = ()
-    starts: Annotated[_Whole, _of(_FIRST, "starts of every setting", "N", show_default=True)] = 3
-    out: Annotated[Path, _of(_FIRST, "write STEM.csv, and STEM.png", "STEM", show_default=True)] = Path(
-        "front"
-    )
+    n_clusters: Annotated[str, _first("a number, or a range: 2:10", "K")]
+    methods: Annotated[_Many, _first("methods to compare with k-means", "NAME")] = ()
+    labels: Annotated[_Files, _first("labels that other programs made", "FILE")] = ()
+    starts: Annotated[_Whole, _first("starts of every setting", "N", show_default=True)] = 3
+    out: Annotated[Path, _first("write STEM.csv, and STEM.png", "STEM", show_default=True)] = Path("front")
     report: _Report = None
     seed: _Seed = 0
 
@@ -232,16 +218,14 @@ class Front(Raw):
 class Methods(Options):
     """List methods and needs, or the parameters of one method."""
 
-    method: Annotated[str | None, _of(_FIRST, "show its parameters")] = field(default=None, kw_only=False)
+    method: Annotated[str | None, _first("show its parameters")] = field(default=None, kw_only=False)
 
 
 @dataclass(kw_only=True)
 class Status(Options):
     """Say what a run would do, and what is left."""
 
-    cores: Annotated[
-        _Whole | None, _of(_FIRST, "for the time left (default: those of this machine)", "N")
-    ] = None
+    cores: Annotated[_Whole | None, _first("for the time left (default: those of this machine)", "N")] = None
     configfile: _Config = ()
 
 
@@ -249,24 +233,24 @@ class Status(Options):
 class Verify(Options):
     """Check results for damage, and score a sample again."""
 
-    results: Annotated[Path, _of(_FIRST, "the folder of a run", show_default=True)] = field(
+    results: Annotated[Path, _first("the folder of a run", show_default=True)] = field(
         default=Path("results"), kw_only=False
     )
-    sample: Annotated[_Whole, _of(_FIRST, "number of fits to score again", "FITS", show_default=True)] = 20
-    seed: Annotated[_Whole, _of(_FIRST, "seed of the sample", "N", show_default=True)] = 0
+    sample: Annotated[_Whole, _first("number of fits to score again", "FITS", show_default=True)] = 20
+    seed: Annotated[_Whole, _first("seed of the sample", "N", show_default=True)] = 0
 
 
 @dataclass(kw_only=True)
 class Score(Options):
     """Compare labels with the clusterings of a run."""
 
-    dataset: Annotated[str, _of(_FIRST, "a name in config/datasets, such as adult")] = field(kw_only=False)
+    dataset: Annotated[str, _first("a name in config/datasets, such as adult")] = field(kw_only=False)
     labels: _Labels = field(kw_only=False)
     n_clusters: Annotated[
-        _Whole | None, _of(_FIRST, "number of clusters (default: that of the data set)", "K")
+        _Whole | None, _first("number of clusters (default: that of the data set)", "K")
     ] = None
-    run: Annotated[Path, _of(_FIRST, "results of a run", "FOLDER", show_default=True)] = Path("docs/results")
-    mirror: Annotated[_Many, _of(_FIRST, "folders or base URLs that are tried first", "PLACE")] = ()
+    run: Annotated[Path, _first("results of a run", "FOLDER", show_default=True)] = Path("docs/results")
+    mirror: Annotated[_Many, _first("folders or base URLs that are tried first", "PLACE")] = ()
     configfile: _Config = ()
 
 

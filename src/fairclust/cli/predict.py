@@ -6,9 +6,9 @@ import sys
 
 from fairclust import methods
 from fairclust.cli import CommandError
+from fairclust.cli.labels import labels_table, write_labels
 from fairclust.cli.options import Predict
-from fairclust.cli.results import labels_table, write_labels
-from fairclust.messages import shortened
+from fairclust.messages import count, shortened
 from fairclust.outputs import check_outputs
 from fairclust.tables import TableError, left_out_rows, load_model, table_files
 
@@ -18,8 +18,7 @@ def run(args: Predict) -> list[str]:
     check_outputs({"--out": args.out}, [args.model, *table_files(args.table)])
     try:
         model = load_model(args.model, methods)
-        options = ("delimiter", "decimal", "encoding", "sheet", "header_row")
-        frame = model.read(args.table, **{name: getattr(args, name) for name in options})
+        frame = model.read(args.table, **args.reading)
         preparation, reasons = model.preparation, model.reasons(frame)
         if args.unknown == "skip":
             unknown = model.unknown(frame[reasons == ""])
@@ -37,10 +36,12 @@ def run(args: Predict) -> list[str]:
     for note in [*frame.attrs["notes"], *left_out_rows(reasons[~keep].value_counts().to_dict(), "")]:
         print(f"note: {note}", file=sys.stderr)
     for name, values in preparation.unseen(frame[keep]).items():
-        found = f"1 value did not occur in the fit: {shortened(repr(values[0]))}"
-        if len(values) > 1:
-            found = f"{len(values):,} values did not occur in the fit, such as {shortened(repr(values[0]))}"
-        print(f"column {name}: {found}. Such rows count as having none of the known values", file=sys.stderr)
+        such = ":" if len(values) == 1 else ", such as"
+        print(
+            f"column {name}: {count(len(values), 'value')} did not occur in the fit{such} {shortened(repr(values[0]))}"
+            ". Such rows count as having none of the known values",
+            file=sys.stderr,
+        )
     ids = [name for name in preparation.ids if name in frame]
     table = labels_table(frame, reasons, labels, ids, spreadsheet_safe=args.spreadsheet_safe)
     if args.out is None:

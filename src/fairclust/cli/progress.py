@@ -14,6 +14,8 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import Progress, TimeElapsedColumn
 
+from fairclust.sample_weight import groups_of_rows
+
 if TYPE_CHECKING:
     from fairclust.chunks.engines import Engine
     from fairclust.chunks.sources import Chunk
@@ -96,8 +98,7 @@ def expected_seconds(cls: type, params: dict[str, Any], X: Any, groups: Any) -> 
     if len(X) * n_clusters < _LARGE or rows < _ROWS_PER_CLUSTER * n_clusters:
         return None
     sample = np.random.default_rng(0).choice(len(X), rows, replace=False)
-    several = isinstance(groups, dict)
-    of_sample = {name: of[sample] for name, of in groups.items()} if several else groups[sample]
+    of_sample = groups_of_rows(groups, sample, len(X))
     begin = perf_counter()
     try:
         cls(**params).fit(X[sample], sensitive_features=of_sample)

@@ -1,29 +1,29 @@
-"""The results of `fairclust fit`, as files, as a dictionary for JSON and as text; `predict` writes labels, too."""
+"""The results of `fairclust fit` and `audit`, as a dictionary for JSON and as text."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from fairclust.cli.fitting import is_cosine
+from fairclust.cli.labels import labels_table, write_labels
 from fairclust.cli.options import Audit, Fit
+from fairclust.cli.rows import Rows, RowsInMemory, is_cosine
 from fairclust.cli.screen import in_columns
-from fairclust.explain import chance_range, profile_lines
+from fairclust.explain import chance_ranges, profile_lines
 from fairclust.messages import count, shortened
 from fairclust.metrics import balance, data_balance, delta
 from fairclust.metrics.table import METRICS
-from fairclust.outputs import atomic_write, write_text
+from fairclust.outputs import write_text
 from fairclust.report.render import MISSING, number
 from fairclust.solvers.prices import certificate_text
-from fairclust.tables import Preparation, TableModel
-from fairclust.tables.columns import Column
+from fairclust.tables import TableModel
 
 # What the results call labels that another program made.
 GIVEN = "given labels"
@@ -58,65 +58,41 @@ class Measured:
         return list(self.tables.values())[-1]
 
 
-def measure(groups: pd.DataFrame, counts: np.ndarray, costs: np.ndarray) -> Measured:
-    """What is reported, from the combinations of groups that occur: a row of `groups` for each, named by its index.
-
-    `counts` are their rows, or sums of weights, in the clusters, shape (n_combinations, n_clusters), and `costs` the
-    sums of their squared distances.
-    """
+def measure(rows: Rows, labels: Any, model: Any) -> Measured:
+    """What is reported about labels, of which the model states the number of clusters and how rows are compared."""
+    counts, costs = rows.counts_and_costs(labels, model)
     tables, paid = {}, {"all rows": float(costs.sum() / counts.sum())}
-    for column in groups:
-        values, codes = np.unique(groups[column].to_numpy(dtype=str), return_inverse=True)
+    for column, cells in rows.combinations.items():
+        values, codes = np.unique(cells.to_numpy(dtype=str), return_inverse=True)
         table = np.zeros((len(values), counts.shape[1]), counts.dtype)
         np.add.at(table, codes, counts)
         tables[str(column)] = (values, table)
         shares = np.bincount(codes, costs) / table.sum(axis=1)
         paid |= {f"{column} {value}": float(cost) for value, cost in zip(values, shares, strict=True)}
     if len(tables) > 1:
-        tables[" & ".join(tables)] = (np.array(list(groups.index)), counts)
+        tables[" & ".join(tables)] = (np.array(list(rows.combinations.index)), counts)
     return Measured(float(costs.sum()), tables, paid)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a table, in memory or in chunks."""
-
-    preparation: Preparation
-    X: Any  # what the methods fit
-    groups: Any  # their sensitive features; None if `X` has them
-    weights: np.ndarray | None  # (n_rows,), of mean 1; None if all rows count alike
-    sizes: Mapping[str, int]  # the numbers of rows of the combinations of groups
-    notes: list[str]  # on what was left out, and on how the rest was read
-    plain: Callable[[Any], Any]  # labels of k-means, to compare a model with
-    measured: Callable[[Any, Any], Measured]  # what is reported about labels, and the model whose costs count
-    # From the labels of the rows: tables of identifiers, reasons why some have no label, and the labels of the others.
-    parts: Callable[[Any], Iterable[tuple[pd.DataFrame, pd.Series, np.ndarray]]]
-    left_out: bool  # whether some rows have no label
-    columns: Sequence[
-        Column
-    ]  # the role of every column that is not sensitive, excluded or named as an identifier
-    profiles: Callable[[np.ndarray], pd.DataFrame] | None = None  # of clusters, see `explain.profiles`
-    crossed: np.ndarray | None = None  # (n_rows,), the combination of groups of every row in memory
-    over: str = ""  # how far the count of the rows reaches
-
-
-def write_fit(args: Fit | Audit, rows: Rows, model: Any, result: dict[str, Any]) -> dict[str, str]:
-    """Write labels, model and report as the options ask; returns the name of each file with a hint."""
-    written, ids = {}, rows.preparation.ids
+def report(
+    args: Fit | Audit, rows: Rows, model: Any, *, notes: list[str], seconds: float
+) -> list[str | Table]:
+    """Describe a fit or given labels, write what the options ask for, and return what the command prints."""
+    result = describe(model, rows, scale=args.scale, notes=notes, seconds=seconds)
     if isinstance(args, Fit) and args.out:
-        safe = args.spreadsheet_safe
+        safe, ids = args.spreadsheet_safe, rows.preparation.ids
         tables = (labels_table(*part, ids, spreadsheet_safe=safe) for part in rows.parts(model.labels_))
         write_labels(args.out, tables, reasons=rows.left_out)
-        written["labels"] = f"{args.out} (rows counted from 1{rows.over}, clusters from 0)"
+        result["labels"] = f"{args.out} (rows counted from 1{rows.over}, clusters from 0)"
     if args.report:
         from fairclust.cli.page import fit_page
 
-        write_text(args.report, fit_page(result, rows, model.labels_, args.words, args.table))
-        written["report"] = f"{args.report} (open it in a browser; it needs no network)"
+        write_text(args.report, fit_page(result, rows, model.labels_, args))
+        result["report"] = f"{args.report} (open it in a browser; it needs no network)"
     if isinstance(args, Fit) and args.save:
         TableModel(rows.preparation, model, isinstance(rows.groups, dict)).save(args.save)
-        written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
-    return written
+        result["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
+    return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
 
 def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: float) -> dict[str, Any]:
@@ -125,16 +101,17 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
     `scale` is the option, and `notes` are sentences about the table and the fit.
     """
     method = getattr(model, "title", type(model).__name__)
-    found = {method: rows.measured(model.labels_, model)}
+    measured = {method: measure(rows, model.labels_, model)}
     if method != "KMeans":
-        found["KMeans"] = rows.measured(rows.plain(model), model)
+        measured["KMeans"] = measure(rows, rows.plain(model), model)
     scales = ["standardised"] if scale != "none" else []
     scales += ["rows of unit length"] if scale == "l2" or is_cosine(model) else []
-    of_model = found[method]
+    of_model = measured[method]
     names, table = of_model.groups
     # Several columns are bounded each, or by their combinations, which come last.
     *columns, combined = of_model.tables
     bounded = columns if isinstance(rows.groups, dict) and columns else [combined]
+    by_chance = None if rows.weights is not None else chance_ranges(table)
     return {
         "method": method,
         "parameters": {
@@ -156,7 +133,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
                 name: _number(own.sse if name == "sse" else METRICS[name].function(own.groups[1]))
                 for name in _METRICS
             }
-            for of, own in found.items()
+            for of, own in measured.items()
         },
         "best_possible": {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0},
         "certificate": _certificate(model),
@@ -170,46 +147,42 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
             for name, (of, counts) in of_model.tables.items()
         },
         "largest_deviation": _largest_deviation({name: of_model.tables[name] for name in bounded}),
-        "cost_per_row": {name: {of: own.costs[name] for of, own in found.items()} for name in of_model.costs},
-        "chance": _by_chance(found.get("KMeans", of_model), rows),
+        "cost_per_row": {
+            name: {of: own.costs[name] for of, own in measured.items()} for name in of_model.costs
+        },
+        "chance": None if by_chance is None else _by_chance(*measured.get("KMeans", of_model).groups),
         "bounds": _share_bounds(model, of_model, bounded),
-        "clusters": [
-            _cluster(k, names, counts, None if rows.weights is not None else table.sum(axis=1))
-            for k, counts in enumerate(table.T)
-        ],
-        "profiles": [] if rows.profiles is None else rows.profiles(model.labels_).to_dict("records"),
+        "clusters": [_cluster(k, names, table, by_chance) for k in range(model.n_clusters)],
+        "profiles": rows.profiles(model.labels_) if isinstance(rows, RowsInMemory) else [],
     }
 
 
-def _by_chance(plain: Measured, rows: Rows) -> dict[str, Any] | None:
+def _by_chance(names: np.ndarray, table: np.ndarray) -> dict[str, Any] | None:
     """How many shares of groups in the clusters of k-means lie outside the range of chance, and the farthest one."""
-    names, table = plain.groups
-    if rows.weights is not None or min(table.shape) < 2:
+    used = np.flatnonzero(table.sum(axis=0))
+    if min(table.shape) < 2:
         return None
-    sizes, of_groups = table.sum(axis=0), table.sum(axis=1)
-    outside, worst, most = 0, None, -1.0
-    for (j, k), n in np.ndenumerate(table):
-        if not sizes[k]:
-            continue
-        low, high = chance_range(int(table.sum()), int(of_groups[j]), int(sizes[k]))
-        share = n / sizes[k]
-        off = max(low - share, share - high)
-        outside += off > 0
-        if off > most:
-            most = off
-            worst = {"group": str(names[j]), "cluster": k, "share": float(share), "low": low, "high": high}
-    return {"shares": int((sizes > 0).sum() * len(names)), "outside": int(outside), "farthest": worst}
+    low, high = (ends[:, used] for ends in chance_ranges(table))
+    shares = table[:, used] / table[:, used].sum(axis=0)
+    off = np.maximum(low - shares, shares - high)
+    j, k = np.unravel_index(off.argmax(), off.shape)
+    farthest = {"share": float(shares[j, k]), "low": float(low[j, k]), "high": float(high[j, k])}
+    return {
+        "shares": shares.size,
+        "outside": int((off > 0).sum()),
+        "farthest": {"group": str(names[j]), "cluster": int(used[k]), **farthest},
+    }
 
 
-def _share_bounds(model: Any, found: Measured, bounded: list[str]) -> dict[str, list[float]]:
+def _share_bounds(model: Any, measured: Measured, bounded: list[str]) -> dict[str, list[float]]:
     """Between what the share of each group may lie, if one tolerance bounds the groups that are shown."""
     params = model.get_params()
     tolerance = params.get("tolerance")
     other = ("target", "min_balance", "max_gap", "mean_tolerance", "max_cost", "max_cost_increase")
-    names, table = found.groups
+    names, table = measured.groups
     if not isinstance(tolerance, int | float) or any(params.get(name) is not None for name in other):
         return {}
-    if bounded != [list(found.tables)[-1]]:
+    if bounded != [list(measured.tables)[-1]]:
         return {}
     shares = table.sum(axis=1) / table.sum()
     return {
@@ -223,28 +196,24 @@ def _certificate(model: Any) -> dict[str, float | None] | None:
     if not hasattr(model, "lower_bound_"):
         return None
     stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
-    found = {of: _number(getattr(model, f"{of}_")) for of in stated if hasattr(model, f"{of}_")}
-    return found | ({"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {})
+    certificate = {name: _number(getattr(model, f"{name}_")) for name in stated if hasattr(model, f"{name}_")}
+    return certificate | ({"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {})
 
 
-def _cluster(k: int, names: np.ndarray, counts: np.ndarray, of_groups: np.ndarray | None) -> dict[str, Any]:
+def _cluster(
+    k: int, names: np.ndarray, table: np.ndarray, by_chance: tuple[np.ndarray, np.ndarray] | None
+) -> dict[str, Any]:
     """The size of a cluster, the counts and shares of the groups in it, and the shares that chance would give."""
+    counts, texts = table[:, k], names.tolist()
     size = counts.sum()
-    ranges = {}
-    if of_groups is not None:
-        of = int(of_groups.sum())
-        ranges = {
-            str(name): chance_range(of, int(n), int(size)) for name, n in zip(names, of_groups, strict=True)
-        }
+    shares = (counts / size).tolist() if size else [None] * len(counts)
+    ranges = [] if by_chance is None else zip(*(ends[:, k].tolist() for ends in by_chance), strict=True)
     return {
         "cluster": k,
         "size": round(float(size)),
-        "counts": dict(zip(map(str, names), counts.tolist(), strict=True)),
-        "shares": {
-            str(name): _number(count / size) if size else None
-            for name, count in zip(names, counts, strict=True)
-        },
-        "chance": ranges,
+        "counts": dict(zip(texts, counts.tolist(), strict=True)),
+        "shares": dict(zip(texts, shares, strict=True)),
+        "chance": dict(zip(texts, ranges, strict=by_chance is not None)),
     }
 
 
@@ -328,6 +297,7 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Tabl
     features, notes = result["features"], result["notes"]
     rest = 0 if verbose else max(0, len(notes) - _PRINTED_NOTES)
     more = ", ..." if len(features) > _PRINTED_FEATURES else ""
+    head, *paid = payers(result)
     lines: list[str | Table] = [
         f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'feature')}, "
         f"{count(len(result['groups']), 'group')}, {count(result['n_clusters'], 'cluster')}"
@@ -339,7 +309,7 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Tabl
         *([f"{count(rest, 'more note')}: --verbose"] if rest else []),
         "",
         *_metric_lines(result),
-        _payers(result),
+        in_columns([["who pays: cost of a row", *head[1:]], *paid]),
         "",
         *_cluster_lines(result),
         *([""] if result["profiles"] else []),
@@ -351,7 +321,7 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Tabl
 
 def answer_lines(result: dict[str, Any]) -> list[str]:
     """What was asked and what was got, in words: bounds, cost, who pays, and how sure that is."""
-    found = result["certificate"] or {}
+    certificate = result["certificate"] or {}
     worst, method = result["largest_deviation"], result["method"]
     lines = [f"asked: {line}" for line in result["asked"]] or [
         "asked: nothing; these labels were given"
@@ -360,7 +330,7 @@ def answer_lines(result: dict[str, Any]) -> list[str]:
         if method == "KMeans"
         else f"asked: no bound; {method} weighs fairness against cost"
     ]
-    off = found.get("violation")
+    off = certificate.get("violation")
     kept = "" if off is None else "met" if off == 0 else "met, up to whole rows" if off < 1 else "not met"
     if kept == "met, up to whole rows":
         kept += _absent(result)
@@ -381,9 +351,9 @@ def answer_lines(result: dict[str, Any]) -> list[str]:
         starts = count(result["parameters"].get("n_init", 1), "start")
         also = "with" if method == GIVEN else "also with"
         local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
-        lines.append(f"cost: SSE {number(sse, 1)}, {_more(increase)} than k-means, {also} {starts}{local}")
+        lines.append(f"cost: SSE {number(sse, 1)}, {compared(increase)} than k-means, {also} {starts}{local}")
         # Whether a budget was needed, and the tolerance that it buys.
-        tolerance, given = found.get("tolerance"), result["parameters"].get("max_cost_increase")
+        tolerance, given = certificate.get("tolerance"), result["parameters"].get("max_cost_increase")
         budget, more = (
             "budget" if given is None else f"budget of {given:.1%}",
             f"{round(increase, 3) + 0.0:.1%}",
@@ -398,26 +368,26 @@ def answer_lines(result: dict[str, Any]) -> list[str]:
         paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
         if paid:
             most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
-            pays = f"who pays: compared with k-means, a row of {shortened(most)} costs {_more(paid[most])}"
+            pays = f"who pays: compared with k-means, a row of {shortened(most)} costs {compared(paid[most])}"
             if paid[most] != paid[least]:
-                pays += f", and one of {shortened(least)} {_more(paid[least])}"
+                pays += f", and one of {shortened(least)} {compared(paid[least])}"
             lines.append(pays)
     lines += _chance_lines(result)
     # How much cheaper other labels, and other centres, may be.
-    return [*lines, f"certificate: {certificate_text(found)}"] if found else lines
+    return [*lines, f"certificate: {certificate_text(certificate)}"] if certificate else lines
 
 
 def _absent(result: dict[str, Any]) -> str:
     """The cluster without a row of a group of which most was due, if there is one."""
-    found = []
+    absent = []
     for cluster in result["clusters"]:
         for name, n in cluster["counts"].items():
             due = result["groups"][name] / result["rows"] * cluster["size"]
             if n == 0 and cluster["size"]:
-                found.append((due, cluster["cluster"], cluster["size"], name))
-    if not found:
+                absent.append((due, cluster["cluster"], cluster["size"], name))
+    if not absent:
         return ""
-    due, k, size, name = max(found)
+    due, k, size, name = max(absent)
     return (
         f" (cluster {k} of {count(size, 'row')} has none of {shortened(name)}, of which {due:.1f} rows were due; fewer "
         "clusters, which have more rows each, or --min-balance would change that)"
@@ -426,16 +396,16 @@ def _absent(result: dict[str, Any]) -> str:
 
 def _chance_lines(result: dict[str, Any]) -> list[str]:
     """Whether the shares of k-means differ by more than chance."""
-    found = result["chance"]
-    if found is None or found["farthest"] is None:
+    chance = result["chance"]
+    if chance is None:
         return []
-    worst, expected = found["farthest"], 0.05 * found["shares"]
+    worst, expected = chance["farthest"], 0.05 * chance["shares"]
     clear = (
-        "more than chance explains" if found["outside"] > max(1.0, 2 * expected) else "about as chance would"
+        "more than chance explains" if chance["outside"] > max(1.0, 2 * expected) else "about as chance would"
     )
     return [
         f"chance: k-means puts {worst['share']:.1%} {shortened(worst['group'])} into cluster {worst['cluster']}, by "
-        f"chance between {worst['low']:.1%} and {worst['high']:.1%}; {found['outside']} of its {found['shares']} "
+        f"chance between {worst['low']:.1%} and {worst['high']:.1%}; {chance['outside']} of its {chance['shares']} "
         f"shares are outside such ranges, {clear}"
     ]
 
@@ -459,20 +429,28 @@ def _metric_lines(result: dict[str, Any]) -> list[str | Table]:
     return [*lines, in_columns(rows), *meanings, ""]
 
 
-def _payers(result: dict[str, Any]) -> Table:
+def payers(result: dict[str, Any]) -> list[list[str]]:
+    """The mean cost of a row of each group, by method, as text below a head; and how much more it is than k-means'."""
     costs = result["cost_per_row"]
     methods = list(costs["all rows"])
-    rows = [["who pays: cost of a row", *methods, *(["more"] if len(methods) > 1 else [])]]
+    rows = [["rows", *methods, *(["more"] if len(methods) > 1 else [])]]
     for name, of in costs.items():
-        more = [f"{of[methods[0]] / of[methods[1]] - 1:+.1%}"] if len(methods) > 1 and of[methods[1]] else []
-        rows.append([name, *(f"{of[method]:.3f}" for method in methods), *more])
-    return in_columns([row + [""] * (len(rows[0]) - len(row)) for row in rows])
+        own, *plain = of.values()
+        more = [f"{own / plain[0] - 1:+.1%}" if plain[0] else ""] if plain else []
+        rows.append([name, *(f"{cost:.3f}" for cost in of.values()), *more])
+    return rows
+
+
+def largest_groups(result: dict[str, Any], most: int) -> list[str]:
+    """The names of the largest groups, sorted."""
+    groups = result["groups"]
+    return sorted(sorted(groups, key=lambda name: -groups[name])[:most])
 
 
 def _cluster_lines(result: dict[str, Any]) -> list[str | Table]:
     """Size and group shares of each cluster and of all rows. Of many groups only the largest are shown."""
     groups, n_rows = result["groups"], result["rows"]
-    largest = sorted(sorted(groups, key=lambda name: -groups[name])[:_PRINTED_GROUPS])
+    largest = largest_groups(result, _PRINTED_GROUPS)
     rest = len(groups) - len(largest)
     rows = [["cluster", "size", *largest, *([f"{rest} others"] if rest else [])]]
     shares_of_all = {group: size / n_rows for group, size in groups.items()}
@@ -491,47 +469,7 @@ def _cluster_lines(result: dict[str, Any]) -> list[str | Table]:
     return [*lines, told] if result["clusters"][0]["chance"] else lines
 
 
-def _more(change: float) -> str:
+def compared(change: float) -> str:
+    """A relative change in words: '1.2% more'."""
     # Rounded first, so that nothing is 0.0% less.
     return f"{abs(change):.1%} {'more' if round(change, 3) >= 0 else 'less'}"
-
-
-def labels_table(
-    frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str], *, spreadsheet_safe: bool
-) -> pd.DataFrame:
-    """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
-
-    `labels` are those of the rows without a reason. The other rows get no cluster, and their `reasons` as text. If
-    `spreadsheet_safe`, text that a spreadsheet would take as a formula gets an apostrophe before it. Columns of
-    numbers stay as they are.
-    """
-    table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids])
-    if spreadsheet_safe:
-        text = [name for name in ids if pd.to_numeric(table[name], errors="coerce").isna().any()]
-        table[text] = table[text].map(_quoted)
-        table = table.rename(columns=_quoted)
-    clusters = pd.Series(pd.NA, index=frame.index, dtype="Int64")
-    clusters[reasons == ""] = np.asarray(labels, dtype=np.int64)
-    # Names of identifiers may repeat those of the other columns.
-    table.insert(len(table.columns), "cluster", clusters, allow_duplicates=True)
-    table.insert(len(table.columns), "reason", reasons, allow_duplicates=True)
-    return table
-
-
-def _quoted(value: Any) -> Any:
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if is_formula else value
-
-
-def write_labels(path: Path, parts: Iterable[pd.DataFrame], *, reasons: bool) -> None:
-    """Write tables of `labels_table` below each other, completely or not at all, without the reasons unless asked.
-
-    A name that ends in .npy gets an array of the clusters alone, with -1 for the rows that have none.
-    """
-    with atomic_write(path) as file:
-        if path.suffix == ".npy":
-            found = [part.iloc[:, -2].fillna(-1).to_numpy(np.int32) for part in parts]
-            np.save(file, np.concatenate(found))
-            return
-        for number, part in enumerate(parts):
-            (part if reasons else part.iloc[:, :-1]).to_csv(file, index=False, header=number == 0)

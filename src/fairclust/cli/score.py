@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from fairclust.datasets.prepare import prepare_dataset
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import as_list, user_config
-from fairclust.pipeline.names import Names
 from fairclust.pipeline.scores import load_scores
 from fairclust.report.leaderboard import deviation, place_labels
 from fairclust.report.render import number, percent
@@ -51,15 +51,15 @@ def run(args: Score) -> list[str | Table]:
     unused = "X" if data.W is not None else "W"
     measured = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
     scored = data.scored(labels, n_clusters, data.W)
-    found = score_labels(scored, measured)
+    measured_scores = score_labels(scored, measured)
     unfair = max(map(deviation, scored.tables.values()))
     # Metrics that are undefined for these labels are left out.
-    scores = {name: value for name, value in found.items() if not math.isnan(value)}
-    names = Names(methods={name: spec.label or name for name, spec in config.methods.items()})
+    scores = {name: value for name, value in measured_scores.items() if not math.isnan(value)}
+    titles = {name: spec.label or name for name, spec in config.methods.items()}
     return [
         f"{args.labels}: {len(labels):,} labels of {dataset}, K = {n_clusters}",
         *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
-        *_beside(args.run, data.card, dataset, n_clusters, scores, unfair, names),
+        *_beside(args.run, data.card, dataset, n_clusters, scores, unfair, titles),
     ]
 
 
@@ -70,7 +70,7 @@ def _beside(
     n_clusters: int,
     scores: dict[str, float],
     unfair: float,
-    names: Names,
+    titles: Mapping[str, str],
 ) -> list[str | Table]:
     """What the run has at the same cost and at the same fairness: a row for each notion that it measures."""
     file = run / "scores" / "scores.parquet"
@@ -94,9 +94,10 @@ def _beside(
     settings = points.groupby("method").params.transform(
         lambda texts: [varied(text, texts) for text in texts]
     )
-    titles = [names.method(str(method)) for method in points.method]
-    shown = [", ".join(filter(None, pair)) for pair in zip(titles, settings, strict=True)]
-    points = points.assign(_name=shown)
+    named = [titles.get(method, method) for method in points.method]
+    points = points.assign(
+        _name=[", ".join(filter(None, pair)) for pair in zip(named, settings, strict=True)]
+    )
     lowest = f"lowest {METRICS[cost].label} at least as fair"
     head = ["", "these labels", "best at this cost or less", lowest, ""]
     rows = [
@@ -111,18 +112,20 @@ def _beside(
         title,
         in_columns([head, *rows], left=(0, 2, 3, 4)),
         "",
-        *_levels(levels, cost, scores[cost], names),
+        *_levels(levels, cost, scores[cost], titles),
     ]
 
 
-def _levels(levels: pd.DataFrame, cost: str, value: float, names: Names) -> list[str | Table]:
+def _levels(levels: pd.DataFrame, cost: str, value: float, titles: Mapping[str, str]) -> list[str | Table]:
     """Where the labels lie at each level of fairness of the leaderboard."""
     head = ["shares within", "these labels", "best known", "cheaper methods"]
     rows = []
     for of in levels.itertuples():
         mine = percent(value / of.best - 1) + " above the best known" if of.method else "no method is as fair"
         best = (
-            f"{number(of.best, METRICS[cost].decimals)} ({names.method(of.method)})" if of.method else "none"
+            f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
+            if of.method
+            else "none"
         )
         cheaper = f"{of.cheaper} of {of.methods}" if of.reached else ""
         rows.append([f"{of.level:.0%}", mine if of.reached else "not reached", best, cheaper])

@@ -23,12 +23,12 @@ def in_columns(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), width:
     from rich.table import Table
     from rich.text import Text
 
-    found = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for i, name in enumerate(rows[0]):
-        found.add_column(Text(shortened(name, width)), justify="left" if i in left else "right")
+        table.add_column(Text(shortened(name, width)), justify="left" if i in left else "right")
     for row in rows[1:]:
-        found.add_row(*(Text(shortened(cell, width)) for cell in row))
-    return found
+        table.add_row(*(Text(shortened(cell, width)) for cell in row))
+    return table
 
 
 def show(lines: Iterable[str | Table]) -> None:
@@ -48,11 +48,11 @@ def show(lines: Iterable[str | Table]) -> None:
         console.print(shown)
 
 
-def _plain(found: Table) -> str:
+def _plain(table: Table) -> str:
     from rich.console import Console
 
     # A table in a pipe is as wide as its cells.
     console = Console(width=100_000, color_system=None, force_terminal=False, force_jupyter=False)
     with console.capture() as captured:
-        console.print(found)
+        console.print(table)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())

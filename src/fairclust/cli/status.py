@@ -95,8 +95,8 @@ def _progress(plan: Plan, cores: int, asked: Mapping[str, str]) -> list[str]:
     """
     # If this workflow is a module of another one, the results lie below its prefix.
     end = f"/{plan.results}/scores/scores.parquet"
-    found = next((path for path in asked if f"/{path}".endswith(end)), end[1:])
-    results, known = Path(found).parents[1], Counter[str]()
+    scores = next((path for path in asked if f"/{path}".endswith(end)), end[1:])
+    results, known = Path(scores).parents[1], Counter[str]()
     outdated = {path_end(path) for path, again in asked.items() if again == _AGAIN}
     lines, minutes = [], 0.0
     for name, fit in plan.fits.items():

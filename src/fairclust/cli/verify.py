@@ -54,15 +54,15 @@ def run(args: Verify) -> list[str]:
 
 
 def _failures(check: Callable[[Any], None], places: Iterable[Any]) -> list[str]:
-    found = []
+    messages = []
     for place in places:
         try:
             check(place)
         except DatasetSkipped:
             continue
         except (DamagedFile, DatasetError, OSError) as error:
-            found.append(str(error))
-    return list(dict.fromkeys(found))
+            messages.append(str(error))
+    return list(dict.fromkeys(messages))
 
 
 def _check_data(folder: Path) -> None:
@@ -86,12 +86,12 @@ def _check_scores(scores: Path, fits: pd.DataFrame) -> list[str]:
         stated = read_table(scores).dropna(subset=["key"])[SCORE_COLUMNS].set_index("key")
     except ValueError as error:
         return [str(error)]
-    found = fits.dropna(subset=["key"]).drop_duplicates("key")[SCORE_COLUMNS].set_index("key")
-    lost = stated.index.difference(found.index)
+    fitted = fits.dropna(subset=["key"]).drop_duplicates("key")[SCORE_COLUMNS].set_index("key")
+    lost = stated.index.difference(fitted.index)
     problems = [f"{scores}: no file of fits has the fit {key}" for key in lost]
-    stated = stated.drop(index=lost).astype(found.dtypes[stated.columns])
-    found = found.loc[stated.index, stated.columns]
-    same = stated.eq(found) | (stated.isna() & found.isna())
+    stated = stated.drop(index=lost).astype(fitted.dtypes[stated.columns])
+    fitted = fitted.loc[stated.index, stated.columns]
+    same = stated.eq(fitted) | (stated.isna() & fitted.isna())
     wrong = stated.index[~same.all(axis=1)]
     return problems + [f"{scores}: the row of the fit {key} differs from that of its file" for key in wrong]
 

@@ -12,11 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
-from fairclust.methods.price import bounds
 from fairclust.methods.price.bounds import Bounds, bounds_criterion, rounded_away
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
-from fairclust.metrics.registry import documented
 from fairclust.sample_weight import (
     check_weights,
     groups_of_rows,
@@ -86,7 +84,6 @@ class FairAssignment:
         return float(self.violation.max())
 
 
-@partial(documented, shared=bounds.__doc__)
 def fair_assignment(
     distances: Any,
     sensitive_features: Any = None,
@@ -117,6 +114,10 @@ def fair_assignment(
         The group of every row, or several sensitive columns, each of which is bounded on its own. If there are several
         columns and all hold truth values, each column is a group, and groups may overlap: the share of the points
         inside each group is bounded. None if only the sizes are bounded.
+    target, tolerance, min_balance, max_gap, size_min, size_max, crossed, bins, mean_tolerance
+        The bounds, as in `PriceFairKMeans`.
+    max_cost, max_cost_increase : float, optional
+        A budget instead of a tolerance, as there.
     sample_weight : array-like of shape (n_samples,), optional
         A row of weight 2 counts as two rows with the same label, in the cost and in the bounds. A row of weight 0
         counts in neither, and gets the label that the prices of its group give it.

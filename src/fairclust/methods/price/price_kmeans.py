@@ -25,7 +25,6 @@ from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
-from fairclust.methods.price import bounds
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
@@ -59,7 +58,7 @@ _SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
+class PriceFairKMeans(PrototypeClusterer):
     """K-means in which every cluster keeps bounds on its group shares, its balance or its gap, and on its size.
 
     Alternates between new centres and the cheapest assignment within the bounds. The dual problem gives this
@@ -68,6 +67,33 @@ class PriceFairKMeans(PrototypeClusterer, described=bounds.__doc__):
 
     Parameters
     ----------
+    tolerance : float or mapping of column to float, default=0.0
+        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
+        mapping does not name are not bounded.
+    min_balance : float or mapping of column to float, optional
+        Instead of shares, bound the balance of every cluster from below by this number r: ``n_ik >= r n_jk`` for the
+        counts of all groups i, j in every cluster k.
+    max_gap : float or mapping of column to float, optional
+        A bound on Delta, `fairclust.metrics.delta`, instead of shares.
+    target : None, mapping or array-like of shape (n_groups,), default=None
+        Shares mu for `tolerance`, also as a mapping of group to share. None takes the shares of the data. For several
+        columns, a mapping of column to shares.
+    size_min, size_max : int, float, or sequence with one for each cluster, optional
+        Smallest and largest size of every cluster. An int is a number of rows, or a sum of their weights. A float is a
+        multiple of the mean size, which is ``n_samples / n_clusters`` or the total weight divided by ``n_clusters``. If
+        a size is bounded, `sensitive_features` may be left out.
+    crossed : bool, default=False
+        Whether to bound the combinations of several sensitive columns instead of each column.
+    bins : int or mapping of column to int, optional
+        The number of ranges, each with about the same number of rows, into which a sensitive column of numbers is cut.
+        An int cuts every column with more than 20 different numbers, a mapping the columns that it names.
+    mean_tolerance : mapping of column to float, optional
+        Instead of shares, bound the mean of a sensitive column of numbers: in every cluster it differs from the mean
+        of all rows by at most this many standard deviations. A column with more than 128 different numbers is rounded
+        to 128 numbers.
+    max_cost, max_cost_increase : float, optional
+        A budget instead of a tolerance: the largest cost, or its largest increase over the cost without any bounds,
+        where 0.05 is 5 %. The smallest tolerance within the budget is found by bisection, in about 16 steps.
     init : {"k-means", "k-means++"} or array-like of shape (n_clusters, n_features), default="k-means"
         "k-means" starts from the result of plain clustering from k-means++ centres. This is fast, and fewer steps with
         prices are needed after it.

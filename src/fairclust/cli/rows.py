@@ -1,0 +1,265 @@
+"""The rows of the user's table, as the commands that cluster and audit take them."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.cluster import KMeans
+
+from fairclust import methods
+from fairclust.cli import CommandError
+from fairclust.cli.options import Raw
+from fairclust.cli.progress import progress
+from fairclust.explain import profiles_of
+from fairclust.frame import as_directions
+from fairclust.group_encoding import one_spelling
+from fairclust.messages import nearest, shortened
+from fairclust.tables import Asked, Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
+from fairclust.tables.columns import Column
+
+
+@dataclass(kw_only=True)
+class Rows(ABC):
+    """The rows of a table, in memory or in chunks."""
+
+    preparation: Preparation
+    columns: Sequence[Column]  # those that are not sensitive, excluded or named as identifiers
+    X: Any  # what the methods fit
+    combinations: pd.DataFrame  # the combinations of groups that occur, as text; the index has their names
+    sizes: Mapping[str, int]  # the numbers of their rows
+    notes: list[str]  # on what was left out, and on how the rest was read
+    left_out: bool  # whether some rows have no label
+    groups: Any = None  # the sensitive features of a fit; None if `X` has them
+    weights: np.ndarray | None = None  # (n_rows,), of mean 1; None if all rows count alike
+    over: str = ""  # how far the count of the rows reaches
+
+    @abstractmethod
+    def plain(self, model: Any) -> Any:
+        """Labels of k-means, to compare a model with."""
+
+    @abstractmethod
+    def counts_and_costs(self, labels: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Counts, or sums of weights, by combination and cluster, and the sums of squared distances by combination."""
+
+    @abstractmethod
+    def parts(self, labels: Any) -> Iterable[tuple[pd.DataFrame, pd.Series, np.ndarray]]:
+        """Tables of identifiers, reasons why some of their rows have no label, and the labels of the others."""
+
+
+@dataclass(kw_only=True)
+class RowsInMemory(Rows):
+    """The rows of a table that are clustered."""
+
+    frame: pd.DataFrame  # all columns; the index counts the rows of the file from 0
+    by_name: pd.DataFrame  # the sensitive columns as text
+    codes: np.ndarray  # (n_rows,), the combination of groups of every row, as its position in `combinations`
+    whole: pd.DataFrame  # the identifiers of all rows of the file
+    reasons: pd.Series  # for every row of the file, why it is not clustered; empty text if it is
+
+    @property
+    def crossed(self) -> np.ndarray:
+        """The combination of groups of every row, as text."""
+        return self.combinations.index.to_numpy(dtype=str)[self.codes]
+
+    def sensitive_for(self, cls: type, *, crossed: bool) -> Any:
+        """The groups in the form that a method takes: columns by name, or combinations of values, shape (n_rows,).
+
+        Columns by name are given if there are several and the method takes them, or if the mean of one is bounded. With
+        `crossed`, the combinations are the groups. CommandError if a mean is bounded as well, because that belongs to
+        one column, or if its column does not hold numbers.
+        """
+        means = self.preparation.means
+        if means and crossed:
+            raise CommandError(
+                "--crossed: mean_tolerance bounds the mean of one column. Fix: leave out one of the two"
+            )
+        several = len(self.by_name.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed
+        return self.preparation.for_method(self.frame, self.by_name, by_column=bool(means) or several)
+
+    def _seen(self, model: Any) -> np.ndarray:
+        """The rows as the model sees them, of which costs are computed."""
+        return as_directions(self.X) if is_cosine(model) else self.X
+
+    def plain(self, model: Any) -> np.ndarray:
+        plain = plain_kmeans(model)
+        with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
+            warnings.simplefilter("ignore")
+            if self.weights is not None:
+                weighted = KMeans(plain.n_clusters, n_init=plain.n_init, random_state=plain.random_state)
+                return weighted.fit(self._seen(model), sample_weight=self.weights).labels_
+            return plain.fit(self.X, sensitive_features=self.crossed).labels_
+
+    def counts_and_costs(self, labels: np.ndarray, model: Any) -> tuple[np.ndarray, np.ndarray]:
+        X, shape = self._seen(model), (len(self.combinations), model.n_clusters)
+        weights = np.ones(len(labels)) if self.weights is None else self.weights
+        n_used = int(labels.max()) + 1
+        sizes = np.maximum(np.bincount(labels, weights, n_used), np.finfo(float).tiny)
+        means = np.column_stack([np.bincount(labels, weights * column, n_used) / sizes for column in X.T])
+        paid = weights * ((X - means[labels]) ** 2).sum(axis=1)
+        counts = np.bincount(self.codes * shape[1] + labels, self.weights, minlength=shape[0] * shape[1])
+        return counts.reshape(shape), np.bincount(self.codes, paid)
+
+    def parts(self, labels: Any) -> Iterable[tuple[pd.DataFrame, pd.Series, np.ndarray]]:
+        return [(self.whole, self.reasons, labels)]
+
+    def profiles(self, labels: Any) -> list[dict[str, Any]]:
+        """The columns that set the clusters apart, see `fairclust.profiles`, as they were read for the fit."""
+        readings = self.preparation.readings
+        features = [
+            replace(column, reading=readings.get(column.name, column.reading))
+            for column in self.columns
+            if column.is_feature
+        ]
+        return profiles_of(self.frame, np.asarray(labels), features, self.X).to_dict("records")
+
+
+def is_cosine(model: Any) -> bool:
+    """Whether a model compares rows by their angles."""
+    return getattr(model, "metric", None) == "cosine"
+
+
+def plain_kmeans(model: Any) -> Any:
+    """k-means with the starts and the search of a fair fit. With less of them, fairness would look too cheap."""
+    params = {"n_init": getattr(model, "n_init", 1), "search": getattr(model, "search", False)}
+    params |= {"metric": "cosine"} if is_cosine(model) else {}
+    seed = model.get_params().get("random_state", 0)
+    return methods.KMeans(model.n_clusters, random_state=seed, **params)
+
+
+def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
+    """Read a table, find the role of each column, and prepare the rows.
+
+    `means` are columns of numbers whose mean is bounded; the report shows them in four ranges unless `--bins` says
+    otherwise. CommandError, with the option that helps, if the file cannot be read, or a column does not exist or
+    cannot be used as asked.
+    """
+    named = {"values": possible(args.sensitive, args.categories), "ids": possible(args.id)}
+    frame = read_table(args.table, **args.reading, **named)
+    counts = None
+    counted = pd.Series(True, index=frame.index)
+    for name in _weight(frame, args):
+        decimal = frame.attrs["decimal"]
+        thousands = args.thousands or ("." if decimal == "," else ",")
+        counts = numbers(frame[name], {"thousands": thousands, "decimal": decimal})
+        counted = (counts > 0) & np.isfinite(counts)
+        if not counted.any():
+            raise CommandError(
+                f"--weight: no cell of {shortened(repr(name))} is a positive number. Fix: name a column of numbers"
+            )
+    decision = decided(frame[counted], args, means)
+    preparation = decision.preparation
+    groups = preparation.groups(frame)
+    reasons = preparation.reasons(frame, groups)
+    reasons[(reasons == "") & ~counted] = f"no positive number in {args.weight}"
+    keep = reasons == ""
+    kept, groups = frame[keep], groups[keep]
+    crossed = cross(groups).to_numpy(dtype=str)
+    names, first, codes, sizes = np.unique(
+        crossed, return_index=True, return_inverse=True, return_counts=True
+    )
+    if len(names) < 2:
+        group = f"only the group {shortened(repr(str(names[0])))}" if len(names) else ""
+        only = group or "no row without missing values"
+        raise CommandError(f"{args.table} has {only}. Fix: name another column by --sensitive")
+    notes = [*decision.notes[: decision.n_urgent], *frame.attrs["notes"]]
+    notes += left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
+    if counts is not None:
+        counts = (counts[keep] / counts[keep].mean()).to_numpy()
+        notes.append(
+            f"sizes, shares and costs count a row as often as {args.weight} says, relative to its mean"
+        )
+    return RowsInMemory(
+        preparation=preparation,
+        columns=decision.columns,
+        X=preparation.transform(kept),
+        combinations=groups.iloc[first].set_axis(names),
+        sizes=dict(zip(names.tolist(), sizes.tolist(), strict=True)),
+        notes=[*notes, *decision.notes[decision.n_urgent :], *frame.attrs["spellings"]],
+        left_out=not keep.all(),
+        weights=counts,
+        frame=kept,
+        by_name=groups,
+        codes=codes,
+        whole=frame[preparation.ids],
+        reasons=reasons,
+    )
+
+
+def possible(*options: Sequence[str]) -> set[str]:
+    """All names that options may mean: as they are given, and cut at commas. Only the table tells which is meant."""
+    given = [name for option in options for name in option]
+    return {one_spelling(part) for name in given for part in (name, *name.split(","))}
+
+
+def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Decision:
+    """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
+    lists = ("sensitive", "features", "exclude", "id", "categories", "numbers", "log", "clip")
+    listed = {name: _names(getattr(args, name), name, frame, args) for name in lists}
+    weight = _weight(frame, args)
+    others = {*listed["sensitive"], *listed["id"], *listed["exclude"], *weight}
+    both = [name for name in listed["features"] if name in others]
+    if both:
+        raise CommandError(
+            f"--features: {both[0]!r} is named by another option too. Fix: leave it out of one of the two options"
+        )
+    return decide(
+        frame,
+        listed["sensitive"],
+        exclude=[*listed["exclude"], *weight],
+        ids=listed["id"],
+        asked=Asked(
+            **{name: listed[name] for name in ("features", "categories", "numbers", "log", "clip")},
+            ordered=_scales(args.ordered, frame, args),
+            thousands=args.thousands,
+            decimal=frame.attrs["decimal"],
+        ),
+        means=means,
+        bins=args.bins,
+        scale=args.scale,
+        missing=args.missing,
+    )
+
+
+def _scales(given: Sequence[str], frame: pd.DataFrame, args: Raw) -> dict[str, list[str]]:
+    """The steps of scales from the ``COLUMN=low,medium,high`` of ``--ordered``."""
+    scales = {}
+    for text in given:
+        name, sign, steps = text.partition("=")
+        listed = [one_spelling(step) for step in steps.split(",") if step.strip()]
+        if not sign or len(set(listed)) < 2:
+            raise CommandError(
+                f"--ordered {text}: expected COLUMN=STEP,STEP,..., such as size=small,medium,large"
+            )
+        scales[_names([name], "ordered", frame, args)[0]] = listed
+    return scales
+
+
+def _weight(frame: pd.DataFrame, args: Raw) -> list[str]:
+    """The column of weights, if the command has one."""
+    return _names([args.weight], "weight", frame, args)[:1] if args.weight else []
+
+
+def _names(given: Sequence[str], option: str, frame: pd.DataFrame, args: Raw) -> list[str]:
+    """The columns that an option names, as separate arguments or separated by commas."""
+    names = [
+        one_spelling(part)
+        for name in given
+        for part in ([name] if one_spelling(name) in frame else name.split(","))
+    ]
+    for name in names:
+        if name not in frame:
+            hint = nearest(name, frame.columns)
+            delimiter = frame.attrs.get("delimiter")
+            if delimiter and len(frame.columns) == 1:
+                hint += f"; is {delimiter!r} the right --delimiter?"
+            hint += "".join(
+                f"; {note}" for note in frame.attrs.get("notes", ()) if "--sheet" in note or "row" in note
+            )
+            raise CommandError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")
+    return list(dict.fromkeys(names))
