@@ -7,7 +7,7 @@ import inspect
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -43,11 +43,8 @@ class RawTable:
 
     @property
     def shown(self) -> list[Column]:
-        """The features with their readings of the fit, by which clusters are described."""
-        readings = self.preparation.readings
-        return [
-            replace(of, reading=readings.get(of.name, of.reading)) for of in self.columns if of.is_feature
-        ]
+        """The features, by which clusters are described."""
+        return [column for column in self.columns if column.is_feature]
 
     def sensitive_for(self, cls: type, *, crossed: bool) -> Any:
         """The groups in the form that a method takes: columns by name, or combinations of values, shape (n_rows,).

@@ -144,7 +144,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         "rows": round(float(table.sum())),
         "features": rows.preparation.features,
         "scale": ", ".join(scales) or "not scaled",
-        "n_columns": len(rows.preparation.pipeline.get_feature_names_out()),
+        "n_columns": len(rows.preparation.encoder.names),
         "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import sklearn
 
 from fairclust.chunks import ChunkError, ChunkTable
 from fairclust.chunks.engines import Engine
@@ -77,18 +76,15 @@ class PreparedChunk:
         frame, groups, reasons = self.source.usable(self.preparation, self.preparation.features)
         keep = reasons == ""
         if not keep.any():
-            n_features = len(self.preparation.pipeline.get_feature_names_out())
-            return np.empty((0, n_features)), Values(np.empty(0, str))
-        # `as_numbers` refuses numbers that are infinite.
-        with sklearn.config_context(assume_finite=True):
-            X = self.preparation.transform(frame[keep])
+            return np.empty((0, len(self.preparation.encoder.names))), Values(np.empty(0, str))
+        X = self.preparation.transform(frame[keep])
         return X, factored(cross(groups[keep]).to_numpy())
 
     def place(self, row: int) -> str:
         return f"row {row} of those with a group from {self.source.rows.place(0)} on"
 
     def feature(self, column: int) -> str:
-        return f"feature {self.preparation.pipeline.get_feature_names_out()[column]!r}"
+        return f"feature {self.preparation.encoder.names[column]!r}"
 
 
 class ChunkedTable(NamedTuple):

@@ -15,7 +15,7 @@ from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.outputs import write_text
 from fairclust.stored import Stored, StoredError
-from fairclust.tables.preparation import MISSING, Preparation, cross, read_preparation, stored_preparation
+from fairclust.tables.preparation import MISSING, Encoder, Preparation, cross
 from fairclust.tables.reading import read_table
 from fairclust.tables.text import TableError
 
@@ -110,7 +110,7 @@ class TableModel:
             "decimal": self.preparation.decimal,
             **{name: getattr(self.preparation, name) for name in _LISTS},
             "ranges": [column.stored() for column in self.preparation.ranges.values()],
-            "preparation": stored_preparation(self.preparation.pipeline),
+            "preparation": self.preparation.encoder.stored(),
             "fitted": self.estimator._stored(),
         }
         write_text(Path(path), json.dumps(content))
@@ -165,11 +165,11 @@ def _read(stored: Stored, methods: Any) -> TableModel:
     missing = stored.text("missing", MISSING)
     if not lists["sensitive"] or not set(lists["means"]) <= set(lists["sensitive"]):
         raise StoredError("sensitive and means do not fit together")
-    pipeline = read_preparation(stored.part("preparation"), missing)
+    encoder = Encoder.from_stored(stored.part("preparation"), missing)
     estimator = getattr(methods, stored.text("method", methods.__all__))()
-    estimator._take_stored(stored.part("fitted"), len(pipeline.get_feature_names_out()))
+    estimator._take_stored(stored.part("fitted"), len(encoder.names))
     ranges = {column.name: column for column in map(SensitiveColumn.from_stored, stored.parts("ranges"))}
     preparation = Preparation(
-        pipeline, missing=missing, ranges=ranges, decimal=stored.text("decimal"), **lists
+        encoder, missing=missing, ranges=ranges, decimal=stored.text("decimal"), **lists
     )
     return TableModel(preparation, estimator, stored.flag("by_column"))

@@ -1,4 +1,4 @@
-"""The preparation of a raw data frame for the methods, as a scikit-learn pipeline.
+"""The preparation of a raw data frame for the methods.
 
 Tables in memory, files in chunks and data sets of the configuration are prepared by `decide`: it finds the role of
 every column in a data frame, which may be a sample of the rows, and returns the `Preparation` of all rows.
@@ -6,24 +6,21 @@ every column in a data frame, which may be a sample of the rows, and returns the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from fairclust.group_encoding import SensitiveColumn, combination_names, cross_codes, cut_column, is_measured
 from fairclust.messages import shortened
-from fairclust.stored import Stored
+from fairclust.stored import Stored, StoredError
 from fairclust.tables import notes
 from fairclust.tables.cells import are_truths, is_unknown, truth
 from fairclust.tables.columns import FEW_ROWS, MAX_CATEGORIES, Asked, Column, numbers, understand
-from fairclust.tables.text import TableError
+from fairclust.tables.text import LEADING_ZERO, TableError
 from fairclust.tables.values import as_text, factor
-
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
 
 MISSING = ("impute", "drop", "group")
 _MISSING_GROUP = "missing"
@@ -34,6 +31,152 @@ _TOO_LARGE = 1e150
 # Columns of numbers in which more of the cells than this are none are not what the fit has seen.
 _MOST_ODD = 0.05
 SCALES = ("standardize", "l2", "none")
+ROLES = ("number", "ordered", "category")
+
+
+class _Categories(NamedTuple):
+    """The categories of a column. None stands for a missing cell, if that is a category of its own."""
+
+    usual: str | None  # what a missing cell becomes
+    frequent: list[str | None]  # sorted; each has a column of the matrix
+    rare: list[str | None]  # share one column
+
+    @property
+    def places(self) -> dict[str | None, int]:
+        found = {value: place for place, value in enumerate(self.frequent)}
+        return found | dict.fromkeys(self.rare, len(found))
+
+    @property
+    def names(self) -> list[str]:
+        words = ["missing" if value is None else value for value in self.frequent]
+        return [*words, *(["rare"] if self.rare else [])]
+
+    @classmethod
+    def of(cls, cells: pd.Series, missing: str) -> _Categories:
+        counts: dict[str | None, int] = cells.value_counts().to_dict()
+        n_missing, usual = int(cells.isna().sum()), None
+        if missing != "group":
+            usual = min(counts, key=lambda value: (-counts[value], value), default=None)
+        if n_missing and (counts or missing == "group"):
+            counts[usual] = counts.get(usual, 0) + n_missing
+        values = sorted(counts, key=lambda value: (value is None, value))
+        rare = sorted(values, key=counts.__getitem__)[: 1 - MAX_CATEGORIES]
+        rare = rare if len(values) > MAX_CATEGORIES else []
+        return cls(usual, [value for value in values if value not in rare], rare)
+
+
+@dataclass
+class Encoder:
+    """Turns the columns of a data frame that are features into a matrix of numbers.
+
+    Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
+    category, and a column says which numbers are missing; with "drop", no cell is missing. `scale` "l2" also divides
+    every row by its length.
+
+    Columns of zeros and ones are not standardised: two rows that differ in a category are then as far apart as two rows
+    usually are in a standardised number (a squared distance of 2), however many categories there are.
+    """
+
+    columns: Iterable[Column]
+    scale: str = "standardize"
+    missing: str = "impute"
+
+    def __post_init__(self) -> None:
+        features = [column for column in self.columns if column.is_feature]
+        self.columns = sorted(features, key=lambda column: not column.is_number)
+        self.numbers = [column.name for column in features if column.is_number]
+
+    def read(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The features, numbers as floats and categories as text; a missing cell is NaN."""
+        found = {column.name: _read(frame[column.name], column) for column in self.columns}
+        return pd.DataFrame(found, index=frame.index)
+
+    def fit(self, frame: pd.DataFrame) -> Encoder:
+        # Imported here, because scikit-learn takes a second and data sets of the configuration are read without it.
+        from sklearn.preprocessing import StandardScaler
+
+        cells = self.read(frame)
+        filled = cells[self.numbers].dropna(axis=1, how="all")
+        self.medians = filled.median().reindex(self.numbers, fill_value=0.0).to_numpy(float)
+        lacks = [name for name in self.numbers if self.missing == "group" and cells[name].isna().any()]
+        self.lacking, n_columns = lacks, len(self.numbers) + len(lacks)
+        self.means, self.scales = np.zeros(n_columns), np.ones(n_columns)
+        if self.scale != "none" and n_columns:
+            scaler = StandardScaler().fit(self._filled(cells))
+            self.means, self.scales = scaler.mean_, scaler.scale_
+        categories = [column.name for column in self.columns if not column.is_number]
+        self.categories = {name: _Categories.of(cells[name], self.missing) for name in categories}
+        return self
+
+    def _filled(self, cells: pd.DataFrame) -> np.ndarray:
+        """The numbers, and which of them were missing."""
+        X = cells[self.numbers].to_numpy(float)
+        return np.column_stack([np.where(np.isnan(X), self.medians, X), cells[self.lacking].isna()])
+
+    def transform(self, frame: pd.DataFrame) -> np.ndarray:
+        """The matrix, shape (n_rows, n_features)."""
+        cells = self.read(frame)
+        parts = [(self._filled(cells) - self.means) / self.scales]
+        for name, known in self.categories.items():
+            places, values = known.places, factor(cells[name])
+            # A category that did not occur in the fit is none of the known ones.
+            codes = np.array([places.get(value, -1) for value in (*values.words, known.usual)])[
+                values.entries
+            ]
+            parts.append(codes[:, None] == np.arange(len(known.names)))
+        X = np.ascontiguousarray(np.hstack(parts), dtype=np.float64)
+        if self.scale == "l2":
+            from sklearn.preprocessing import normalize
+
+            X = normalize(X, copy=False)
+        return X
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns of the matrix."""
+        coded = [f"{name}_{value}" for name, of in self.categories.items() for value in of.names]
+        return [*self.numbers, *(f"{name}_missing" for name in self.lacking), *coded]
+
+    def stored(self) -> dict[str, Any]:
+        """What is known and was learned, for a saved model."""
+        arrays = {name: getattr(self, name).tolist() for name in ("medians", "means", "scales")}
+        told = [{"name": of.name, "role": of.role, "reading": of.reading} for of in self.columns]
+        categories = [of._asdict() for of in self.categories.values()]
+        return {
+            "scale": self.scale,
+            "columns": told,
+            "lacking": self.lacking,
+            "categories": categories,
+            **arrays,
+        }
+
+    @classmethod
+    def from_stored(cls, stored: Stored, missing: str) -> Encoder:
+        """The encoder of a saved model."""
+        told = [
+            (of.text("name"), of.text("role", ROLES), _stored_reading(of.part("reading")))
+            for of in stored.parts("columns")
+        ]
+        columns = [Column(name, role, reading=reading) for name, role, reading in told]  # type: ignore[arg-type]
+        found = cls(columns, stored.text("scale", SCALES), missing)
+        found.lacking = stored.texts("lacking")
+        if not {*found.lacking} <= {*found.numbers}:
+            raise StoredError("lacking names other columns")
+        found.medians = stored.array("medians", len(found.numbers))
+        n_columns = len(found.numbers) + len(found.lacking)
+        found.means, found.scales = (stored.array(key, n_columns) for key in ("means", "scales"))
+        words = [of.name for of in found.columns if not of.is_number]
+        categories = [
+            _Categories(
+                of.text("usual") if of.has("usual") else None,
+                *(of.texts(key, null=True) for key in ("frequent", "rare")),
+            )
+            for of in stored.parts("categories")
+        ]
+        if len(categories) != len(words):
+            raise StoredError("columns and categories do not fit together")
+        found.categories = dict(zip(words, categories, strict=True))
+        return found
 
 
 @dataclass
@@ -52,9 +195,9 @@ class Preparation:
     (4, 3)
     """
 
-    pipeline: Pipeline  # fitted, from `make_preparation`
+    encoder: Encoder  # fitted
     sensitive: list[str]
-    missing: str  # as in `make_preparation`
+    missing: str  # as in `Encoder`
     ids: list[str] = field(default_factory=list)  # columns to write beside the labels
     # The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
@@ -62,31 +205,14 @@ class Preparation:
     means: list[str] = field(default_factory=list)
     # The sensitive columns and categories that are text, and not numbers.
     texts: list[str] = field(default_factory=list)
-    # Columns of truth values in several spellings, which become 'yes' and 'no'.
+    # The sensitive columns of truth values in several spellings, which become 'yes' and 'no'.
     truths: list[str] = field(default_factory=list)
     decimal: str = "."  # of the table
 
     @property
     def features(self) -> list[str]:
         """The raw columns that are clustered by."""
-        return [name for _, _, names in self.pipeline.named_steps["columns"].transformers for name in names]
-
-    @property
-    def readings(self) -> dict[str, Mapping[str, Any]]:
-        """How the cells of each column of numbers become numbers, see `columns.numbers`."""
-        return self.pipeline.named_steps["columns"].transformers[0][1][0].kw_args["readings"]
-
-    def lacks(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Which cells of the features are missing, shape (n_rows, n_features); also those that are no numbers."""
-        found = {
-            name: numbers(frame[name], self.readings[name]).isna()
-            if name in self.readings
-            else frame[name].isna()
-            for name in self.features
-        }
-        for name in {*self.truths} & {*found}:
-            found[name] |= frame[name].map(lambda cell: isinstance(cell, str) and is_unknown(cell))
-        return pd.DataFrame(found, index=frame.index)
+        return [column.name for column in self.encoder.columns]
 
     @property
     def needed(self) -> list[str]:
@@ -143,7 +269,7 @@ class Preparation:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
         lacks = pd.DataFrame(index=frame.index) if groups is None else groups.isna()
         if self.missing == "drop":
-            lacks = lacks.join(self.lacks(frame))
+            lacks = lacks.join(self.encoder.read(frame).isna())
         found = pd.Series("", index=frame.index)
         for name in reversed(lacks.columns):
             found[lacks[name]] = f"no value in {name}"
@@ -151,18 +277,17 @@ class Preparation:
 
     def transform(self, frame: pd.DataFrame) -> np.ndarray:
         """The features of rows that have no reason to be left out, shape (n_rows, n_features)."""
-        return np.ascontiguousarray(self.pipeline.transform(frame), dtype=np.float64)
+        return self.encoder.transform(frame)
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
         """For each column of categories, its values that did not occur in the fit, if there are any.
 
         A row with such a value counts as having none of the known values of the column.
         """
-        _, pipeline, names = self.pipeline.named_steps["columns"].transformers_[1]
-        known = dict(zip(names, pipeline[-1].categories_, strict=True)) if names else {}
-        cells = as_categories(frame[[*names]], [name for name in names if name in self.truths])
-        found = {name: {word for word in cells[name].unique() if isinstance(word, str)} for name in names}
-        return {name: sorted(of - set(known[name])) for name, of in found.items() if of - set(known[name])}
+        cells, found = self.encoder.read(frame), {}
+        for name, known in self.encoder.categories.items():
+            found[name] = sorted({*cells[name].dropna().unique()} - {*known.places})
+        return {name: values for name, values in found.items() if values}
 
 
 class Decision(NamedTuple):
@@ -217,12 +342,10 @@ def decide(
     named = [*ids, *(column.name for column in columns if column.role == "identifier")]
     words = [*sensitive, *(column.name for column in columns if column.role == "category")]
     texts = [name for name in words if not pd.api.types.is_numeric_dtype(frame[name])]
-    truths = [column.name for column in columns if column.reading.get("truth")]
-    truths += [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
-    pipeline = make_preparation(columns, scale=scale, missing=missing)
-    ranges = found_ranges[0] | found_ranges[1]
+    truths = [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
+    encoder, ranges = Encoder(columns, scale, missing), found_ranges[0] | found_ranges[1]
     preparation = Preparation(
-        pipeline, [*sensitive], missing, named, ranges, measured, texts, truths, asked.decimal
+        encoder, [*sensitive], missing, named, ranges, measured, texts, truths, asked.decimal
     )
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=measured).items():
@@ -235,15 +358,11 @@ def decide(
     if kept.empty:
         needed = " and ".join(preparation.needed)
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
-    for name, reading in preparation.readings.items():
-        if reading.get("clip"):
-            found = numbers(frame[name], {**reading, "clip": None})
-            preparation.readings[name] = {**reading, "clip": found.quantile([0.01, 0.99]).tolist()}
-    pipeline.fit(kept)
-    lacking = {**preparation.lacks(frame).sum(), **groups.isna().sum()}
+    encoder.fit(kept)
+    lacking = {**encoder.read(frame).isna().sum(), **groups.isna().sum()}
     lacking = {name: int(count) for name, count in lacking.items() if count}
-    far = {name: numbers(kept[name], reading) for name, reading in preparation.readings.items()}
-    urgent = notes.far_cells(far) + [f"{column.name}: {column.odd}" for column in columns if column.odd]
+    urgent = notes.far_cells(encoder.read(kept)[encoder.numbers])
+    urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
     told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
     told += [
         f"{name}: truth values in several spellings are the groups yes and no"
@@ -253,56 +372,21 @@ def decide(
     return Decision(preparation, columns, lacking, told, len(urgent))
 
 
-def make_preparation(
-    columns: Sequence[Column], *, scale: str = "standardize", missing: str = "impute"
-) -> Pipeline:
-    """An unfitted pipeline that turns the columns of a data frame into a matrix of numbers.
+def _read(cells: pd.Series, column: Column) -> pd.Series:
+    """A feature as floats, or as text; NaN for missing cells and for the few that are no numbers or truth values.
 
-    Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
-    category, and a column says which numbers are missing; with "drop", no cell is missing. `scale` "l2" also divides
-    every row by its length.
+    A column with many cells that are none is a TableError, as is one with a huge number.
     """
-    # Imported here, because scikit-learn takes a second and data sets of the configuration are read without it.
-    from sklearn.compose import ColumnTransformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline, make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
-
-    numbers = {column.name: column.reading for column in columns if column.is_number}
-    categories = {column.name: column.reading for column in columns if column.role == "category"}
-    truths = [name for name, reading in categories.items() if reading.get("truth")]
-    read = FunctionTransformer(as_numbers, kw_args={"readings": numbers}, feature_names_out="one-to-one")
-    # Columns of zeros and ones are not standardised: two rows that differ in a category are then as far apart as two
-    # rows usually are in a standardised number (a squared distance of 2), however many categories there are.
-    numeric = [read, SimpleImputer(strategy="median", add_indicator=missing == "group")]
-    if scale != "none":
-        numeric.append(StandardScaler())
-    nominal = [FunctionTransformer(as_categories, kw_args={"truths": truths}, feature_names_out="one-to-one")]
-    if missing != "group":
-        nominal.append(SimpleImputer(strategy="most_frequent"))
-    nominal.append(OneHotEncoder(sparse_output=False, handle_unknown="ignore", max_categories=MAX_CATEGORIES))
-    both = ColumnTransformer(
-        [
-            ("numbers", make_pipeline(*numeric), [*numbers]),
-            ("categories", make_pipeline(*nominal), [*categories]),
-        ],
-        verbose_feature_names_out=False,
-    )
-    return Pipeline([("columns", both), *([("rows", Normalizer())] if scale == "l2" else [])])
-
-
-def as_numbers(frame: pd.DataFrame, readings: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Columns of numbers as floats. They may be text, such as '44,954', '12 km' or the steps of a scale."""
-    return pd.DataFrame({name: _as_number(frame[name], readings[name]) for name in frame}, index=frame.index)
-
-
-def _as_number(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
-    """The numbers of a column. A few cells that are none are missing, many are a TableError, as is a huge number."""
-    found = numbers(column, reading)
-    strange = column[found.isna() & column.notna()].astype(str).str.strip()
+    if not column.is_number:
+        text = as_text(cells)
+        if column.reading.get("truth"):
+            text = text.map(lambda word: np.nan if is_unknown(word) else truth(word), na_action="ignore")
+        return text
+    found = numbers(cells, column.reading)
+    strange = cells[found.isna() & cells.notna()].astype(str).str.strip()
     strange = strange[~strange.map(is_unknown)]
-    if len(strange) > _MOST_ODD * len(column) and not reading.get("odd"):
-        what = "are not steps of its scale" if "levels" in reading else "are not numbers"
+    if len(strange) > _MOST_ODD * len(cells) and not column.reading.get("odd"):
+        what = "are not steps of its scale" if column.role == "ordered" else "are not numbers"
         raise TableError(
             f"column {column.name!r} has {len(strange):,} cells that {what}, the first is "
             f"{shortened(repr(strange.iloc[0]))} in data row {strange.index[0] + 1:,}"
@@ -317,87 +401,11 @@ def _as_number(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     return found
 
 
-def as_categories(frame: pd.DataFrame, truths: Collection[str] = ()) -> pd.DataFrame:
-    """Columns of categories as text; a missing cell is NaN. Those in `truths` become 'yes' and 'no'."""
-    found = frame.apply(as_text).astype(object)
-    for name in truths:
-        found[name] = [
-            cell if not isinstance(cell, str) else np.nan if is_unknown(cell) else truth(cell)
-            for cell in found[name]
-        ]
-    return found
-
-
-def stored_preparation(pipeline: Pipeline) -> dict[str, Any]:
-    """What a fitted pipeline of `make_preparation` has learned, for a saved model; a missing category is None."""
-    columns = pipeline.named_steps["columns"]
-    (_, numeric, numbers), (_, nominal, categories) = columns.transformers_[:2]
-    imputer, scaler, encoder = numeric[1], numeric.named_steps.get("standardscaler"), nominal[-1]
-    scale = "l2" if "rows" in pipeline.named_steps else "none" if scaler is None else "standardize"
-    found: dict[str, Any] = {"numbers": numbers, "scale": scale}
-    found["readings"] = list(numeric[0].kw_args["readings"].values())
-    found["truths"] = nominal[0].kw_args["truths"]
-    if numbers:
-        found["medians"] = imputer.statistics_.tolist()
-        found["lacking"] = imputer.indicator_.features_.tolist() if imputer.add_indicator else []
-    if numbers and scaler is not None:
-        found |= {"means": scaler.mean_.tolist(), "scales": scaler.scale_.tolist()}
-    found["categories"] = []
-    for i, name in enumerate(categories):
-        known, rare = (
-            [value if isinstance(value, str) else None for value in ([] if of[i] is None else of[i])]
-            for of in (encoder.categories_, encoder.infrequent_categories_)
-        )
-        usual = nominal[1].statistics_[i] if len(nominal) == 3 else None
-        frequent = sorted(set(known) - set(rare), key=lambda value: (value != usual, value is None, value))
-        found["categories"].append({"name": name, "frequent": frequent, "rare": rare})
-    return found
-
-
-def read_preparation(stored: Stored, missing: str) -> Pipeline:
-    """The fitted pipeline of a saved model, whose columns of categories list the usual value first.
-
-    The pipeline is fitted to a small table that has the same medians and the same frequent and rare categories. So
-    nothing depends on private attributes of scikit-learn.
-    """
-    numbers, parts = stored.texts("numbers"), stored.parts("categories")
-    readings, truths = stored.parts("readings"), stored.texts("truths")
-    columns = [
-        Column(name, "number", reading=_stored_reading(reading))
-        for name, reading in zip(numbers, readings, strict=True)
-    ]
-    names = [part.text("name") for part in parts]
-    columns += [Column(name, "category", reading={"truth": name in truths}) for name in names]
-    pipeline = make_preparation(columns, scale=stored.text("scale", SCALES), missing=missing)
-    # A frequent category occurs more often than a rare one, and the usual one, which is imputed, most often.
-    cells = [2 * part.texts("frequent", null=True) + part.texts("rare", null=True) for part in parts]
-    n_rows = 1 + max(map(len, cells), default=1)
-    table: dict[str, list[Any]] = {}
-    if numbers:
-        medians = stored.array("medians", len(numbers), finite=False)
-        lacking = set(stored.array("lacking", None).tolist())
-        for i, name in enumerate(numbers):
-            table[name] = [np.nan if i in lacking else medians[i], *[medians[i]] * (n_rows - 1)]
-    # These are numbers already.
-    read = pipeline.named_steps["columns"].transformers[0][1][0]
-    whole, read.kw_args = read.kw_args, {"readings": {name: {} for name in numbers}}
-    for column, of in zip(columns[len(numbers) :], cells, strict=True):
-        filled = of[:1] * (n_rows - len(of)) + of
-        table[column.name] = [np.nan if value is None else value for value in filled]
-    pipeline.fit(pd.DataFrame(table))
-    for own in (read, pipeline.named_steps["columns"].transformers_[0][1][0]) if numbers else (read,):
-        own.kw_args = whole
-    scaler = pipeline.named_steps["columns"].named_transformers_["numbers"].named_steps.get("standardscaler")
-    if numbers and scaler is not None:
-        scaler.mean_, scaler.scale_ = (stored.array(key, len(scaler.mean_)) for key in ("means", "scales"))
-    return pipeline
-
-
 def _stored_reading(stored: Stored) -> dict[str, Any]:
     found: dict[str, Any] = {
         key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)
     }
-    found |= {key: stored.flag(key) for key in ("log", "odd") if stored.has(key)}
+    found |= {key: stored.flag(key) for key in ("log", "odd", "truth") if stored.has(key)}
     if stored.has("levels"):
         found["levels"] = stored.texts("levels")
     if stored.has("clip"):
@@ -423,7 +431,7 @@ def find_ranges(
         else:
             # Texts such as '€ 1,200' are numbers if their values would be too many groups.
             text = cells.astype(str).str.strip()
-            if text.str.fullmatch(r"\d+").all() or text.str.fullmatch(r"0\d+").any():
+            if text.str.fullmatch(r"\d+").all() or text.str.fullmatch(LEADING_ZERO).any():
                 continue
             numbers = _texts_as_numbers(cells, (asked or Asked()).decimal).dropna().to_numpy()
             if len(numbers) < (1 - _MOST_ODD) * len(cells):
