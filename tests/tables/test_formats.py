@@ -104,14 +104,14 @@ def test_the_sheet_and_the_header_of_a_workbook_are_found_or_stated(people, work
         (
             "# exported 2020-01-01, by me\n# twice\n",
             ",",
-            "2 lines are skipped before the names of the columns",
+            "the names of the columns are in row 3, below 2 other rows, the first with '# exported",
         ),
         (
             "Report of 2020\n",
             ",",
-            "1 line is skipped before the names of the columns, the first is 'Report of 2020'",
+            "the names of the columns are in row 2, below 1 other row, the first with 'Report of 2020'",
         ),
-        ("Report;;\n\nof 2020;;\n", ";", "2 lines are skipped"),
+        ("Report;;\n\nof 2020;;\n", ";", "the names of the columns are in row 4, below 2 other rows"),
         ("sep=|\n", "|", ""),
     ],
 )

@@ -148,7 +148,7 @@ def test_truth_values_in_several_spellings():
         {"ill": rng.choice(words, N), "x": rng.normal(size=N), "in": rng.choice(words[:6], N)}
     )
     found = decide(frame, ["in"])
-    assert found.preparation.pipeline.get_feature_names_out().tolist() == ["x", "ill_no", "ill_yes"]
+    assert found.preparation.encoder.names == ["x", "ill_no", "ill_yes"]
     assert set(found.preparation.groups(frame)["in"]) == {"yes", "no"}
     X = found.preparation.transform(frame)
     yes = frame["ill"].isin(["yes", "Y", "1", "ja"])
@@ -208,7 +208,7 @@ def test_a_cell_that_makes_up_the_variance_is_named_with_the_remedies():
         assert np.sort(spread)[-2] > 0.05  # the other rows do not look alike
     assert not any("variance" in note for note in found.notes)
     low, high = np.quantile(frame["pay"], [0.01, 0.99])
-    assert found.preparation.readings["pay"]["clip"] == pytest.approx([low, high])
+    assert found.columns[0].reading["clip"] == pytest.approx([low, high])
 
 
 def test_a_saved_model_reads_new_rows_as_the_fit_did(tmp_path):

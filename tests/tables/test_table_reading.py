@@ -15,7 +15,7 @@ from pyarrow import feather
 from fairclust.messages import UserError
 from fairclust.tables import TableError, cross, read_table
 from fairclust.tables.columns import Asked, understand
-from fairclust.tables.preparation import Preparation, find_ranges, make_preparation
+from fairclust.tables.preparation import Encoder, Preparation, find_ranges
 
 N = 200
 
@@ -73,25 +73,25 @@ def test_preparation(people):
     people.loc[:3, "age"] = np.nan
     people.loc[4:9, "education"] = None
     columns = understand(people)
-    X = make_preparation(columns, scale="none").fit_transform(people)
-    names = make_preparation(columns, scale="none").fit(people).get_feature_names_out()
+    X = Encoder(columns, scale="none").fit(people).transform(people)
+    names = Encoder(columns, scale="none").fit(people).names
     assert list(names[:3]) == ["age", "income", "population"]
     assert len(names) == X.shape[1] == 3 + 3 + 2
     np.testing.assert_array_equal(X[:4, 0], people.age.median())
     np.testing.assert_array_equal(X[:, 1], people.income.str.replace(",", "").astype(float))
     assert set(np.unique(X[:, 3:])) == {0.0, 1.0}
     # Two rows in different categories are as far apart as two rows usually are in a standardised number.
-    scaled = make_preparation(columns).fit_transform(people)
+    scaled = Encoder(columns).fit(people).transform(people)
     np.testing.assert_allclose(scaled[:, :3].std(axis=0), 1)
-    group = make_preparation(columns, missing="group").fit_transform(people)
+    group = Encoder(columns, missing="group").fit(people).transform(people)
     assert group.shape[1] == X.shape[1] + 2  # which ages are missing, and the category of no education
-    lengths = np.linalg.norm(make_preparation(columns, scale="l2").fit_transform(people), axis=1)
+    lengths = np.linalg.norm(Encoder(columns, scale="l2").fit(people).transform(people), axis=1)
     np.testing.assert_allclose(lengths, 1)
 
 
 def test_new_rows_are_prepared_as_the_old_ones(people):
     columns = understand(people)
-    preparation = make_preparation(columns).fit(people)
+    preparation = Encoder(columns).fit(people)
     new = people.head(5).assign(education="doctorate")
     old = preparation.transform(people.head(5))
     one = preparation.transform(new)
@@ -108,7 +108,7 @@ def test_many_categories_share_one_column():
     )
     columns = understand(frame)
     assert "49 most frequent" in next(c.note for c in columns if c.name == "town")
-    assert make_preparation(columns).fit_transform(frame).shape[1] == 51
+    assert Encoder(columns).fit(frame).transform(frame).shape[1] == 51
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_rows_of_a_frame_with_an_index_are_counted_from_the_first(tmp_path):
 def test_infinite_numbers_name_their_row(people):
     people.loc[7, "age"] = np.inf
     with pytest.raises(TableError, match="column 'age' has inf in data row 8, which is"):
-        make_preparation(understand(people)).fit_transform(people)
+        Encoder(understand(people)).fit(people).transform(people)
 
 
 def groups_of(frame, sensitive, missing="impute"):
