@@ -7,6 +7,7 @@ import pytest
 from fairclust.tables import TableError, TableModel, decide, load_model, numbers
 from fairclust.tables.cells import are_truths, measured, steps
 from fairclust.tables.columns import Asked, understand
+from fairclust.tables.preparation import encoded_names
 
 N = 400
 
@@ -148,7 +149,7 @@ def test_truth_values_in_several_spellings():
         {"ill": rng.choice(words, N), "x": rng.normal(size=N), "in": rng.choice(words[:6], N)}
     )
     found = decide(frame, ["in"])
-    assert found.preparation.encoder.names == ["x", "ill_no", "ill_yes"]
+    assert encoded_names(found.preparation.columns) == ["x", "ill_no", "ill_yes"]
     assert set(found.preparation.groups(frame)["in"]) == {"yes", "no"}
     X = found.preparation.transform(frame)
     yes = frame["ill"].isin(["yes", "Y", "1", "ja"])

@@ -24,6 +24,7 @@ from fairclust.report.render import MISSING, number
 from fairclust.solvers.prices import certificate_text
 from fairclust.tables import Preparation, TableModel
 from fairclust.tables.columns import Column
+from fairclust.tables.preparation import encoded_names
 
 # What the results call labels that another program made.
 GIVEN = "given labels"
@@ -144,7 +145,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         "rows": round(float(table.sum())),
         "features": rows.preparation.features,
         "scale": ", ".join(scales) or "not scaled",
-        "n_columns": len(rows.preparation.encoder.names),
+        "n_columns": len(encoded_names(rows.preparation.columns)),
         "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),

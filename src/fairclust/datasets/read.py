@@ -19,12 +19,12 @@ from fairclust.datasets.spec import MEANING, ColumnRef, DatasetSpec, ReaderSpec,
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
 from fairclust.messages import count, nearest, shortened
 from fairclust.tables.columns import Asked, find_reading, numbers
-from fairclust.tables.preparation import decide
+from fairclust.tables.preparation import decide, encoded_names
 from fairclust.tables.reading import Choice, read_file, read_table
 from fairclust.tables.text import Format, TableError
 from fairclust.tables.values import factor
 
-# What each `scale` of a data set is called by `Encoder`. Other scales come after the preparation.
+# What each `scale` of a data set is called by `decide`. Other scales come after the preparation.
 _SCALES = {("standardize",): "standardize", ("standardize", "l2"): "l2"}
 # The number of a column that is given by name or number.
 Position = Callable[[ColumnRef], int]
@@ -191,7 +191,7 @@ def _found(spec: DatasetSpec, file: Path) -> _Columns:
         names,
         keep,
         preparation.transform(frame[keep]),
-        tuple(preparation.encoder.names),
+        tuple(encoded_names(preparation.columns)),
         texts,
         card,
     )

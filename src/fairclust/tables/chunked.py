@@ -22,7 +22,7 @@ from fairclust.group_encoding import Values, factored
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics.centers import squared_distances_to_own
 from fairclust.metrics.counts import contingency
-from fairclust.tables.preparation import Decision, Preparation, cross
+from fairclust.tables.preparation import Decision, Preparation, cross, encoded_names
 from fairclust.tables.reading import check_same_columns, clean, column_names, table_files
 from fairclust.tables.text import TableError
 
@@ -76,7 +76,7 @@ class PreparedChunk:
         frame, groups, reasons = self.source.usable(self.preparation, self.preparation.features)
         keep = reasons == ""
         if not keep.any():
-            return np.empty((0, len(self.preparation.encoder.names))), Values(np.empty(0, str))
+            return np.empty((0, len(encoded_names(self.preparation.columns)))), Values(np.empty(0, str))
         X = self.preparation.transform(frame[keep])
         return X, factored(cross(groups[keep]).to_numpy())
 
@@ -84,7 +84,7 @@ class PreparedChunk:
         return f"row {row} of those with a group from {self.source.rows.place(0)} on"
 
     def feature(self, column: int) -> str:
-        return f"feature {self.preparation.encoder.names[column]!r}"
+        return f"feature {encoded_names(self.preparation.columns)[column]!r}"
 
 
 class ChunkedTable(NamedTuple):

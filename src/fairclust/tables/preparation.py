@@ -7,7 +7,7 @@ every column in a data frame, which may be a sample of the rows, and returns the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,149 +34,82 @@ SCALES = ("standardize", "l2", "none")
 ROLES = ("number", "ordered", "category")
 
 
-class _Categories(NamedTuple):
-    """The categories of a column. None stands for a missing cell, if that is a category of its own."""
-
-    usual: str | None  # what a missing cell becomes
-    frequent: list[str | None]  # sorted; each has a column of the matrix
-    rare: list[str | None]  # share one column
-
-    @property
-    def places(self) -> dict[str | None, int]:
-        found = {value: place for place, value in enumerate(self.frequent)}
-        return found | dict.fromkeys(self.rare, len(found))
-
-    @property
-    def names(self) -> list[str]:
-        words = ["missing" if value is None else value for value in self.frequent]
-        return [*words, *(["rare"] if self.rare else [])]
-
-    @classmethod
-    def of(cls, cells: pd.Series, missing: str) -> _Categories:
-        counts: dict[str | None, int] = cells.value_counts().to_dict()
-        n_missing, usual = int(cells.isna().sum()), None
-        if missing != "group":
-            usual = min(counts, key=lambda value: (-counts[value], value), default=None)
-        if n_missing and (counts or missing == "group"):
-            counts[usual] = counts.get(usual, 0) + n_missing
-        values = sorted(counts, key=lambda value: (value is None, value))
-        rare = sorted(values, key=counts.__getitem__)[: 1 - MAX_CATEGORIES]
-        rare = rare if len(values) > MAX_CATEGORIES else []
-        return cls(usual, [value for value in values if value not in rare], rare)
-
-
-@dataclass
-class Encoder:
-    """Turns the columns of a data frame that are features into a matrix of numbers.
+def learn(
+    columns: Iterable[Column], frame: pd.DataFrame, *, scale: str = "standardize", missing: str = "impute"
+) -> list[Column]:
+    """The features among columns, numbers first, with what `encode` needs to know of the rows of the fit.
 
     Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
-    category, and a column says which numbers are missing; with "drop", no cell is missing. `scale` "l2" also divides
-    every row by its length.
+    category, and a column says which numbers are missing; with "drop", no cell is missing.
+    """
+    features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
+    return [_learned(column, read(frame[column.name], column), scale, missing) for column in features]
+
+
+def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Column:
+    found: dict[str, Any] = {}
+    lacks = cells.isna()
+    if column.is_number:
+        found["fill"] = 0.0 if lacks.all() else float(cells.median())
+        filled = cells.fillna(found["fill"])
+        found |= dict(zip(("mean", "scale"), _mean_and_scale(filled, scale), strict=True))
+        if missing == "group" and lacks.any():
+            found["lacks"] = _mean_and_scale(lacks.astype(float), scale)
+    else:
+        counts: dict[str | None, int] = cells.value_counts().to_dict()
+        if lacks.any() and missing == "group":
+            counts[None] = int(lacks.sum())
+        elif missing != "group" and counts:
+            found["fill"] = min(counts, key=lambda value: (-counts[value], value))
+            counts[found["fill"]] += int(lacks.sum())
+        values = sorted(counts, key=lambda value: (value is None, value))
+        n_rare = len(values) - MAX_CATEGORIES + 1 if len(values) > MAX_CATEGORIES else 0
+        found["rare"] = sorted(values, key=counts.__getitem__)[:n_rare]
+        found["frequent"] = [value for value in values if value not in found["rare"]]
+    return replace(column, reading={**column.reading, **found})
+
+
+def _mean_and_scale(numbers: pd.Series, scale: str) -> tuple[float, float]:
+    if scale == "none" or numbers.min() == numbers.max():
+        return (0.0 if scale == "none" else float(numbers.iloc[0])), 1.0
+    return float(numbers.mean()), float(numbers.std(ddof=0)) or 1.0
+
+
+def encode(columns: Iterable[Column], frame: pd.DataFrame) -> np.ndarray:
+    """The features, shape (n_rows, n_features): standardised numbers, then zeros and ones for categories.
 
     Columns of zeros and ones are not standardised: two rows that differ in a category are then as far apart as two rows
     usually are in a standardised number (a squared distance of 2), however many categories there are.
     """
+    parts = []
+    for column in columns:
+        cells, known = read(frame[column.name], column), column.reading
+        if column.is_number:
+            parts.append((cells.fillna(known["fill"]) - known["mean"]) / known["scale"])
+            if "lacks" in known:
+                mean, scale = known["lacks"]
+                parts.append((cells.isna() - mean) / scale)
+            continue
+        values, n_frequent = factor(cells), len(known["frequent"])
+        places = {value: place for place, value in enumerate(known["frequent"])}
+        places |= dict.fromkeys(known["rare"], n_frequent)
+        # A category that did not occur in the fit is none of the known ones.
+        codes = np.array([places.get(value, -1) for value in (*values.words, known.get("fill"))])
+        parts += [codes[values.entries] == place for place in range(n_frequent + bool(known["rare"]))]
+    return np.column_stack([np.asarray(part, np.float64) for part in parts])
 
-    columns: Iterable[Column]
-    scale: str = "standardize"
-    missing: str = "impute"
 
-    def __post_init__(self) -> None:
-        features = [column for column in self.columns if column.is_feature]
-        self.columns = sorted(features, key=lambda column: not column.is_number)
-        self.numbers = [column.name for column in features if column.is_number]
-
-    def read(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The features, numbers as floats and categories as text; a missing cell is NaN."""
-        found = {column.name: _read(frame[column.name], column) for column in self.columns}
-        return pd.DataFrame(found, index=frame.index)
-
-    def fit(self, frame: pd.DataFrame) -> Encoder:
-        # Imported here, because scikit-learn takes a second and data sets of the configuration are read without it.
-        from sklearn.preprocessing import StandardScaler
-
-        cells = self.read(frame)
-        filled = cells[self.numbers].dropna(axis=1, how="all")
-        self.medians = filled.median().reindex(self.numbers, fill_value=0.0).to_numpy(float)
-        lacks = [name for name in self.numbers if self.missing == "group" and cells[name].isna().any()]
-        self.lacking, n_columns = lacks, len(self.numbers) + len(lacks)
-        self.means, self.scales = np.zeros(n_columns), np.ones(n_columns)
-        if self.scale != "none" and n_columns:
-            scaler = StandardScaler().fit(self._filled(cells))
-            self.means, self.scales = scaler.mean_, scaler.scale_
-        categories = [column.name for column in self.columns if not column.is_number]
-        self.categories = {name: _Categories.of(cells[name], self.missing) for name in categories}
-        return self
-
-    def _filled(self, cells: pd.DataFrame) -> np.ndarray:
-        """The numbers, and which of them were missing."""
-        X = cells[self.numbers].to_numpy(float)
-        return np.column_stack([np.where(np.isnan(X), self.medians, X), cells[self.lacking].isna()])
-
-    def transform(self, frame: pd.DataFrame) -> np.ndarray:
-        """The matrix, shape (n_rows, n_features)."""
-        cells = self.read(frame)
-        parts = [(self._filled(cells) - self.means) / self.scales]
-        for name, known in self.categories.items():
-            places, values = known.places, factor(cells[name])
-            # A category that did not occur in the fit is none of the known ones.
-            codes = np.array([places.get(value, -1) for value in (*values.words, known.usual)])[
-                values.entries
-            ]
-            parts.append(codes[:, None] == np.arange(len(known.names)))
-        X = np.ascontiguousarray(np.hstack(parts), dtype=np.float64)
-        if self.scale == "l2":
-            from sklearn.preprocessing import normalize
-
-            X = normalize(X, copy=False)
-        return X
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns of the matrix."""
-        coded = [f"{name}_{value}" for name, of in self.categories.items() for value in of.names]
-        return [*self.numbers, *(f"{name}_missing" for name in self.lacking), *coded]
-
-    def stored(self) -> dict[str, Any]:
-        """What is known and was learned, for a saved model."""
-        arrays = {name: getattr(self, name).tolist() for name in ("medians", "means", "scales")}
-        told = [{"name": of.name, "role": of.role, "reading": of.reading} for of in self.columns]
-        categories = [of._asdict() for of in self.categories.values()]
-        return {
-            "scale": self.scale,
-            "columns": told,
-            "lacking": self.lacking,
-            "categories": categories,
-            **arrays,
-        }
-
-    @classmethod
-    def from_stored(cls, stored: Stored, missing: str) -> Encoder:
-        """The encoder of a saved model."""
-        told = [
-            (of.text("name"), of.text("role", ROLES), _stored_reading(of.part("reading")))
-            for of in stored.parts("columns")
-        ]
-        columns = [Column(name, role, reading=reading) for name, role, reading in told]  # type: ignore[arg-type]
-        found = cls(columns, stored.text("scale", SCALES), missing)
-        found.lacking = stored.texts("lacking")
-        if not {*found.lacking} <= {*found.numbers}:
-            raise StoredError("lacking names other columns")
-        found.medians = stored.array("medians", len(found.numbers))
-        n_columns = len(found.numbers) + len(found.lacking)
-        found.means, found.scales = (stored.array(key, n_columns) for key in ("means", "scales"))
-        words = [of.name for of in found.columns if not of.is_number]
-        categories = [
-            _Categories(
-                of.text("usual") if of.has("usual") else None,
-                *(of.texts(key, null=True) for key in ("frequent", "rare")),
-            )
-            for of in stored.parts("categories")
-        ]
-        if len(categories) != len(words):
-            raise StoredError("columns and categories do not fit together")
-        found.categories = dict(zip(words, categories, strict=True))
-        return found
+def encoded_names(columns: Iterable[Column]) -> list[str]:
+    """The names of the columns that `encode` returns."""
+    found = []
+    for column in columns:
+        name, known = column.name, column.reading
+        if column.is_number:
+            found += [name, f"{name}_missing"] if "lacks" in known else [name]
+        else:
+            words = ["missing" if value is None else value for value in known["frequent"]]
+            found += [f"{name}_{word}" for word in (*words, *(["rare"] if known["rare"] else []))]
+    return found
 
 
 @dataclass
@@ -195,9 +128,10 @@ class Preparation:
     (4, 3)
     """
 
-    encoder: Encoder  # fitted
+    columns: list[Column]  # the features, from `learn`
     sensitive: list[str]
-    missing: str  # as in `Encoder`
+    scale: str = "standardize"  # "l2" also divides every row by its length
+    missing: str = "impute"  # as in `learn`
     ids: list[str] = field(default_factory=list)  # columns to write beside the labels
     # The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
@@ -212,7 +146,7 @@ class Preparation:
     @property
     def features(self) -> list[str]:
         """The raw columns that are clustered by."""
-        return [column.name for column in self.encoder.columns]
+        return [column.name for column in self.columns]
 
     @property
     def needed(self) -> list[str]:
@@ -269,7 +203,7 @@ class Preparation:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
         lacks = pd.DataFrame(index=frame.index) if groups is None else groups.isna()
         if self.missing == "drop":
-            lacks = lacks.join(self.encoder.read(frame).isna())
+            lacks = lacks.join(self._missing(frame))
         found = pd.Series("", index=frame.index)
         for name in reversed(lacks.columns):
             found[lacks[name]] = f"no value in {name}"
@@ -277,17 +211,69 @@ class Preparation:
 
     def transform(self, frame: pd.DataFrame) -> np.ndarray:
         """The features of rows that have no reason to be left out, shape (n_rows, n_features)."""
-        return self.encoder.transform(frame)
+        X = encode(self.columns, frame)
+        if self.scale == "l2":
+            lengths = np.linalg.norm(X, axis=1, keepdims=True)
+            X /= np.where(lengths > 0, lengths, 1.0)
+        return X
+
+    def _missing(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Which cells of the features are missing, shape (n_rows, n_features); also those that are no numbers."""
+        found = {column.name: read(frame[column.name], column).isna() for column in self.columns}
+        return pd.DataFrame(found, index=frame.index)
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
         """For each column of categories, its values that did not occur in the fit, if there are any.
 
         A row with such a value counts as having none of the known values of the column.
         """
-        cells, found = self.encoder.read(frame), {}
-        for name, known in self.encoder.categories.items():
-            found[name] = sorted({*cells[name].dropna().unique()} - {*known.places})
+        found = {}
+        for column in self.columns:
+            if not column.is_number:
+                values = {*read(frame[column.name], column).dropna().unique()}
+                found[column.name] = sorted(values - {*column.reading["frequent"], *column.reading["rare"]})
         return {name: values for name, values in found.items() if values}
+
+    def stored(self) -> dict[str, Any]:
+        """The content for a saved model."""
+        found = {of.name: getattr(self, of.name) for of in fields(self)}
+        columns = [{"name": of.name, "role": of.role, "reading": of.reading} for of in self.columns]
+        return found | {"columns": columns, "ranges": [column.stored() for column in self.ranges.values()]}
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> Preparation:
+        """The preparation of a saved model."""
+        lists = {of.name: stored.texts(of.name) for of in fields(cls) if of.type == "list[str]"}
+        if not lists["sensitive"] or not {*lists["means"]} <= {*lists["sensitive"]}:
+            raise StoredError("sensitive and means do not fit together")
+        columns, ranges = map(_stored_column, stored.parts("columns")), stored.parts("ranges")
+        return cls(
+            [*columns],
+            scale=stored.text("scale", SCALES),
+            missing=stored.text("missing", MISSING),
+            ranges={column.name: column for column in map(SensitiveColumn.from_stored, ranges)},
+            decimal=stored.text("decimal"),
+            **lists,
+        )
+
+
+def _stored_column(stored: Stored) -> Column:
+    role, reading = stored.text("role", ROLES), stored.part("reading")
+    found: dict[str, Any] = {}
+    for key in filter(reading.has, ("thousands", "decimal", "unit")):
+        found[key] = reading.text(key)
+    for key in filter(reading.has, ("log", "odd", "truth")):
+        found[key] = reading.flag(key)
+    for key in filter(reading.has, ("clip", "lacks")):
+        found[key] = reading.array(key, 2).tolist()
+    if role == "ordered":
+        found["levels"] = reading.texts("levels")
+    if role == "category":
+        found |= {key: reading.texts(key, null=True) for key in ("frequent", "rare")}
+        found |= {"fill": reading.text("fill")} if reading.has("fill") else {}
+    else:
+        found |= {key: float(reading.array(key)) for key in ("fill", "mean", "scale")}
+    return Column(stored.text("name"), role, reading=found)  # type: ignore[arg-type]
 
 
 class Decision(NamedTuple):
@@ -343,9 +329,9 @@ def decide(
     words = [*sensitive, *(column.name for column in columns if column.role == "category")]
     texts = [name for name in words if not pd.api.types.is_numeric_dtype(frame[name])]
     truths = [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
-    encoder, ranges = Encoder(columns, scale, missing), found_ranges[0] | found_ranges[1]
+    features, ranges = [of for of in columns if of.is_feature], found_ranges[0] | found_ranges[1]
     preparation = Preparation(
-        encoder, [*sensitive], missing, named, ranges, measured, texts, truths, asked.decimal
+        features, [*sensitive], scale, missing, named, ranges, measured, texts, truths, asked.decimal
     )
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=measured).items():
@@ -358,10 +344,10 @@ def decide(
     if kept.empty:
         needed = " and ".join(preparation.needed)
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
-    encoder.fit(kept)
-    lacking = {**encoder.read(frame).isna().sum(), **groups.isna().sum()}
+    preparation.columns = learn(columns, kept, scale=scale, missing=missing)
+    lacking = {**preparation._missing(frame).sum(), **groups.isna().sum()}
     lacking = {name: int(count) for name, count in lacking.items() if count}
-    urgent = notes.far_cells(encoder.read(kept)[encoder.numbers])
+    urgent = notes.far_cells({of.name: read(kept[of.name], of) for of in features if of.is_number})
     urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
     told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
     told += [
@@ -372,7 +358,7 @@ def decide(
     return Decision(preparation, columns, lacking, told, len(urgent))
 
 
-def _read(cells: pd.Series, column: Column) -> pd.Series:
+def read(cells: pd.Series, column: Column) -> pd.Series:
     """A feature as floats, or as text; NaN for missing cells and for the few that are no numbers or truth values.
 
     A column with many cells that are none is a TableError, as is one with a huge number.
@@ -398,18 +384,6 @@ def _read(cells: pd.Series, column: Column) -> pd.Series:
             f"column {column.name!r} has {found[row]} in data row {row + 1:,}, which is too large a number to compute "
             "with. Fix: correct it, or --exclude the column"
         )
-    return found
-
-
-def _stored_reading(stored: Stored) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)
-    }
-    found |= {key: stored.flag(key) for key in ("log", "odd", "truth") if stored.has(key)}
-    if stored.has("levels"):
-        found["levels"] = stored.texts("levels")
-    if stored.has("clip"):
-        found["clip"] = stored.array("clip", 2).tolist()
     return found
 
 
