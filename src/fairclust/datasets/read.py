@@ -112,7 +112,7 @@ def _listed(spec: DatasetSpec, file: Path) -> _Columns:
             features.extend(map(position, spec.features))
         listed = [*features, *coded, *([] if spec.truth is None else [asked[spec.truth]])]
         if others & {*features, *coded[: len(spec.ordered)]} or len({*listed}) < len(listed):
-            raise DatasetError(
+            raise TableError(
                 f"file '{file.name}': 'features' lists a column twice, or the sensitive column, or the truth; found "
                 f"{[names[i] for i in listed]}. Fix: list each feature once, as numeric or categorical; the groups "
                 "must not be a feature"
@@ -314,7 +314,9 @@ def read_columns(
         # A blank must be stated, because a file of groups can be one column with names of several words.
         signs=",;\t|",
     )
-    header, frame, _, _ = read_file(path, form, chosen)
+    header, frame, form, _ = read_file(path, form, chosen)
+    # In a text, only the cells of `as_zero` are missing.
+    of_missing = 0.0 if form.delimiter or "" in reader.as_zero else np.nan
     names, (asked, texts, drops) = [name.strip() for name in header], wanted
     words = {i: _texts(frame[i]) for i in (*texts, *drops)}
     kept, dropped = dropped_rows({names[i]: (words[i], of) for i, of in drops.items()}, len(frame))
@@ -322,12 +324,12 @@ def read_columns(
     for j, i in enumerate(asked):
         cells = frame[i]
         if cells.dtype.kind in "iuf":
-            X[:, j] = cells.fillna(0.0).to_numpy()[kept]  # only the cells of `as_zero` are missing
+            X[:, j] = cells.fillna(of_missing).to_numpy()[kept]
             continue
         values = words.get(i) or _texts(cells)
         _, found = find_reading(values.words, np.bincount(values.entries), reader.decimal)
-        found[[word in (*reader.as_zero,) for word in values.words]] = 0.0
-        X[:, j] = found[values.entries][kept]
+        found[[word in reader.as_zero for word in values.words]] = 0.0
+        X[:, j] = np.where(cells.isna(), of_missing, found[values.entries])[kept]
     wrong = ~np.isfinite(X)
     if wrong.any():
         row, j = np.argwhere(wrong)[0]
@@ -342,11 +344,11 @@ def read_columns(
 
 
 def position(column: str | int, names: Sequence[str], file: str) -> int:
-    """The number of a column given by name or number. None, or two of that name, is a DatasetError."""
+    """The number of a column given by name or number. None, or two of that name, is a TableError."""
     found = [i for i, name in enumerate(names) if column in (i, name)]
     if len(found) == 1:
         return found[0]
-    raise DatasetError(
+    raise TableError(
         f"file '{file}', column '{column}': the header has this name twice. Fix: use a number: {found}"
         if found
         else f"file '{file}', column '{column}': no such column; expected a name, or a number from 0 to "
