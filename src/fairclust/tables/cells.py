@@ -15,13 +15,13 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 
-_WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
-UNKNOWN, YES, NO = ({*_WORDS[key]} for key in ("unknown", "yes", "no"))
-_CLEAR = (YES | NO) - {*_WORDS["short"]}
+WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
+UNKNOWN, YES, NO = ({*WORDS[key]} for key in ("unknown", "yes", "no"))
+_CLEAR = (YES | NO) - {*WORDS["short"]}
 # For every scale, the place of each of its words.
 _SCALES = [
     {word.strip(): i for i, place in enumerate(scale.split("<")) for word in place.split("|")}
-    for scale in _WORDS["scales"]
+    for scale in WORDS["scales"]
 ]
 _MOST_STEPS = 50
 # Steps with a number, such as '1 - none' and 'grade 3'.
@@ -30,10 +30,10 @@ _NUMBERED = re.compile(
     r"classe|fase)\s*(\d{1,2})$"
 )
 
-_CURRENCIES: dict[str, str] = {sign: sign for sign in _WORDS["currencies"]} | _WORDS["currency_signs"]
+_CURRENCIES: dict[str, str] = {sign: sign for sign in WORDS["currencies"]} | WORDS["currency_signs"]
 # Units that are converted into the one that most cells of a column have: their dimension and size.
-_SIZES = {unit: (kind, size) for kind, units in _WORDS["units"].items() for unit, size in units.items()}
-_TIMES = {word: 10.0 ** int(power) for power, words in _WORDS["times"].items() for word in words}
+_SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, size in units.items()}
+_TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() for word in words}
 _TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
 _MEASURED = re.compile(
     r"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|ca\.?|approx\.?|about|etwa|env\.?)\s*)?(?P<sign>[+-])?\s*"
@@ -251,5 +251,5 @@ def is_named(name: str, words: str) -> bool:
     return any(
         word.startswith(of[:-1]) if of.endswith("*") else word == of
         for word in (own if words == "since" else own[-1:])
-        for of in _WORDS[words]
+        for of in WORDS[words]
     )

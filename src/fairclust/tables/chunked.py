@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,26 +33,22 @@ _INDEX = "__index_level_"
 
 
 @dataclass(frozen=True)
-class FrameChunk:
-    """Rows of a Parquet file as a data frame whose index counts the rows of all files from 0."""
+class TableChunk:
+    """Rows of a Parquet file. Those that get a label are prepared, as soon as the preparation is known."""
 
     rows: ParquetChunk
     begin: int  # the number of rows of all files before this chunk
     names: tuple[str, ...]  # of the columns, in one spelling
     values: frozenset[str]  # columns of groups or categories, see `clean`
-
-    @property
-    def n_rows(self) -> int:
-        return self.rows.n_rows
+    n_rows: int  # those that get a label, or all if there is no preparation yet
+    preparation: Preparation | None = None
 
     def frame(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
-        """Some columns, or all, as they are written."""
+        """Some columns, or all, as they are written; the index counts the rows of all files from 0."""
         asked = self.names if columns is None else list(dict.fromkeys(columns))
         written = dict(zip(self.names, self.rows.features, strict=True))
         frame = self.rows.table([written[name] for name in asked]).to_pandas(ignore_metadata=True)
-        frame.columns = pd.Index(asked)
-        frame.index = pd.RangeIndex(self.begin, self.begin + len(frame))
-        return frame
+        return frame.set_axis(asked, axis=1).set_axis(range(self.begin, self.begin + len(frame)))
 
     def usable(
         self, preparation: Preparation, columns: Iterable[str] = ()
@@ -63,28 +59,20 @@ class FrameChunk:
         groups = preparation.groups(frame)
         return frame, groups, preparation.reasons(frame, groups)
 
-
-@dataclass(frozen=True)
-class PreparedChunk:
-    """The rows of a chunk that get a label, prepared."""
-
-    source: FrameChunk
-    preparation: Preparation
-    n_rows: int
-
     def read(self) -> tuple[np.ndarray, Values]:
-        frame, groups, reasons = self.source.usable(self.preparation, self.preparation.features)
+        preparation = self.preparation
+        assert preparation is not None  # `prepare_chunks`
+        frame, groups, reasons = self.usable(preparation, preparation.features)
         keep = reasons == ""
         if not keep.any():
-            return np.empty((0, len(encoded_names(self.preparation.columns)))), Values(np.empty(0, str))
-        X = self.preparation.transform(frame[keep])
-        return X, factored(cross(groups[keep]).to_numpy())
+            return np.empty((0, len(encoded_names(preparation.columns)))), Values(np.empty(0, str))
+        return preparation.transform(frame[keep]), factored(cross(groups[keep]).to_numpy())
 
     def place(self, row: int) -> str:
-        return f"row {row} of those with a group from {self.source.rows.place(0)} on"
+        return f"row {row} of those with a group from {self.rows.place(0)} on"
 
     def feature(self, column: int) -> str:
-        return f"feature {encoded_names(self.preparation.columns)[column]!r}"
+        return f"feature {encoded_names(self.preparation.columns)[column]!r}"  # type: ignore[union-attr]
 
 
 class ChunkedTable(NamedTuple):
@@ -101,7 +89,7 @@ class ChunkedTable(NamedTuple):
         """Chunk by chunk, the identifiers of all rows, and the reasons why rows get no label."""
         preparation = self.decision.preparation
         for chunk in self.table.chunks:
-            frame, _, reasons = chunk.source.usable(preparation, preparation.ids)  # type: ignore[attr-defined]
+            frame, _, reasons = chunk.usable(preparation, preparation.ids)  # type: ignore[attr-defined]
             yield frame[preparation.ids], reasons
 
     def scored(self, labels: Any, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
@@ -151,14 +139,16 @@ def prepare_chunks(
         combinations.append(crossed)
         sizes.update(group_sizes)
         reasons.update(left_out)
-    prepared = [PreparedChunk(chunk, preparation, n) for chunk, n in zip(chunks, kept, strict=True)]
+    prepared: list[Any] = [
+        replace(chunk, preparation=preparation, n_rows=n) for chunk, n in zip(chunks, kept, strict=True)
+    ]
     drawn = (
         f"roles of columns, usual values and scales are those of {len(sample):,} rows drawn from {n_rows:,}"
     )
     notes = [drawn, *spellings] if share < 1 else spellings
     groups = pd.concat(combinations)
     return ChunkedTable(
-        ChunkTable(prepared, engine),  # type: ignore[arg-type]
+        ChunkTable(prepared, engine),
         decision,
         groups[~groups.index.duplicated()].sort_index(),
         sizes,
@@ -167,8 +157,8 @@ def prepare_chunks(
     )
 
 
-def _chunks(path: str | Path, values: frozenset[str]) -> list[FrameChunk]:
-    chunks: list[FrameChunk] = []
+def _chunks(path: str | Path, values: frozenset[str]) -> list[TableChunk]:
+    chunks: list[TableChunk] = []
     begin = 0
     for file in table_files(path):
         metadata = read_metadata(file)
@@ -178,14 +168,14 @@ def _chunks(path: str | Path, values: frozenset[str]) -> list[FrameChunk]:
         if chunks:
             check_same_columns(names, file, chunks[0].names, Path(chunks[0].rows.file))
         for rows in row_groups(file, metadata, written, "", CHUNK_ROWS):
-            chunks.append(FrameChunk(rows, begin, names, values))
+            chunks.append(TableChunk(rows, begin, names, values, rows.n_rows))
             begin += rows.n_rows
     if not chunks:
         raise ChunkError(f"the files at {path} have no rows")
     return chunks
 
 
-def _check_types(chunks: list[FrameChunk], columns: set[str]) -> None:
+def _check_types(chunks: list[TableChunk], columns: set[str]) -> None:
     """TableError if a column of another file has another type than in the first one."""
     first: dict[str, Any] = {}
     for file in dict.fromkeys(chunk.rows.file for chunk in chunks):
@@ -199,7 +189,7 @@ def _check_types(chunks: list[FrameChunk], columns: set[str]) -> None:
                 )
 
 
-def _drawn(chunk: FrameChunk, seed: list[int], share: float) -> pd.DataFrame:
+def _drawn(chunk: TableChunk, seed: list[int], share: float) -> pd.DataFrame:
     """A random sample of the rows, in their order."""
     frame = chunk.frame()
     n_rows = int(np.ceil(share * len(frame)))
@@ -208,7 +198,7 @@ def _drawn(chunk: FrameChunk, seed: list[int], share: float) -> pd.DataFrame:
 
 
 def _counted(
-    chunk: FrameChunk, preparation: Preparation
+    chunk: TableChunk, preparation: Preparation
 ) -> tuple[pd.DataFrame, dict[str, int], dict[str, int]]:
     """The combinations of groups in a chunk, the numbers of their rows, and those of rows without a label."""
     _, groups, reasons = chunk.usable(preparation)

@@ -25,10 +25,7 @@ MAX_CATEGORIES = 50
 FEW_ROWS = 20
 """In tables with fewer rows than this, a column often has different values, or small groups, by chance."""
 
-_MONTH = (
-    r"(?:jan|f[eé][bv]|m[aäá]r|a[pvb]r|ma[igjy]|jui?n|jui?l|gi?u|lug|a[uo][gû]|sep|set|o[ckut]t|nov|d[eéi][cz]|ene|gen|янв|фев|"
-    r"мар|апр|май|июн|июл|авг|сен|окт|ноя|дек)[^\W\d]*\.?"
-)
+_MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
 _DATE = re.compile(
     rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{2}}|\d{{4}})|"
     rf"\d{{1,2}}[ .-]+{_MONTH}[., -]+\d{{2,4}}|{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|"

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -224,22 +224,19 @@ def _read_parquet(path: Path, form: Format) -> _Read:
         return file.read().to_pandas(), []
 
 
-def _read_feather(path: Path, form: Format) -> _Read:
-    return pd.read_feather(path), []
-
-
 def _read_statistics(path: Path, form: Format) -> _Read:
     """A file of Stata, SPSS or SAS, with the labels of the values instead of their codes."""
     import pyreadstat
 
-    kind = {"zsav": "sav", "xpt": "xport"}.get(path.suffix.lower()[1:], path.suffix.lower()[1:])
+    end = path.suffix.lower()[1:]
+    end = {"zsav": "sav", "xpt": "xport"}.get(end, end)
+    options: dict[str, Any] = {}
     # Files state their encoding, except those of these two kinds, which have no such option.
-    chosen = form.encoding != "utf-8" and kind not in ("xport", "por")
-    options = {"encoding": form.encoding} if chosen else {}
-    labels = (
-        {"apply_value_formats": True, "formats_as_category": False} if kind in ("sav", "por", "dta") else {}
-    )
-    frame, about = getattr(pyreadstat, f"read_{kind}")(str(path), **labels, **options)
+    if form.encoding != "utf-8" and end not in ("xport", "por"):
+        options["encoding"] = form.encoding
+    if end in ("sav", "por", "dta"):
+        options |= {"apply_value_formats": True, "formats_as_category": False}
+    frame, about = getattr(pyreadstat, f"read_{end}")(str(path), **options)
     labelled = list(getattr(about, "variable_value_labels", None) or {})
     told = f"the labels of the codes are the values of {shortened(', '.join(labelled), 200)}"
     return frame, [told] if labelled else []
@@ -328,7 +325,7 @@ def _below_header(cells: pd.DataFrame, path: Path, form: Format) -> _Read:
 
 _READERS: dict[str, Callable[[Path, Format], _Read]] = {
     ".parquet": _read_parquet,
-    **dict.fromkeys((".feather", ".arrow"), _read_feather),
+    **dict.fromkeys((".feather", ".arrow"), lambda path, form: (pd.read_feather(path), [])),
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), _read_workbook),
     **dict.fromkeys((".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"), _read_statistics),
     **dict.fromkeys((".json", ".jsonl", ".ndjson", ".geojson"), _read_json),
