@@ -91,7 +91,7 @@ def test_other_formats_are_read_by_their_names(tmp_path):
     found = read(tmp_path, people, ["age", "fee"], ["sex"], name="t.json", as_zero=("",))
     assert_array_equal(found.numbers, [[31, 0], [45, 2]])
     assert words(found) == ["f", "m"]
-    with pytest.raises(DatasetError, match="column 'fee': .* found '' in data row 1, 1 such cell"):
+    with pytest.raises(DatasetError, match=r"column 'fee': .* found '' in data row 1, 1 such cell"):
         read(tmp_path, people, ["age", "fee"], name="t.json")
 
 

@@ -82,6 +82,15 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
         column(mixed)
 
 
+def test_sensitive_numbers_with_units_are_cut_into_ranges():
+    pay = np.random.default_rng(0).integers(900, 9000, N)
+    frame = pd.DataFrame({"pay": [f"€ {value:,}" for value in pay], "x": np.arange(N) % 7 / 7})
+    with pytest.raises(TableError, match=r"'pay' holds \d+ different numbers, .* --bins 4"):
+        decide(frame, ["pay"])
+    groups = decide(frame, ["pay"], bins=2).preparation.groups(frame)["pay"]
+    assert (groups.str.startswith("below") == (pay < np.quantile(pay, 0.5, method="higher"))).all()
+
+
 def test_a_few_odd_cells_are_missing_and_many_are_an_error():
     ages = [str(age) for age in np.random.default_rng(0).integers(18, 90, N)]
     ages[3], ages[7], ages[11] = "unknown", ".", "about forty"

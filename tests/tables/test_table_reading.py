@@ -140,6 +140,7 @@ def test_kinds_of_files(people, tmp_path, name):
         (b'a,b\n1,"2\n2"\n\n1\n', "line 5 has 1 cells, but the first row has 2"),
         (b"a,b\n1,2,3\n1,2,3\n", "the header is 'a,b', .* '1,2,3'. Fix: give every column a name"),
         (b"a,b\n1,2,\n1,2,3\n", "the header has 2 names, but the first row has 3 cells"),
+        (b"a,b\nf,x,y,z\nm,x,y,z\n", "the header has 2 names, but the first row has 4 cells"),
         (b"a,b\n1\n2\n", "the header has 2 names, but the first row has 1 cells"),
         (b"a,b,a \n1,2,3\n", "has the column 'a' twice, as columns 1 and 3"),
         ("\ufeffé,e\u0301\n1,2\n".encode(), "has the column 'é' twice, as columns 1 and 2"),
@@ -309,7 +310,7 @@ def test_groups_whose_names_would_coincide_are_refused():
         groups_of(missing, ["a"], "group")
     infinite = pd.DataFrame({"a": [*range(50), np.inf]})
     with pytest.raises(TableError, match="'a' has an infinite number in data row 51"):
-        find_ranges(infinite, ["a"], None)
+        find_ranges(infinite, ["a"], None, {"a": {}})
 
 
 def test_groups():

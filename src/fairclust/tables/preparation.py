@@ -6,7 +6,7 @@ every column in a data frame, which may be a sample of the rows, and returns the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -18,7 +18,15 @@ from fairclust.messages import shortened
 from fairclust.stored import Stored, StoredError
 from fairclust.tables import notes
 from fairclust.tables.cells import are_truths, is_unknown, truth
-from fairclust.tables.columns import FEW_ROWS, MAX_CATEGORIES, Asked, Column, numbers, understand
+from fairclust.tables.columns import (
+    FEW_ROWS,
+    MAX_CATEGORIES,
+    Asked,
+    Column,
+    find_reading,
+    numbers,
+    understand,
+)
 from fairclust.tables.text import LEADING_ZERO, TableError
 from fairclust.tables.values import as_text, factor
 
@@ -141,6 +149,8 @@ class Preparation:
     texts: list[str] = field(default_factory=list)
     # The sensitive columns of truth values in several spellings, which become 'yes' and 'no'.
     truths: list[str] = field(default_factory=list)
+    # How sensitive columns of text that hold numbers are read, see `columns.numbers`.
+    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
     decimal: str = "."  # of the table
 
     @property
@@ -164,7 +174,7 @@ class Preparation:
             if name not in frame:
                 raise TableError(f"the table has no sensitive column {name!r}")
             cells = as_text(
-                _in_ranges(frame[name], self.ranges[name], self.decimal)
+                _in_ranges(frame[name], self.ranges[name], self.readings.get(name, {}))
                 if name in self.ranges
                 else frame[name]
             )
@@ -189,7 +199,7 @@ class Preparation:
         """
         if not by_column:
             return cross(groups).to_numpy(dtype=str)
-        found = {name: _texts_as_numbers(frame[name], self.decimal) for name in self.means}
+        found = {name: numbers(frame[name], self.readings.get(name, {})) for name in self.means}
         for name, of in found.items():
             if of.isna().any():
                 raise TableError(
@@ -247,21 +257,25 @@ class Preparation:
         if not lists["sensitive"] or not {*lists["means"]} <= {*lists["sensitive"]}:
             raise StoredError("sensitive and means do not fit together")
         columns, ranges = map(_stored_column, stored.parts("columns")), stored.parts("ranges")
+        readings, named = stored.part("readings"), lists["sensitive"]
         return cls(
             [*columns],
             scale=stored.text("scale", SCALES),
             missing=stored.text("missing", MISSING),
             ranges={column.name: column for column in map(SensitiveColumn.from_stored, ranges)},
+            readings={name: _stored_signs(readings.part(name)) for name in named},
             decimal=stored.text("decimal"),
             **lists,
         )
 
 
+def _stored_signs(stored: Stored) -> dict[str, Any]:
+    return {key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)}
+
+
 def _stored_column(stored: Stored) -> Column:
     role, reading = stored.text("role", ROLES), stored.part("reading")
-    found: dict[str, Any] = {}
-    for key in filter(reading.has, ("thousands", "decimal", "unit")):
-        found[key] = reading.text(key)
+    found = _stored_signs(reading)
     for key in filter(reading.has, ("log", "odd", "truth")):
         found[key] = reading.flag(key)
     for key in filter(reading.has, ("clip", "lacks")):
@@ -319,19 +333,28 @@ def decide(
     asked = asked or Asked()
     measured = [name for name in sensitive if name in means]
     cut = [name for name in sensitive if name not in (*asked.categories, *means)]
-    found_ranges = (
-        find_ranges(frame, cut, bins, asked),
-        find_ranges(frame, measured, bins or _SHOWN_RANGES, asked),
-    )
+    readings = {name: _signs(frame[name], asked) for name in sensitive}
+    ranges = find_ranges(frame, cut, bins, readings)
+    ranges |= find_ranges(frame, measured, bins or _SHOWN_RANGES, readings)
     others = frame.drop(columns=[*sensitive, *ids, *exclude])
     columns = understand(others, asked)
     named = [*ids, *(column.name for column in columns if column.role == "identifier")]
     words = [*sensitive, *(column.name for column in columns if column.role == "category")]
     texts = [name for name in words if not pd.api.types.is_numeric_dtype(frame[name])]
     truths = [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
-    features, ranges = [of for of in columns if of.is_feature], found_ranges[0] | found_ranges[1]
+    features = [column for column in columns if column.is_feature]
     preparation = Preparation(
-        features, [*sensitive], scale, missing, named, ranges, measured, texts, truths, asked.decimal
+        features,
+        [*sensitive],
+        scale,
+        missing,
+        named,
+        ranges,
+        measured,
+        texts,
+        truths,
+        readings,
+        asked.decimal,
     )
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=measured).items():
@@ -387,8 +410,20 @@ def read(cells: pd.Series, column: Column) -> pd.Series:
     return found
 
 
+def _signs(cells: pd.Series, asked: Asked) -> dict[str, Any]:
+    """How the cells of a sensitive column of text become numbers; empty if they are numbers, or names of groups."""
+    if pd.api.types.is_numeric_dtype(cells) or cells.dropna().empty:
+        return {}
+    values = factor(cells.dropna())
+    digits = [word.isdecimal() for word in values.words]
+    if all(digits) or any(map(LEADING_ZERO.fullmatch, values.words)):
+        return {}
+    reading, found = find_reading(values.words, np.bincount(values.entries), asked.decimal, asked.thousands)
+    return {} if np.isnan(found[values.entries]).mean() > _MOST_ODD else reading
+
+
 def find_ranges(
-    frame: pd.DataFrame, columns: Sequence[str], bins: int | None, asked: Asked | None = None
+    frame: pd.DataFrame, columns: Sequence[str], bins: int | None, readings: Mapping[str, Any]
 ) -> dict[str, SensitiveColumn]:
     """Cut the columns that hold many different numbers into `bins` ranges with about as many rows each.
 
@@ -397,30 +432,20 @@ def find_ranges(
     """
     found = {}
     for name in columns:
-        cells = frame[name].dropna()
-        if pd.api.types.is_bool_dtype(cells):
+        if not readings[name] and not pd.api.types.is_numeric_dtype(frame[name].dropna()):
             continue
-        if pd.api.types.is_numeric_dtype(cells):
-            numbers = cells.to_numpy(dtype=float)
-        else:
-            # Texts such as '€ 1,200' are numbers if their values would be too many groups.
-            text = cells.astype(str).str.strip()
-            if text.str.fullmatch(r"\d+").all() or text.str.fullmatch(LEADING_ZERO).any():
-                continue
-            numbers = _texts_as_numbers(cells, (asked or Asked()).decimal).dropna().to_numpy()
-            if len(numbers) < (1 - _MOST_ODD) * len(cells):
-                continue
-        if np.isinf(numbers).any():
-            row = cells.index[np.isinf(numbers).argmax()] + 1
+        cells = numbers(frame[name], readings[name]).dropna()
+        if np.isinf(cells).any():
+            row = np.isinf(cells).idxmax() + 1
             raise TableError(f"{name!r} has an infinite number in data row {row:,}. Fix: correct it")
-        if not is_measured(numbers):
+        if not is_measured(cells.to_numpy()):
             continue
         if bins is None:
             raise TableError(
-                f"{name!r} holds {len(np.unique(numbers)):,} different numbers, and each would be a group. Fix: "
-                "--bins 4, for example, makes four ranges of them; if they identify the rows, name another column"
+                f"{name!r} holds {cells.nunique():,} different numbers, and each would be a group. Fix: --bins 4, for "
+                "example, makes four ranges of them; if they identify the rows, name another column"
             )
-        found[name] = cut_column(name, numbers, bins)
+        found[name] = cut_column(name, cells.to_numpy(), bins)
     return found
 
 
@@ -438,18 +463,14 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     return found
 
 
-def _texts_as_numbers(cells: pd.Series, decimal: str) -> pd.Series:
-    return numbers(cells, {"decimal": decimal, "thousands": "." if decimal == "," else ","})
-
-
-def _in_ranges(cells: pd.Series, column: SensitiveColumn, decimal: str) -> pd.Series:
+def _in_ranges(cells: pd.Series, column: SensitiveColumn, reading: Mapping[str, Any]) -> pd.Series:
     """The range of each number as text; missing if the number is missing."""
-    numbers = _texts_as_numbers(cells, decimal)
-    if (numbers.isna() & cells.notna()).mean() > _MOST_ODD:
+    read = numbers(cells, reading)
+    if (read.isna() & cells.notna()).mean() > _MOST_ODD:
         raise TableError(
             f"{column.name!r} has cells that are not numbers, but the model was fitted to numbers. Fix: correct them"
         )
-    there = numbers.notna()
+    there = read.notna()
     found = pd.Series(None, index=cells.index, dtype=object)
-    found[there] = column.values[column.encode(numbers[there].to_numpy(), int(there.sum()))]
+    found[there] = column.values[column.encode(read[there].to_numpy(), int(there.sum()))]
     return found

@@ -323,7 +323,8 @@ def open_file(path: Path) -> IO[Any]:
 def header_place(rows: Sequence[Sequence[str]], names: Collection[str], least: int = 1) -> tuple[int, bool]:
     """The place of the row with the names, and whether it has one that is expected.
 
-    Without one, it is the first row that is nearly as full as the fullest ones, if these have at least `least` cells.
+    Without one, it is the first row that is nearly as full as the fullest ones, if these have at least `least` cells,
+    and all rows above it have one cell, or the others empty.
     """
     for place, row in enumerate(rows):
         if not {one_spelling(cell) for cell in row}.isdisjoint(names):
@@ -332,7 +333,11 @@ def header_place(rows: Sequence[Sequence[str]], names: Collection[str], least: i
     full = sorted(filled)[-2:][:1]  # a single row may have cells too many
     if not full or full[0] < least:
         return 0, False
-    return next(place for place, n in enumerate(filled) if n >= 0.6 * full[0]), False
+    place = next(place for place, n in enumerate(filled) if n >= 0.6 * full[0])
+    are_titles = all(
+        n < 2 or len(row) == len(rows[place]) for n, row in zip(filled[:place], rows, strict=False)
+    )
+    return (place if are_titles else 0), False
 
 
 def header_note(row: int, n_above: int, first: str) -> str:
