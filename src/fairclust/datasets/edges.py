@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import scipy.sparse as sp
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
-from fairclust.datasets.read import Position, code_groups, groups_reader, read_columns
+from fairclust.datasets.read import Position, Wanted, code_groups, groups_reader, read_columns
 from fairclust.datasets.spec import DatasetSpec
 from fairclust.messages import count
 
@@ -46,7 +45,7 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
     numbers = dict(zip(names.words, number, strict=True))
 
-    def choose(position: Position, _: list[str]) -> tuple[list[int], list[int], dict[int, Sequence[str]]]:
+    def choose(position: Position, _: list[str]) -> Wanted:
         drops = {position(key): listed for key, listed in spec.drop_rows.items()}
         return [], [*map(position, edges.ends)], drops
 

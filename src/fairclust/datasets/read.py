@@ -28,6 +28,8 @@ from fairclust.tables.values import factor
 _SCALES = {("standardize",): "standardize", ("standardize", "l2"): "l2"}
 # The number of a column that is given by name or number.
 Position = Callable[[ColumnRef], int]
+# The columns of numbers, those of text, and those of which some values leave out the row.
+Wanted = tuple[Sequence[int], Sequence[int], Mapping[int, Sequence[str]]]
 
 
 class _Columns(NamedTuple):
@@ -101,7 +103,7 @@ def _listed(spec: DatasetSpec, file: Path) -> _Columns:
     features: list[int] = []
     coded: list[int] = []
 
-    def choose(position: Position, names: list[str]) -> tuple[list[int], list[int], dict[int, Sequence[str]]]:
+    def choose(position: Position, names: list[str]) -> Wanted:
         asked.update({column: position(column) for column in _asked(spec)})
         coded.extend(map(position, (*spec.ordered, *spec.categorical)))
         keys = [column.key for column in spec.sensitive_columns]
@@ -284,16 +286,8 @@ class Columns(NamedTuple):
     dropped: list[dict[str, object]]  # column, value, number of rows
 
 
-def read_columns(
-    path: Path,
-    reader: ReaderSpec,
-    choose: Callable[[Position, list[str]], tuple[Sequence[int], Sequence[int], Mapping[int, Sequence[str]]]],
-) -> Columns:
-    """Read the columns of numbers that `choose` names, and others as text.
-
-    Rows whose cell in a third kind of columns has one of the values named with it are left out. A DatasetError names
-    the first cell that is not a finite number.
-    """
+def read_columns(path: Path, reader: ReaderSpec, choose: Callable[[Position, list[str]], Wanted]) -> Columns:
+    """Read the columns that `choose` wants. A DatasetError names the first cell that is not a finite number."""
     wanted: list[Any] = []
 
     def chosen(header: list[str]) -> Choice:

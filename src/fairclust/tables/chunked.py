@@ -125,7 +125,7 @@ def prepare_chunks(
     n_rows = sum(chunk.n_rows for chunk in chunks)
     share = min(1.0, DECIDING_ROWS / max(1, n_rows))
     seeds = (([seed, number],) for number in range(len(chunks)))
-    sample = pd.concat(engine.run(_drawn, chunks, share, each=seeds))  # type: ignore[arg-type]
+    sample = pd.concat(engine.run(_drawn, chunks, share, each=seeds))
     if sample.empty:
         raise TableError(f"{path} has columns and no rows")
     spellings = clean(sample, values=values)
@@ -134,7 +134,7 @@ def prepare_chunks(
     preparation = decision.preparation
     _check_types(chunks, {*preparation.sensitive, *preparation.features})
     kept, combinations, sizes, reasons = [], [], Counter[str](), Counter[str]()
-    for crossed, group_sizes, left_out in engine.run(_counted, chunks, preparation):  # type: ignore[arg-type]
+    for crossed, group_sizes, left_out in engine.run(_counted, chunks, preparation):
         kept.append(sum(group_sizes.values()))
         combinations.append(crossed)
         sizes.update(group_sizes)

@@ -176,7 +176,7 @@ class Text:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
             return pd.read_csv(
-                self,  # type: ignore[call-overload]
+                self,
                 sep=self.delimiter,
                 header=None,
                 names=range(len(self.first)),
