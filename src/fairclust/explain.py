@@ -13,7 +13,7 @@ from fairclust.messages import count, shortened
 from fairclust.tables import Asked
 from fairclust.tables.cells import truth
 from fairclust.tables.columns import Column, numbers, understand
-from fairclust.tables.preparation import make_preparation
+from fairclust.tables.preparation import encode, learn
 from fairclust.tables.values import as_text
 
 __all__ = ["chance_ranges", "profile_lines", "profiles"]
@@ -72,7 +72,7 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     frame, clusters = frame[there], labels[there].to_numpy(dtype=int)
     columns = understand(frame, Asked())
     places = frame.reset_index(drop=True)
-    rows = make_preparation(columns).fit_transform(places)
+    rows = encode(learn(columns, places), places)
     return profiles_of(frame, clusters, columns, rows, n_columns=n_columns)
 
 

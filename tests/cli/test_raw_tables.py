@@ -27,7 +27,7 @@ from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import mean_deviation, sse
 from fairclust.tables import load_model
 from fairclust.tables.columns import understand
-from fairclust.tables.preparation import make_preparation
+from fairclust.tables.preparation import encode, learn
 
 N = 400
 
@@ -147,7 +147,7 @@ def test_json_has_certificate_payers_and_as_many_starts_of_k_means(people, capsy
     # The table is prepared by hand, and k-means gets the same two starts, and the search.
     frame = pd.read_csv(people)
     others = frame.drop(columns="gender")
-    X = make_preparation(understand(others)).fit_transform(frame)
+    X = encode(learn(understand(others), frame), frame)
     plain = methods.KMeans(3, n_init=2, search=True, random_state=0).fit(X, sensitive_features=frame.gender)
     assert found["metrics"]["KMeans"]["sse"] == pytest.approx(plain.inertia_)
     assert sum(cluster["size"] for cluster in found["clusters"]) == N
@@ -510,7 +510,7 @@ def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
     # The bound holds for the weighted shares, up to a row in a cluster.
     for cluster in weighted["clusters"]:
         assert abs(cluster["shares"]["male"] - total["male"]) * cluster["size"] < 3
-    X = make_preparation(understand(frame[["age", "income"]])).fit_transform(frame)
+    X = encode(learn(understand(frame[["age", "income"]]), frame), frame)
     plain = KMeans(3, n_init=2, random_state=0).fit(X, sample_weight=frame["count"])
     # A row counts once on average.
     cost = plain.inertia_ / frame["count"].mean()

@@ -1,5 +1,7 @@
 """Data sets that no mirror has: the shipped entries prepare tables of the same form."""
 
+from pathlib import Path
+
 import pytest
 
 from fairclust.datasets.prepare import prepare_dataset
@@ -74,10 +76,11 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_shape_and_sizes(catalogue, name, tmp_path):
     text, width, sizes = FORMS[name]
-    (source,) = catalogue.sources_of(name)
-    (tmp_path / "table").write_text(text)
+    ((source, stated),) = catalogue.sources_of(name).items()
+    path = tmp_path / Path(stated.file).name
+    path.write_text(text)
     dataset = catalogue.datasets[name].model_copy(update={"rows": None})
-    ds = prepare_dataset(name, dataset, {source: tmp_path / "table"})
+    ds = prepare_dataset(name, dataset, {source: path})
     assert ds.X.shape == (sum(sizes), width)
     assert [group["size"] for group in ds.card["groups"]] == sizes
 

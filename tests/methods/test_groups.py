@@ -126,7 +126,7 @@ def test_every_road_finds_the_same_groups():
         )
     assert known.names.tolist() == names.tolist() == ["f", "m", "é"]
     np.testing.assert_array_equal(known.codes[np.argsort(known.codes)], np.sort(codes))
-    table = Preparation(None, ["sex"], "impute").groups(pd.DataFrame({"sex": [*map(one_spelling, cells)]}))
+    table = Preparation([], ["sex"]).groups(pd.DataFrame({"sex": [*map(one_spelling, cells)]}))
     np.testing.assert_array_equal(encode_groups(cross(table), 6)[0], codes)
     listed, found = natural_codes(factor(table["sex"]), np.ones(6, dtype=bool))
     np.testing.assert_array_equal(listed, codes)

@@ -104,14 +104,14 @@ def test_the_sheet_and_the_header_of_a_workbook_are_found_or_stated(people, work
         (
             "# exported 2020-01-01, by me\n# twice\n",
             ",",
-            "2 lines are skipped before the names of the columns",
+            "the names of the columns are in row 3, below 2 other rows, the first with '# exported",
         ),
         (
             "Report of 2020\n",
             ",",
-            "1 line is skipped before the names of the columns, the first is 'Report of 2020'",
+            "the names of the columns are in row 2, below 1 other row, the first with 'Report of 2020'",
         ),
-        ("Report;;\n\nof 2020;;\n", ";", "2 lines are skipped"),
+        ("Report;;\n\nof 2020;;\n", ";", "the names of the columns are in row 4, below 2 other rows"),
         ("sep=|\n", "|", ""),
     ],
 )
@@ -131,6 +131,9 @@ def test_the_header_line_of_a_text_can_be_stated(people, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,c\n1,2,3\n" + people.to_csv(index=False), encoding="utf-8")
     same(read_table(path, header_row=3), people)
+    # A title of several cells is followed by empty ones.
+    path.write_text("Report,2020,,,\n,,,,\na,b,c,d,e\n1,2,3,4,6\n")
+    assert [*read_table(path)] == [*"abcde"]
     # NumPy writes the names into a comment.
     np.savetxt(tmp_path / "n.csv", [[1, 2], [3, 5]], delimiter=",", header="sex,age", fmt="%d")
     assert read_table(tmp_path / "n.csv").to_dict("list") == {"sex": [1, 3], "age": [2, 5]}

@@ -7,6 +7,7 @@ import pytest
 from fairclust.tables import TableError, TableModel, decide, load_model, numbers
 from fairclust.tables.cells import are_truths, measured, steps
 from fairclust.tables.columns import Asked, understand
+from fairclust.tables.preparation import encoded_names
 
 N = 400
 
@@ -81,6 +82,15 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
         column(mixed)
 
 
+def test_sensitive_numbers_with_units_are_cut_into_ranges():
+    pay = np.random.default_rng(0).integers(900, 9000, N)
+    frame = pd.DataFrame({"pay": [f"€ {value:,}" for value in pay], "x": np.arange(N) % 7 / 7})
+    with pytest.raises(TableError, match=r"'pay' holds \d+ different numbers, .* --bins 4"):
+        decide(frame, ["pay"])
+    groups = decide(frame, ["pay"], bins=2).preparation.groups(frame)["pay"]
+    assert (groups.str.startswith("below") == (pay < np.quantile(pay, 0.5, method="higher"))).all()
+
+
 def test_a_few_odd_cells_are_missing_and_many_are_an_error():
     ages = [str(age) for age in np.random.default_rng(0).integers(18, 90, N)]
     ages[3], ages[7], ages[11] = "unknown", ".", "about forty"
@@ -148,7 +158,7 @@ def test_truth_values_in_several_spellings():
         {"ill": rng.choice(words, N), "x": rng.normal(size=N), "in": rng.choice(words[:6], N)}
     )
     found = decide(frame, ["in"])
-    assert found.preparation.pipeline.get_feature_names_out().tolist() == ["x", "ill_no", "ill_yes"]
+    assert encoded_names(found.preparation.columns) == ["x", "ill_no", "ill_yes"]
     assert set(found.preparation.groups(frame)["in"]) == {"yes", "no"}
     X = found.preparation.transform(frame)
     yes = frame["ill"].isin(["yes", "Y", "1", "ja"])
@@ -208,7 +218,7 @@ def test_a_cell_that_makes_up_the_variance_is_named_with_the_remedies():
         assert np.sort(spread)[-2] > 0.05  # the other rows do not look alike
     assert not any("variance" in note for note in found.notes)
     low, high = np.quantile(frame["pay"], [0.01, 0.99])
-    assert found.preparation.readings["pay"]["clip"] == pytest.approx([low, high])
+    assert found.columns[0].reading["clip"] == pytest.approx([low, high])
 
 
 def test_a_saved_model_reads_new_rows_as_the_fit_did(tmp_path):

@@ -15,7 +15,7 @@ from pyarrow import feather
 from fairclust.messages import UserError
 from fairclust.tables import TableError, cross, read_table
 from fairclust.tables.columns import Asked, understand
-from fairclust.tables.preparation import Preparation, find_ranges, make_preparation
+from fairclust.tables.preparation import Preparation, encode, encoded_names, find_ranges, learn
 
 N = 200
 
@@ -73,25 +73,25 @@ def test_preparation(people):
     people.loc[:3, "age"] = np.nan
     people.loc[4:9, "education"] = None
     columns = understand(people)
-    X = make_preparation(columns, scale="none").fit_transform(people)
-    names = make_preparation(columns, scale="none").fit(people).get_feature_names_out()
+    X = encode(learn(columns, people, scale="none"), people)
+    names = encoded_names(learn(columns, people, scale="none"))
     assert list(names[:3]) == ["age", "income", "population"]
     assert len(names) == X.shape[1] == 3 + 3 + 2
     np.testing.assert_array_equal(X[:4, 0], people.age.median())
     np.testing.assert_array_equal(X[:, 1], people.income.str.replace(",", "").astype(float))
     assert set(np.unique(X[:, 3:])) == {0.0, 1.0}
     # Two rows in different categories are as far apart as two rows usually are in a standardised number.
-    scaled = make_preparation(columns).fit_transform(people)
+    scaled = encode(learn(columns, people), people)
     np.testing.assert_allclose(scaled[:, :3].std(axis=0), 1)
-    group = make_preparation(columns, missing="group").fit_transform(people)
+    group = encode(learn(columns, people, missing="group"), people)
     assert group.shape[1] == X.shape[1] + 2  # which ages are missing, and the category of no education
-    lengths = np.linalg.norm(make_preparation(columns, scale="l2").fit_transform(people), axis=1)
+    lengths = np.linalg.norm(Preparation(learn(columns, people), [], scale="l2").transform(people), axis=1)
     np.testing.assert_allclose(lengths, 1)
 
 
 def test_new_rows_are_prepared_as_the_old_ones(people):
     columns = understand(people)
-    preparation = make_preparation(columns).fit(people)
+    preparation = Preparation(learn(columns, people), [])
     new = people.head(5).assign(education="doctorate")
     old = preparation.transform(people.head(5))
     one = preparation.transform(new)
@@ -108,7 +108,7 @@ def test_many_categories_share_one_column():
     )
     columns = understand(frame)
     assert "49 most frequent" in next(c.note for c in columns if c.name == "town")
-    assert make_preparation(columns).fit_transform(frame).shape[1] == 51
+    assert encode(learn(columns, frame), frame).shape[1] == 51
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,7 @@ def test_kinds_of_files(people, tmp_path, name):
         (b'a,b\n1,"2\n2"\n\n1\n', "line 5 has 1 cells, but the first row has 2"),
         (b"a,b\n1,2,3\n1,2,3\n", "the header is 'a,b', .* '1,2,3'. Fix: give every column a name"),
         (b"a,b\n1,2,\n1,2,3\n", "the header has 2 names, but the first row has 3 cells"),
+        (b"a,b\nf,x,y,z\nm,x,y,z\n", "the header has 2 names, but the first row has 4 cells"),
         (b"a,b\n1\n2\n", "the header has 2 names, but the first row has 1 cells"),
         (b"a,b,a \n1,2,3\n", "has the column 'a' twice, as columns 1 and 3"),
         ("\ufeffé,e\u0301\n1,2\n".encode(), "has the column 'é' twice, as columns 1 and 2"),
@@ -293,11 +294,11 @@ def test_rows_of_a_frame_with_an_index_are_counted_from_the_first(tmp_path):
 def test_infinite_numbers_name_their_row(people):
     people.loc[7, "age"] = np.inf
     with pytest.raises(TableError, match="column 'age' has inf in data row 8, which is"):
-        make_preparation(understand(people)).fit_transform(people)
+        encode(learn(understand(people), people), people)
 
 
 def groups_of(frame, sensitive, missing="impute"):
-    return Preparation(None, sensitive, missing).groups(frame)
+    return Preparation([], sensitive, missing=missing).groups(frame)
 
 
 def test_groups_whose_names_would_coincide_are_refused():
@@ -309,7 +310,7 @@ def test_groups_whose_names_would_coincide_are_refused():
         groups_of(missing, ["a"], "group")
     infinite = pd.DataFrame({"a": [*range(50), np.inf]})
     with pytest.raises(TableError, match="'a' has an infinite number in data row 51"):
-        find_ranges(infinite, ["a"], None)
+        find_ranges(infinite, ["a"], None, {"a": {}})
 
 
 def test_groups():

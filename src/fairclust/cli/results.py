@@ -24,6 +24,7 @@ from fairclust.outputs import write_text
 from fairclust.report.render import MISSING, number
 from fairclust.solvers.prices import certificate_text
 from fairclust.tables import TableModel
+from fairclust.tables.preparation import encoded_names
 
 # What the results call labels that another program made.
 GIVEN = "given labels"
@@ -121,7 +122,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         "rows": round(float(table.sum())),
         "features": rows.preparation.features,
         "scale": ", ".join(scales) or "not scaled",
-        "n_columns": len(rows.preparation.pipeline.get_feature_names_out()),
+        "n_columns": len(encoded_names(rows.preparation.columns)),
         "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -110,12 +110,7 @@ class RowsInMemory(Rows):
 
     def profiles(self, labels: Any) -> list[dict[str, Any]]:
         """The columns that set the clusters apart, see `fairclust.profiles`, as they were read for the fit."""
-        readings = self.preparation.readings
-        features = [
-            replace(column, reading=readings.get(column.name, column.reading))
-            for column in self.columns
-            if column.is_feature
-        ]
+        features = [column for column in self.columns if column.is_feature]
         return profiles_of(self.frame, np.asarray(labels), features, self.X).to_dict("records")
 
 

@@ -17,6 +17,14 @@ from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import UserError, count
 from fairclust.outputs import content_digest
 
+# What messages about tables say of the options of the command, and of the keys of a data set.
+_KEYS = {
+    "the right --delimiter?": "the right 'sep' in 'reader'?",
+    "try --encoding ": "set 'encoding' in 'reader' to ",
+    "say which one by --decimal , or --decimal .": "set 'decimal' in 'reader' to one of them",
+    "Fix: write the names of the columns above it": "Fix: set 'header: false' in 'reader', and name the columns by "
+    "'names' or by numbers from 0",
+}
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
 HIDING = 1e15
@@ -40,7 +48,10 @@ def prepare_dataset(
     except SourceCorrupt:
         raise
     except (DatasetError, UserError) as error:
-        raise DatasetError(f"data set '{name}': {error}") from error
+        message = str(error)
+        for option, key in _KEYS.items():
+            message = message.replace(option, key)
+        raise DatasetError(f"data set '{name}': {message}") from error
 
 
 def _prepare(

@@ -6,8 +6,7 @@ A table is delimited text whose columns are known by name and number. Features a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,23 +18,18 @@ from fairclust.datasets.generate import Generated
 from fairclust.datasets.spec import MEANING, ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
 from fairclust.messages import count, nearest, shortened
-from fairclust.tables.columns import Asked
-from fairclust.tables.preparation import decide
-from fairclust.tables.reading import arff_head, read_table
-from fairclust.tables.text import Format, TableError, number_pattern, open_rows
-from fairclust.tables.values import factor, to_numbers
+from fairclust.tables.columns import Asked, find_reading, numbers
+from fairclust.tables.preparation import decide, encoded_names
+from fairclust.tables.reading import Choice, read_file, read_table
+from fairclust.tables.text import Format, TableError
+from fairclust.tables.values import factor
 
-ADVICE = {
-    "delimiter": "is {!r} the right 'sep' in 'reader'?",
-    "encoding": "set 'encoding' in 'reader' to {}",
-    "decimal": "set 'decimal' in 'reader' to one of them",
-    "header": "Fix: set 'header: false' in 'reader', and name the columns by 'names' or by numbers from 0",
-}
-
-# Keys of `reader` that a table may have whose features are found; with others, every column must be a number.
-_READER = {"sep", "decimal", "thousands", "encoding", "header"}
-# What each `scale` of a data set is called by `make_preparation`. Other scales come after the preparation.
+# What each `scale` of a data set is called by `decide`. Other scales come after the preparation.
 _SCALES = {("standardize",): "standardize", ("standardize", "l2"): "l2"}
+# The number of a column that is given by name or number.
+Position = Callable[[ColumnRef], int]
+# The columns of numbers, those of text, and those of which some values leave out the row.
+Wanted = tuple[Sequence[int], Sequence[int], Mapping[int, Sequence[str]]]
 
 
 class _Columns(NamedTuple):
@@ -56,10 +50,9 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     DatasetError or TableError if a column is missing, a cell of a listed feature is no number, cells are missing
     without a rule for them, no feature is left, or a group is unknown.
     """
-    listed = {"features", "categorical", "ordered", "edges"} & spec.model_fields_set
-    plain = spec.reader.header and spec.reader.format == "csv" and spec.reader.model_fields_set <= _READER
-    found = (_found if plain and not listed else _listed)(spec, files[0])
-    columns, numbers = {}, {}
+    listed = {"features", "categorical", "ordered"} & spec.model_fields_set
+    found = (_listed if listed or not spec.reader.header or spec.reader.as_zero else _found)(spec, files[0])
+    columns, measured = {}, {}
     for column in spec.sensitive_columns:
         if column.source is None:
             own, values = found.names[position(column.column, found.names, "")], found.texts[column.column]
@@ -69,7 +62,7 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
         if column.bins is None:
             columns[own] = code_groups(column, values, found.kept, place)
             continue
-        cells = to_numbers(values)
+        cells = numbers(pd.Series(values.at(slice(None)), dtype=object), {}).to_numpy()
         wrong = np.flatnonzero(found.kept & ~np.isfinite(cells))
         if len(wrong):
             raise DatasetError(
@@ -77,9 +70,9 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
                 f"{values.at(wrong[0])!r} in data row {wrong[0] + 1}. Fix: list the value under 'drop_rows', or use "
                 "'groups' instead of 'bins'"
             )
-        numbers[own] = cells[found.kept]
-        ranges = cut_column(own, numbers[own], column.bins)
-        columns[own] = ranges.encode(numbers[own], len(numbers[own])), tuple(map(str, ranges.values))
+        measured[own] = cells[found.kept]
+        ranges = cut_column(own, measured[own], column.bins)
+        columns[own] = ranges.encode(measured[own], len(measured[own])), tuple(map(str, ranges.values))
     codes, values_of = zip(*columns.values(), strict=True)
     groups, group_names = codes[0], values_of[0]
     if len(columns) > 1:
@@ -93,7 +86,7 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
         truth=None if spec.truth is None else natural_codes(found.texts[spec.truth], found.kept)[0],
         categories=found.categories,
         columns=columns if len(columns) > 1 else {},
-        numbers=numbers,
+        numbers=measured,
         card={"rows_read": len(found.kept), **found.card},
     )
 
@@ -106,36 +99,42 @@ def _asked(spec: DatasetSpec) -> list[ColumnRef]:
 
 def _listed(spec: DatasetSpec, file: Path) -> _Columns:
     """The columns of a table whose features are listed, or are all columns that no other key names."""
-    table = TableFile(file, spec.reader)
-    asked = {column: table.position(column) for column in _asked(spec)}
-    keys = [column.key for column in spec.sensitive_columns]
-    others = [i for column, i in asked.items() if column not in keys]
-    truth = [] if spec.truth is None else [asked[spec.truth]]
-    ordered, categorical = (list(map(table.position, of)) for of in (spec.ordered, spec.categorical))
-    if spec.features == "all":
-        features = [i for i in range(len(table.names)) if i not in (*others, *ordered, *categorical)]
-    else:
-        features = list(map(table.position, spec.features))
-    listed = [*features, *ordered, *categorical, *truth]
-    if {*others} & {*features, *ordered} or len({*listed}) < len(listed):
-        raise DatasetError(
-            f"file '{file.name}': 'features' lists a column twice, or the sensitive column, or the truth; found "
-            f"{[table.names[i] for i in listed]}. Fix: list each feature once, as numeric or categorical; the groups "
-            "must not be a feature"
-        )
-    drops = {table.position(column): values for column, values in spec.drop_rows.items()}
-    read = table.read(features, [*ordered, *categorical, *asked.values()], drops)
-    coded = [natural_codes(read.texts[i], read.kept) for i in (*ordered, *categorical)]
-    words = [values for _, values in coded]
-    levels = {table.names[i]: list(values) for i, values in zip(ordered, words, strict=False)}
+    asked: dict[ColumnRef, int] = {}
+    features: list[int] = []
+    coded: list[int] = []
+
+    def choose(position: Position, names: list[str]) -> Wanted:
+        asked.update({column: position(column) for column in _asked(spec)})
+        coded.extend(map(position, (*spec.ordered, *spec.categorical)))
+        keys = [column.key for column in spec.sensitive_columns]
+        others = {i for column, i in asked.items() if column not in keys}
+        if spec.features == "all":
+            features.extend(i for i in range(len(names)) if i not in {*others, *coded})
+        else:
+            features.extend(map(position, spec.features))
+        listed = [*features, *coded, *([] if spec.truth is None else [asked[spec.truth]])]
+        if others & {*features, *coded[: len(spec.ordered)]} or len({*listed}) < len(listed):
+            raise TableError(
+                f"file '{file.name}': 'features' lists a column twice, or the sensitive column, or the truth; found "
+                f"{[names[i] for i in listed]}. Fix: list each feature once, as numeric or categorical; the groups "
+                "must not be a feature"
+            )
+        drops = {position(column): values for column, values in spec.drop_rows.items()}
+        return features, [*coded, *asked.values()], drops
+
+    read = read_columns(file, spec.reader, choose)
+    found = [natural_codes(read.texts[i], read.kept) for i in coded]
+    codes, words = [of for of, _ in found], [of for _, of in found]
+    n_ordered = len(spec.ordered)
+    levels = {read.names[i]: list(values) for i, values in zip(coded[:n_ordered], words, strict=False)}
     return _Columns(
-        table.names,
+        read.names,
         read.kept,
-        np.column_stack([read.numbers, *(codes for codes, _ in coded)]) if coded else read.numbers,
-        tuple(table.names[i] for i in (*features, *ordered, *categorical)),
+        np.column_stack([read.numbers, *codes]) if coded else read.numbers,
+        tuple(read.names[i] for i in (*features, *coded)),
         {column: read.texts[i] for column, i in asked.items()},
         {"dropped": read.dropped, **({"ordered": levels} if levels else {})},
-        tuple(words[len(ordered) :]),
+        tuple(words[n_ordered:]),
     )
 
 
@@ -149,7 +148,6 @@ def _found(spec: DatasetSpec, file: Path) -> _Columns:
         decimal=reader.decimal if "decimal" in reader.model_fields_set else None,
         encoding=reader.encoding,
         values=[column for column in inside if isinstance(column, str)],
-        advice=ADVICE,
     )
     names = list(frame.columns)
     asked = {column: names[position(column, names, file.name)] for column in [*_asked(spec), *spec.drop_rows]}
@@ -164,7 +162,7 @@ def _found(spec: DatasetSpec, file: Path) -> _Columns:
             sensitive,
             exclude=[asked[column] for column in _asked(spec)],
             # Groups that are listed are values, and ranges are cut after this.
-            asked=Asked(categories=sensitive, thousands=reader.thousands, decimal=frame.attrs["decimal"]),
+            asked=Asked(categories=sensitive, decimal=frame.attrs["decimal"]),
             scale=scale,
             missing="impute" if spec.missing == "impute" else "drop",
         )
@@ -195,7 +193,7 @@ def _found(spec: DatasetSpec, file: Path) -> _Columns:
         names,
         keep,
         preparation.transform(frame[keep]),
-        tuple(map(str, preparation.pipeline.get_feature_names_out())),
+        tuple(encoded_names(preparation.columns)),
         texts,
         card,
     )
@@ -206,9 +204,9 @@ def _texts(cells: pd.Series) -> Values:
     return factor(cells.astype(object).where(cells.notna(), ""))
 
 
-def groups_reader(spec: DatasetSpec, sensitive: SensitiveSpec, path: Path) -> TableFile:
-    """The file of the groups."""
-    return TableFile(path, sensitive.reader or spec.reader.model_copy(update={"names": ()}))
+def groups_reader(spec: DatasetSpec, sensitive: SensitiveSpec) -> ReaderSpec:
+    """How the file of the groups is read."""
+    return sensitive.reader or spec.reader.model_copy(update={"names": ()})
 
 
 def _groups_of_file(
@@ -218,13 +216,13 @@ def _groups_of_file(
 
     Rows are joined by the key, or else they are in the table's order.
     """
-    file = groups_reader(spec, sensitive, path)
-    place = file.position(sensitive.column)
-    places = [place, *([] if sensitive.key is None else [file.position(sensitive.key)])]
-    texts = file.read([], places).texts
-    groups, own = texts[place], file.names[place]
+    wanted = [column for column in (sensitive.column, sensitive.key) if column is not None]
+    reader = groups_reader(spec, sensitive)
+    file = read_columns(path, reader, lambda position, _: ([], [*map(position, wanted)], {}))
+    place, *keys_at = file.texts
+    groups, own = file.texts[place], file.names[place]
     if sensitive.key is None:
-        shared = sorted({*table.names} & {*file.names}) if spec.reader.header and file.reader.header else []
+        shared = sorted({*table.names} & {*file.names}) if spec.reader.header and reader.header else []
         if shared:
             raise DatasetError(
                 f"file '{path.name}', column '{shared[0]}': the file of the groups has a column of the table, so its "
@@ -238,7 +236,9 @@ def _groups_of_file(
                 "that belongs to the table; check 'header' of both"
             )
         return own, groups
-    ours, theirs = (pd.Series(of.at(slice(None))) for of in (table.texts[sensitive.key], texts[places[1]]))
+    ours, theirs = (
+        pd.Series(of.at(slice(None))) for of in (table.texts[sensitive.key], file.texts[keys_at[0]])
+    )
     at = pd.Index(theirs.drop_duplicates()).get_indexer(ours)
     for what, keys in (
         ("the table has values of the key more than once", ours[ours.duplicated()]),
@@ -276,116 +276,73 @@ def code_groups(
     return group_of[codes], tuple(listed)
 
 
-class Table(NamedTuple):
-    """The columns that were read."""
+class Columns(NamedTuple):
+    """Columns of a file."""
 
+    names: list[str]  # of all columns
     numbers: np.ndarray  # (n_kept, n_numbers), in the order in which they were asked for
-    # The columns that are not plain numbers, by number, with all rows and without blanks around the cells.
-    texts: dict[int, Values]
+    texts: dict[int, Values]  # of all rows, by the number of the column
     kept: np.ndarray  # (n_read,)
     dropped: list[dict[str, object]]  # column, value, number of rows
 
 
-class TableFile:
-    """A delimited text file. What is wrong with it is a TableError or a DatasetError."""
+def read_columns(path: Path, reader: ReaderSpec, choose: Callable[[Position, list[str]], Wanted]) -> Columns:
+    """Read the columns that `choose` wants. A DatasetError names the first cell that is not a finite number."""
+    wanted: list[Any] = []
 
-    def __init__(self, path: Path, reader: ReaderSpec):
-        self.path, self.reader = path, reader
-        head, self.names = arff_head(path, reader.encoding) if reader.format == "arff" else (0, [])
-        named = reader.header and reader.format == "csv"
-        self._format = Format(
-            delimiter=reader.delimiter,
-            decimal=reader.decimal,
-            encoding=reader.encoding,
-            quote=reader.quotechar,
-            header=named,
-            skip_blanks=reader.skipinitialspace,
-            skip_lines=head,
-            advice=ADVICE,
+    def chosen(header: list[str]) -> Choice:
+        names = [name.strip() for name in header]
+        wanted[:] = choose(lambda column: position(column, names, path.name), names)
+        texts = {*wanted[1], *wanted[2]}
+        # A long file is read in parts, and a column can be numbers in one part and text in another, such as 1.5 and
+        # '1,5', unless all of it is read as text.
+        as_text = texts | ({*wanted[0]} if reader.decimal != "." else set())
+        return Choice(as_text, {*wanted[0], *texts}, reader.as_zero)
+
+    form = Format(
+        reader.delimiter,
+        reader.decimal,
+        encoding=reader.encoding,
+        header=reader.header,
+        labels=reader.names,
+        # A blank must be stated, because a file of groups can be one column with names of several words.
+        signs=",;\t|",
+    )
+    header, frame, form, _ = read_file(path, form, chosen)
+    # In a text, only the cells of `as_zero` are missing.
+    of_missing = 0.0 if form.delimiter or "" in reader.as_zero else np.nan
+    names, (asked, texts, drops) = [name.strip() for name in header], wanted
+    words = {i: _texts(frame[i]) for i in (*texts, *drops)}
+    kept, dropped = dropped_rows({names[i]: (words[i], of) for i, of in drops.items()}, len(frame))
+    X = np.empty((int(kept.sum()), len(asked)))
+    for j, i in enumerate(asked):
+        cells = frame[i]
+        if cells.dtype.kind in "iuf":
+            X[:, j] = cells.fillna(of_missing).to_numpy()[kept]
+            continue
+        values = words.get(i) or _texts(cells)
+        _, found = find_reading(values.words, np.bincount(values.entries), reader.decimal)
+        found[[word in reader.as_zero for word in values.words]] = 0.0
+        X[:, j] = np.where(cells.isna(), of_missing, found[values.entries])[kept]
+    wrong = ~np.isfinite(X)
+    if wrong.any():
+        row, j = np.argwhere(wrong)[0]
+        row, i = int(np.flatnonzero(kept)[row]), asked[j]
+        cell = str(read_columns(path, reader, lambda *_: ([], [i], {})).texts[i].at(row))
+        raise DatasetError(
+            f"file '{path.name}', column '{names[i]}': a feature has cells that are not finite numbers; found {cell!r} "
+            f"in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all. Fix: leave the column out of "
+            "'features', or list the value under 'drop_rows'"
         )
-        if reader.delimiter is None:
-            delimiter = ","
-            # What is wrong with the file is said below.
-            with suppress(TableError), open_rows(path, self._format, path.name) as rows:
-                # A blank must be stated, because a file of groups can be one column with names of several words.
-                delimiter = rows.delimiter.replace(" ", ",")
-            self._format = self._format._replace(delimiter=delimiter)
-        with open_rows(path, self._format, path.name) as rows:
-            width = len(rows.first)
-            if named and width > len(rows.header):
-                raise rows.differ()
-        if named:
-            self.names = [cell.strip() for cell in rows.header]
-        elif not self.names:
-            self.names = list(reader.names) or [f"column {i}" for i in range(width)]
-            if len(self.names) != width:
-                raise DatasetError(
-                    f"file '{path.name}': 'reader.names' does not fit the file; expected {count(width, 'name')}; found "
-                    f"{len(self.names)}. Fix: name every column, or none and use numbers"
-                )
-
-    def position(self, column: str | int) -> int:
-        """The number of a column given by name or number."""
-        return position(column, self.names, self.path.name)
-
-    def read(
-        self,
-        numbers: Sequence[int],
-        texts: Sequence[int] = (),
-        drop_rows: Mapping[int, Sequence[str]] | None = None,
-    ) -> Table:
-        """Read columns of numbers, and other columns as text.
-
-        Rows whose cell in a column of `drop_rows` has one of its values are left out. A DatasetError names the first
-        cell that is not a finite number.
-        """
-        drops, zeros = dict(drop_rows or {}), list(self.reader.as_zero)
-        # pandas reads plain numbers, which takes little time and memory. It reads a long file in parts, so a column can
-        # be numbers in one part and text in another. With a decimal comma, such a column would mix 1.5 and 1,5, so all
-        # of it is read as text.
-        plain = {*numbers} - {*texts, *drops} if self.reader.decimal == "." else set()
-        types = dict.fromkeys({*numbers, *texts, *drops} - plain, str)
-        with open_rows(self.path, self._format, self.path.name) as rows:
-            frame = rows.frame(types, dict.fromkeys(plain, zeros), columns={*plain, *types})
-        found = {i: factor(frame[i]) for i in frame if frame[i].dtype.kind not in "iuf"}
-        kept, dropped = dropped_rows({self.names[i]: (found[i], of) for i, of in drops.items()}, len(frame))
-        X = np.empty((int(kept.sum()), len(numbers)))
-        for j, i in enumerate(numbers):
-            cells = frame[i]
-            if i in found:
-                words = np.array([("0" if word in zeros else word) for word in found[i].words], dtype=object)
-                values = Values(found[i].entries, words)
-                cells = pd.Series(to_numbers(values, self.reader.decimal, self.reader.thousands))
-            # Only the cells listed in `as_zero` are missing.
-            X[:, j] = cells.mask(frame[i].isna(), 0.0).to_numpy()[kept]
-        wrong = ~np.isfinite(X)
-        if wrong.any():
-            row, j = np.argwhere(wrong)[0]
-            row, i = int(np.flatnonzero(kept)[row]), numbers[j]
-            cell = str(self.read([], [i]).texts[i].at(row))
-            raise DatasetError(
-                f"file '{self.path.name}', column '{self.names[i]}': a feature has cells that are not finite "
-                f"numbers; found {cell!r} in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all"
-                f"{self._other_signs(cell)}. Fix: leave the column out of 'features', or list the value under "
-                "'drop_rows'"
-            )
-        return Table(X, found, kept, dropped)
-
-    def _other_signs(self, cell: str) -> str:
-        """The signs in `reader` with which a cell would be a number, if there are any."""
-        own, other = (",", ".") if self.reader.decimal == "," else (".", ",")
-        for thousands, decimal in ((other, own), ("'", own), (" ", own), (own, other)):
-            if number_pattern(thousands, decimal).fullmatch(cell):
-                return f", which decimal {decimal!r} and thousands {thousands!r} in 'reader' would read"
-        return ""
+    return Columns(names, X, {i: words[i] for i in texts}, kept, dropped)
 
 
 def position(column: str | int, names: Sequence[str], file: str) -> int:
-    """The number of a column given by name or number. None, or two of that name, is a DatasetError."""
+    """The number of a column given by name or number. None, or two of that name, is a TableError."""
     found = [i for i, name in enumerate(names) if column in (i, name)]
     if len(found) == 1:
         return found[0]
-    raise DatasetError(
+    raise TableError(
         f"file '{file}', column '{column}': the header has this name twice. Fix: use a number: {found}"
         if found
         else f"file '{file}', column '{column}': no such column; expected a name, or a number from 0 to "

@@ -152,24 +152,16 @@ class SourceSpec(Spec):
 
 
 class ReaderSpec(Spec):
-    """How the text of a table is cut into cells."""
+    """How a table is read. The end of the file's name tells its format, such as ``.arff`` or ``.xlsx``."""
 
-    format: Literal["csv", "arff"] = "csv"
-    """'arff' is the format of OpenML, in which a head before `@data` names the columns."""
     sep: OneCharacter = ","
-    """Separator, one character. By default, the first line of the file shows it; in an ARFF file it is a comma."""
+    """Separator, one character. By default, the first line of the file shows it."""
     header: bool = True
     """Whether the first line names the columns."""
     names: tuple[StrictStr, ...] = ()
     """Names for the columns of a file without header; all of them or none."""
-    skipinitialspace: bool = False
-    """Whether blanks after a separator are dropped before quotes are read."""
-    quotechar: OneCharacter = '"'
-    """The character that encloses a cell with separators in it."""
     decimal: OneCharacter = "."
     """Decimal point. If the features of the table are not listed, the default is what its numbers show."""
-    thousands: OneCharacter | None = None
-    """Separator between groups of three digits, as the comma in '44,954'."""
     as_zero: tuple[StrictStr, ...] = ()
     """Cells of numeric columns that are read as 0, such as 'NA' where a fee was not charged."""
     encoding: str = "utf-8"
@@ -178,7 +170,7 @@ class ReaderSpec(Spec):
     @property
     def delimiter(self) -> str | None:
         """The separator, or None if the first line of the file shows it."""
-        return self.sep if self.format == "arff" or "sep" in self.model_fields_set else None
+        return self.sep if "sep" in self.model_fields_set else None
 
     @field_validator("encoding")
     @classmethod
@@ -194,12 +186,6 @@ class ReaderSpec(Spec):
             raise ValueError("'names' is for a file without header; set 'header: false'")
         if len(set(self.names)) < len(self.names):
             raise ValueError("'names' holds a name twice")
-        if self.format == "arff" and not self.header:
-            raise ValueError(
-                "an ARFF file has the names of its columns in its head; leave 'header' and 'names' out"
-            )
-        if self.thousands is not None and (self.thousands == self.decimal or self.thousands.isalnum()):
-            raise ValueError("'thousands' must differ from 'decimal', and be neither a letter nor a digit")
         return self
 
 

@@ -11,18 +11,17 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Collection, Iterable
+from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 
-from fairclust.tables.text import as_number
-
-_WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
-UNKNOWN, YES, NO = ({*_WORDS[key]} for key in ("unknown", "yes", "no"))
-_CLEAR = (YES | NO) - {*_WORDS["short"]}
+WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
+UNKNOWN, YES, NO = ({*WORDS[key]} for key in ("unknown", "yes", "no"))
+_CLEAR = (YES | NO) - {*WORDS["short"]}
 # For every scale, the place of each of its words.
 _SCALES = [
     {word.strip(): i for i, place in enumerate(scale.split("<")) for word in place.split("|")}
-    for scale in _WORDS["scales"]
+    for scale in WORDS["scales"]
 ]
 _MOST_STEPS = 50
 # Steps with a number, such as '1 - none' and 'grade 3'.
@@ -31,25 +30,10 @@ _NUMBERED = re.compile(
     r"classe|fase)\s*(\d{1,2})$"
 )
 
-_CURRENCIES = {"$": "usd", "us$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "fr": "chf"} | {
-    name: name for name in _WORDS["currencies"]
-}
+_CURRENCIES: dict[str, str] = {sign: sign for sign in WORDS["currencies"]} | WORDS["currency_signs"]
 # Units that are converted into the one that most cells of a column have: their dimension and size.
-_UNITS: dict[str, dict[str, float]] = {
-    "length": {"mm": 1e-3, "cm": 1e-2, "m": 1, "km": 1e3, "mi": 1609.344, "ft": 0.3048, "in": 0.0254},
-    "mass": {"mg": 1e-6, "g": 1e-3, "kg": 1, "t": 1e3, "lb": 0.45359237, "oz": 0.028349523125},
-    "data": {"B": 1e-3, "KB": 1, "kB": 1, "MB": 1e3, "GB": 1e6, "TB": 1e9},
-    "energy": {"Wh": 1, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
-    "time": {"s": 1.0, "sec": 1.0, "min": 60, "h": 3600, "hr": 3600, "hour": 3600, "std": 3600, "d": 86400}
-    | dict.fromkeys(("day", "tag", "jour"), 86400.0)
-    | dict.fromkeys(("week", "woch"), 604800.0),
-}
-_SIZES = {unit: (kind, size) for kind, units in _UNITS.items() for unit, size in units.items()}
-_TIMES = {
-    **dict.fromkeys(("k", "K", "tsd", "thousand", "tausend"), 1e3),
-    **dict.fromkeys(("M", "mio", "mn", "million", "millions", "millionen", "millones", "milioni"), 1e6),
-    **dict.fromkeys(("B", "bn", "mrd", "billion", "billions", "milliarden", "milliards"), 1e9),
-}
+_SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, size in units.items()}
+_TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() for word in words}
 _TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
 _MEASURED = re.compile(
     r"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|ca\.?|approx\.?|about|etwa|env\.?)\s*)?(?P<sign>[+-])?\s*"
@@ -79,6 +63,27 @@ _RANGE = re.compile(
     r"mayores|mais|oltre|più|greater|higher|ouder|meer)))?\s*[^\d<>+-]{0,12}",
     re.IGNORECASE,
 )
+
+
+@cache
+def number_pattern(thousands: str | None, decimal: str) -> re.Pattern[str]:
+    """The pattern of a number, also of one with `thousands` between groups of three digits if that is given."""
+    point = re.escape(decimal)
+    number = rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
+    if thousands is not None:
+        # No number begins with a zero before the thousands.
+        groups = rf"[+-]?[1-9][0-9]{{0,2}}({re.escape(thousands)}[0-9]{{3}})+({point}[0-9]*)?"
+        number = f"(?:{groups})|(?:{number})"
+    return re.compile(number)
+
+
+def as_number(cell: str, decimal: str = ".", thousands: str | None = None) -> float | None:
+    """The finite number that a cell is; None if it is none."""
+    cell = cell.strip()
+    if not number_pattern(thousands, decimal).fullmatch(cell):
+        return None
+    number = float(cell.replace(thousands or "", "").replace(decimal, "."))
+    return number if math.isfinite(number) else None
 
 
 def plain(text: str) -> str:
@@ -151,9 +156,7 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
 def _number(text: str, thousands: str, decimal: str) -> float | None:
     if decimal == "." and _INDIAN.fullmatch(text):
         return float(text.replace(",", ""))
-    # No number begins with a zero before the thousands.
-    signs = "" if re.match(r"[+-]?0\D", text) else (thousands, " ", "'", "_")
-    tried = (as_number(text, decimal, sign) for sign in (signs or (None,)))
+    tried = (as_number(text, decimal, sign) for sign in (thousands, " ", "'", "_"))
     return next((number for number in tried if number is not None), None)
 
 
@@ -168,15 +171,17 @@ def is_unknown(text: str) -> bool:
 
 def truth(text: str) -> str:
     """'yes' or 'no' for a truth value in any spelling; another text as it is."""
-    word = text.strip().lower().removesuffix(".").removesuffix(".0")
+    word = _truth_word(text)
     return "yes" if word in YES else "no" if word in NO else text
+
+
+def _truth_word(text: str) -> str:
+    return text.strip().lower().removesuffix(".").removesuffix(".0")
 
 
 def are_truths(words: Collection[str]) -> bool:
     """Whether the words are truth values in more than two spellings, at least one of them without another meaning."""
-    known = {
-        word.strip().lower().removesuffix(".").removesuffix(".0") for word in words if not is_unknown(word)
-    }
+    known = {_truth_word(word) for word in words if not is_unknown(word)}
     return len(words) > 2 and known <= YES | NO and bool(known & YES and known & NO and known & _CLEAR)
 
 
@@ -246,5 +251,5 @@ def is_named(name: str, words: str) -> bool:
     return any(
         word.startswith(of[:-1]) if of.endswith("*") else word == of
         for word in (own if words == "since" else own[-1:])
-        for of in _WORDS[words]
+        for of in WORDS[words]
     )

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import sklearn
 
 from fairclust.chunks import ChunkError, ChunkTable
 from fairclust.chunks.engines import Engine
@@ -23,7 +22,7 @@ from fairclust.group_encoding import Values, factored
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics.centers import squared_distances_to_own
 from fairclust.metrics.counts import contingency
-from fairclust.tables.preparation import Decision, Preparation, cross
+from fairclust.tables.preparation import Decision, Preparation, cross, encoded_names
 from fairclust.tables.reading import check_same_columns, clean, column_names, table_files
 from fairclust.tables.text import TableError
 
@@ -34,26 +33,22 @@ _INDEX = "__index_level_"
 
 
 @dataclass(frozen=True)
-class FrameChunk:
-    """Rows of a Parquet file as a data frame whose index counts the rows of all files from 0."""
+class TableChunk:
+    """Rows of a Parquet file. Those that get a label are prepared, as soon as the preparation is known."""
 
     rows: ParquetChunk
     begin: int  # the number of rows of all files before this chunk
     names: tuple[str, ...]  # of the columns, in one spelling
     values: frozenset[str]  # columns of groups or categories, see `clean`
-
-    @property
-    def n_rows(self) -> int:
-        return self.rows.n_rows
+    n_rows: int  # those that get a label, or all if there is no preparation yet
+    preparation: Preparation | None = None
 
     def frame(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
-        """Some columns, or all, as they are written."""
+        """Some columns, or all, as they are written; the index counts the rows of all files from 0."""
         asked = self.names if columns is None else list(dict.fromkeys(columns))
         written = dict(zip(self.names, self.rows.features, strict=True))
         frame = self.rows.table([written[name] for name in asked]).to_pandas(ignore_metadata=True)
-        frame.columns = pd.Index(asked)
-        frame.index = pd.RangeIndex(self.begin, self.begin + len(frame))
-        return frame
+        return frame.set_axis(asked, axis=1).set_axis(range(self.begin, self.begin + len(frame)))
 
     def usable(
         self, preparation: Preparation, columns: Iterable[str] = ()
@@ -64,31 +59,20 @@ class FrameChunk:
         groups = preparation.groups(frame)
         return frame, groups, preparation.reasons(frame, groups)
 
-
-@dataclass(frozen=True)
-class PreparedChunk:
-    """The rows of a chunk that get a label, prepared."""
-
-    source: FrameChunk
-    preparation: Preparation
-    n_rows: int
-
     def read(self) -> tuple[np.ndarray, Values]:
-        frame, groups, reasons = self.source.usable(self.preparation, self.preparation.features)
+        preparation = self.preparation
+        assert preparation is not None  # `prepare_chunks`
+        frame, groups, reasons = self.usable(preparation, preparation.features)
         keep = reasons == ""
         if not keep.any():
-            n_features = len(self.preparation.pipeline.get_feature_names_out())
-            return np.empty((0, n_features)), Values(np.empty(0, str))
-        # `as_numbers` refuses numbers that are infinite.
-        with sklearn.config_context(assume_finite=True):
-            X = self.preparation.transform(frame[keep])
-        return X, factored(cross(groups[keep]).to_numpy())
+            return np.empty((0, len(encoded_names(preparation.columns)))), Values(np.empty(0, str))
+        return preparation.transform(frame[keep]), factored(cross(groups[keep]).to_numpy())
 
     def place(self, row: int) -> str:
-        return f"row {row} of those with a group from {self.source.rows.place(0)} on"
+        return f"row {row} of those with a group from {self.rows.place(0)} on"
 
     def feature(self, column: int) -> str:
-        return f"feature {self.preparation.pipeline.get_feature_names_out()[column]!r}"
+        return f"feature {encoded_names(self.preparation.columns)[column]!r}"  # type: ignore[union-attr]
 
 
 class ChunkedTable(NamedTuple):
@@ -105,7 +89,7 @@ class ChunkedTable(NamedTuple):
         """Chunk by chunk, the identifiers of all rows, and the reasons why rows get no label."""
         preparation = self.decision.preparation
         for chunk in self.table.chunks:
-            frame, _, reasons = chunk.source.usable(preparation, preparation.ids)  # type: ignore[attr-defined]
+            frame, _, reasons = chunk.usable(preparation, preparation.ids)  # type: ignore[attr-defined]
             yield frame[preparation.ids], reasons
 
     def scored(self, labels: Any, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +125,7 @@ def prepare_chunks(
     n_rows = sum(chunk.n_rows for chunk in chunks)
     share = min(1.0, DECIDING_ROWS / max(1, n_rows))
     seeds = (([seed, number],) for number in range(len(chunks)))
-    sample = pd.concat(engine.run(_drawn, chunks, share, each=seeds))  # type: ignore[arg-type]
+    sample = pd.concat(engine.run(_drawn, chunks, share, each=seeds))
     if sample.empty:
         raise TableError(f"{path} has columns and no rows")
     spellings = clean(sample, values=values)
@@ -150,19 +134,21 @@ def prepare_chunks(
     preparation = decision.preparation
     _check_types(chunks, {*preparation.sensitive, *preparation.features})
     kept, combinations, sizes, reasons = [], [], Counter[str](), Counter[str]()
-    for crossed, group_sizes, left_out in engine.run(_counted, chunks, preparation):  # type: ignore[arg-type]
+    for crossed, group_sizes, left_out in engine.run(_counted, chunks, preparation):
         kept.append(sum(group_sizes.values()))
         combinations.append(crossed)
         sizes.update(group_sizes)
         reasons.update(left_out)
-    prepared = [PreparedChunk(chunk, preparation, n) for chunk, n in zip(chunks, kept, strict=True)]
+    prepared: list[Any] = [
+        replace(chunk, preparation=preparation, n_rows=n) for chunk, n in zip(chunks, kept, strict=True)
+    ]
     drawn = (
         f"roles of columns, usual values and scales are those of {len(sample):,} rows drawn from {n_rows:,}"
     )
     notes = [drawn, *spellings] if share < 1 else spellings
     groups = pd.concat(combinations)
     return ChunkedTable(
-        ChunkTable(prepared, engine),  # type: ignore[arg-type]
+        ChunkTable(prepared, engine),
         decision,
         groups[~groups.index.duplicated()].sort_index(),
         sizes,
@@ -171,8 +157,8 @@ def prepare_chunks(
     )
 
 
-def _chunks(path: str | Path, values: frozenset[str]) -> list[FrameChunk]:
-    chunks: list[FrameChunk] = []
+def _chunks(path: str | Path, values: frozenset[str]) -> list[TableChunk]:
+    chunks: list[TableChunk] = []
     begin = 0
     for file in table_files(path):
         metadata = read_metadata(file)
@@ -182,14 +168,14 @@ def _chunks(path: str | Path, values: frozenset[str]) -> list[FrameChunk]:
         if chunks:
             check_same_columns(names, file, chunks[0].names, Path(chunks[0].rows.file))
         for rows in row_groups(file, metadata, written, "", CHUNK_ROWS):
-            chunks.append(FrameChunk(rows, begin, names, values))
+            chunks.append(TableChunk(rows, begin, names, values, rows.n_rows))
             begin += rows.n_rows
     if not chunks:
         raise ChunkError(f"the files at {path} have no rows")
     return chunks
 
 
-def _check_types(chunks: list[FrameChunk], columns: set[str]) -> None:
+def _check_types(chunks: list[TableChunk], columns: set[str]) -> None:
     """TableError if a column of another file has another type than in the first one."""
     first: dict[str, Any] = {}
     for file in dict.fromkeys(chunk.rows.file for chunk in chunks):
@@ -203,7 +189,7 @@ def _check_types(chunks: list[FrameChunk], columns: set[str]) -> None:
                 )
 
 
-def _drawn(chunk: FrameChunk, seed: list[int], share: float) -> pd.DataFrame:
+def _drawn(chunk: TableChunk, seed: list[int], share: float) -> pd.DataFrame:
     """A random sample of the rows, in their order."""
     frame = chunk.frame()
     n_rows = int(np.ceil(share * len(frame)))
@@ -212,7 +198,7 @@ def _drawn(chunk: FrameChunk, seed: list[int], share: float) -> pd.DataFrame:
 
 
 def _counted(
-    chunk: FrameChunk, preparation: Preparation
+    chunk: TableChunk, preparation: Preparation
 ) -> tuple[pd.DataFrame, dict[str, int], dict[str, int]]:
     """The combinations of groups in a chunk, the numbers of their rows, and those of rows without a label."""
     _, groups, reasons = chunk.usable(preparation)

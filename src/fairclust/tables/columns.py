@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,8 +14,8 @@ import pandas as pd
 
 from fairclust.messages import count, shortened
 from fairclust.tables import cells
-from fairclust.tables.text import TableError, as_number
-from fairclust.tables.values import factor, is_nested
+from fairclust.tables.text import LEADING_ZERO, TableError
+from fairclust.tables.values import as_text, factor, is_nested
 
 Role = Literal["number", "ordered", "category", "identifier", "left out"]
 
@@ -25,10 +25,7 @@ MAX_CATEGORIES = 50
 FEW_ROWS = 20
 """In tables with fewer rows than this, a column often has different values, or small groups, by chance."""
 
-_MONTH = (
-    r"(?:jan|f[eé][bv]|m[aäá]r|a[pvb]r|ma[igjy]|jui?n|jui?l|gi?u|lug|a[uo][gû]|sep|set|o[ckut]t|nov|d[eéi][cz]|ene|gen|янв|фев|"
-    r"мар|апр|май|июн|июл|авг|сен|окт|ноя|дек)[^\W\d]*\.?"
-)
+_MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
 _DATE = re.compile(
     rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{2}}|\d{{4}})|"
     rf"\d{{1,2}}[ .-]+{_MONTH}[., -]+\d{{2,4}}|{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|"
@@ -37,7 +34,6 @@ _DATE = re.compile(
 )
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
-_LEADING_ZERO = re.compile(r"0\d+")
 _NEARLY_ALL = 0.95
 # Whole numbers of one length with at least so many digits are numbers of accounts, phones and the like.
 _LONG = 7
@@ -94,6 +90,11 @@ class Asked:
     thousands: str | None = None  # by default a comma, or a point if `decimal` is a comma
     decimal: str = "."
 
+    @property
+    def measured(self) -> set[str]:
+        """Columns that are numbers, whatever they look like."""
+        return {*self.numbers, *self.log, *self.clip}
+
 
 def understand(frame: pd.DataFrame, asked: Asked | None = None) -> list[Column]:
     """The role of every column of a table without those that cannot be features, such as the sensitive ones.
@@ -120,10 +121,9 @@ def understand(frame: pd.DataFrame, asked: Asked | None = None) -> list[Column]:
 
 def _column(column: pd.Series, name: str, asked: Asked) -> Column:
     values = column.dropna()
-    chosen = name in asked.features
     if is_nested(values):
         return Column(name, "left out", "its cells are lists, not single values")
-    if name.startswith("Unnamed: ") and not chosen:
+    if name.startswith("Unnamed: ") and name not in asked.features:
         return Column(name, "left out", "it has no name")
     if values.nunique() <= 1:
         return Column(name, "left out", "constant" if len(values) else "constant: every cell is missing")
@@ -135,84 +135,64 @@ def _column(column: pd.Series, name: str, asked: Asked) -> Column:
         return Column(name, "category", _rare(values))
     if pd.api.types.is_timedelta64_dtype(values):
         return Column(name, "number", "durations, in days")
+    text = values.astype(str).str.strip()
     if name in asked.ordered:
-        return _ordered(factor(values).at(slice(None)), name, [str(step) for step in asked.ordered[name]])
-    shape = {"log": True} if name in asked.log else {}
-    if name in asked.clip:
-        shape["clip"] = True  # the quantiles are found in the fit
-    forced = name in (*asked.numbers, *asked.log, *asked.clip)
-    if not pd.api.types.is_numeric_dtype(values):
-        text = values.astype(str).str.strip()
-        return _text_column(text, name, chosen, forced, asked, shape)
-    if forced:
-        return Column(name, "number", reading=shape)
-    if _are_dates(values):
-        return Column(name, "left out", f"dates, such as {values.iloc[0]:.0f}")
-    codes = None if pd.api.types.is_float_dtype(values) and (values % 1 != 0).any() else _codes(values, name)
-    found = None if chosen else _identifies(values, name)
-    if found:
-        return Column(name, "identifier", found)
-    return _labels(values, name, codes, chosen) if codes else Column(name, "number")
+        return _scale(as_text(values), name, [str(step) for step in asked.ordered[name]])
+    if pd.api.types.is_numeric_dtype(values):
+        return _number(Column(name, "number"), values, asked)
+    found = factor(text)
+    words, counts = found.words, np.bincount(found.entries, minlength=len(found.words))
+    by_word = None if name in asked.measured else _by_words(text, words, name, asked)
+    return by_word or _number_or_category(text, found.entries, words, counts, name, asked)
 
 
-def _text_column(
-    text: pd.Series, name: str, chosen: bool, forced: bool, asked: Asked, shape: Mapping[str, Any]
+def _by_words(text: pd.Series, words: Sequence[str], name: str, asked: Asked) -> Column | None:
+    """The role of a column of dates, truth values, steps or codes; None if it is something else."""
+    if text.str.fullmatch(_DATE).mean() > _NEARLY_ALL and name not in asked.features:
+        return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
+    if cells.are_truths(words):
+        ways = shortened(", ".join(map(repr, sorted(words))), 200)
+        odd = _odd(text[text.map(cells.is_unknown)])
+        note = f"truth values: {ways} are read as yes or no"
+        return Column(name, "category", note, {"truth": True}, odd)
+    if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
+        return _scale(text, name, scale)
+    codes = [word for word in words if LEADING_ZERO.fullmatch(word)]
+    if codes or text.str.fullmatch(_PHONE).mean() > _NEARLY_ALL:
+        return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
+    return None
+
+
+def _number_or_category(
+    text: pd.Series, entries: np.ndarray, words: Sequence[str], counts: np.ndarray, name: str, asked: Asked
 ) -> Column:
-    values = factor(text)
-    words, counts = values.words, np.bincount(values.entries, minlength=len(values.words))
-    if not forced:
-        if text.str.fullmatch(_DATE).mean() > _NEARLY_ALL and not chosen:
-            return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
-        if cells.are_truths(words):
-            ways = shortened(", ".join(map(repr, sorted(words))), 200)
-            rest = [word for word in words if cells.is_unknown(word)]
-            odd = _odd(text[text.isin(rest)]) if rest else ""
-            return Column(
-                name, "category", f"truth values: {ways} are read as yes or no", {"truth": True}, odd
-            )
-        if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
-            return _ordered(text, name, scale)
-        if any(map(_LEADING_ZERO.fullmatch, words)) or text.str.fullmatch(_PHONE).mean() > _NEARLY_ALL:
-            return _labels(text, name, f"codes, such as {shortened(repr(_first_code(words)))}", chosen)
-    reading, found = _reading(words, counts, asked)
-    known = np.array([not cells.is_unknown(word) for word in words])
-    there = ~np.isnan(found)
-    n_numbers, n_known = counts[there].sum(), counts[known | there].sum()
+    reading, found = find_reading(words, counts, asked.decimal, asked.thousands)
+    there, known = ~np.isnan(found), np.array([not cells.is_unknown(word) for word in words])
+    n_numbers, n_known, distinct = counts[there].sum(), counts[known | there].sum(), len(words)
     any_odd = name in asked.numbers
     if any_odd and n_numbers == 0:
         raise TableError(
             f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
         )
-    enough = n_numbers >= _NEARLY_ALL * n_known and n_numbers > len(text) / 2
-    if any_odd or enough:
-        as_found = pd.Series(found[values.entries], text.index).dropna()
-        note = "; ".join(_examples(words, found))
-        # Whole numbers with a unit or separators are measured.
-        whole = not forced and not note and (as_found % 1 == 0).all()
-        identifies = None if chosen or not whole else _identifies(as_found, name)
-        if identifies:
-            return Column(name, "identifier", identifies)
-        codes = _codes(as_found, name) if whole else None
-        if codes:
-            return _labels(text, name, codes, chosen)
-        odd = _odd(text[~there[values.entries]])
-        return Column(name, "number", note, {**reading, **shape, **({"odd": True} if any_odd else {})}, odd)
-    distinct = len(words)
+    if any_odd or (n_numbers >= _NEARLY_ALL * n_known and n_numbers > len(text) / 2):
+        odd = _odd(text[~there[entries]])
+        column = Column(
+            name, "number", examples(words, found), {**reading, **({"odd": True} if any_odd else {})}, odd
+        )
+        return _number(column, pd.Series(found[entries], text.index).dropna(), asked)
     amounts = [_measured(word, reading) for word in words] if reading else [None] * distinct
     units = sorted({of[1] for of in amounts if of} - {""})
     # Digits with one letter are codes.
     are_amounts = 1 < len(units) <= _FEW_UNITS and any(len(of) > 1 or not of.isalpha() for of in units)
     in_units = counts[[of is not None for of in amounts]].sum() if are_amounts else 0
     if max(n_numbers, in_units) > 0.5 * len(text) and distinct > MAX_CATEGORIES:
-        strange = text[~(there | ~known)[values.entries]]
-        why = (
-            f"several units: {shortened(', '.join(map(repr, units)), 80)}" if len(units) > 1 else "no numbers"
-        )
+        strange = text[~(there | ~known)[entries]]
+        several = f"several units: {shortened(', '.join(map(repr, units)), 80)}"
         raise TableError(
-            f"{name!r} holds numbers, but {count(len(strange), 'cell')} of {len(text):,} do not fit ({why}), the first "
-            f"is {shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} "
-            f"takes these cells as missing, --categories {name} takes all as categories, --exclude {name} leaves the "
-            "column out, or correct them"
+            f"{name!r} holds numbers, but {count(len(strange), 'cell')} of {len(text):,} do not fit "
+            f"({several if len(units) > 1 else 'no numbers'}), the first is {shortened(repr(strange.iloc[0]))} in data "
+            f"row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} takes these cells as missing, --categories "
+            f"{name} takes all as categories, --exclude {name} leaves the column out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
     if distinct > _NEARLY_ALL * len(text):
@@ -222,21 +202,63 @@ def _text_column(
     return Column(name, "category", _rare(text))
 
 
-def _reading(words: Sequence[str], counts: np.ndarray, asked: Asked) -> tuple[dict[str, Any], np.ndarray]:
+def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
+    """A column of numbers, unless they are dates, codes or identifiers; a note says that they have units or signs."""
+    name, chosen = column.name, column.name in asked.features
+    if name not in asked.measured and not column.note and (values % 1 == 0).all():
+        if _are_dates(values):
+            return Column(name, "left out", f"dates, such as {values.iloc[0]:.0f}")
+        if not chosen and (why := _identifies(values, name)):
+            return Column(name, "identifier", why)
+        if why := _why_codes(values, name):
+            return _codes(values, name, why, asked)
+    reading = {**column.reading, **({"log": True} if name in asked.log else {})}
+    if name in asked.clip:
+        ends = numbers(values, {"log": name in asked.log}).quantile([0.01, 0.99])
+        reading["clip"] = ends.tolist()
+    return replace(column, reading=reading)
+
+
+def _codes(values: pd.Series, name: str, why: str, asked: Asked) -> Column:
+    """A column of codes: a category if values repeat, or no feature."""
+    distinct, is_number = values.nunique(), cells.measured(str(values.iloc[0]), ",", ".")
+    how = f"--numbers {shortened(name)} measures them" if is_number else ""
+    if distinct > 0.5 * len(values) and distinct > MAX_CATEGORIES and name not in asked.features:
+        many = f"{why}: {distinct:,} different values in {len(values):,} rows"
+        return Column(name, "identifier", "; ".join(filter(None, [many, how])))
+    notes = [f"{why}, taken as categories", how, _rare(values)]
+    return Column(name, "category", "; ".join(filter(None, notes)))
+
+
+def _scale(text: pd.Series, name: str, scale: list[str]) -> Column:
+    known = {cells.key(step) for step in scale}
+    strange = text[[cells.key(word) not in known for word in text]]
+    unknown = [word for word in strange if not cells.is_unknown(word)]
+    if unknown:
+        raise TableError(
+            f"--ordered: {name!r} has {shortened(repr(unknown[0]))}, which is not among its steps "
+            f"{shortened(', '.join(scale), 200)}. Fix: list every step"
+        )
+    shown = shortened(" < ".join(scale), 200)
+    return Column(name, "ordered", f"a scale: {shown}", {"levels": scale}, _odd(strange))
+
+
+def find_reading(
+    words: Sequence[str], counts: np.ndarray, decimal: str = ".", thousands: str | None = None
+) -> tuple[dict[str, Any], np.ndarray]:
     """The signs and the unit by which most cells are numbers, and these numbers; NaN for other cells.
 
     The decimal point and the separator that the file or the user has tell only which is tried first.
     """
     if len(words) > _MANY:
         # Most columns of so many words are texts, which a sample shows in less time.
-        _, few = _reading(words[:_MANY], counts, asked)
+        _, few = find_reading(words[:_MANY], counts, decimal, thousands)
         if np.isnan(few).mean() > 0.8:
             return {}, np.full(len(words), np.nan)
-    other = "." if asked.decimal == "," else ","
-    stated = _as_numbers(words, counts, asked.thousands or other, asked.decimal)
-    swapped = _as_numbers(words, counts, asked.decimal, other)
-    usual = _as_numbers(words, counts, other, asked.decimal) if asked.thousands else stated
-    best = max(swapped, usual, key=lambda found: found.n_rows)
+    other = "." if decimal == "," else ","
+    stated, swapped = _read(words, counts, thousands or other, decimal), _read(words, counts, decimal, other)
+    usual = _read(words, counts, other, decimal) if thousands else stated
+    best = max(swapped, usual, key=lambda of: of.n_rows)
     if best.n_rows > _CLEARLY * stated.n_rows:
         return best.reading, best.numbers
     there = ~np.isnan(stated.numbers)
@@ -251,7 +273,7 @@ def _reading(words: Sequence[str], counts: np.ndarray, asked: Asked) -> tuple[di
     return stated.reading, stated.numbers
 
 
-class _Found(NamedTuple):
+class _Read(NamedTuple):
     """How words are read with some signs."""
 
     n_rows: int  # the number of rows that are numbers
@@ -259,31 +281,31 @@ class _Found(NamedTuple):
     numbers: np.ndarray  # (n_words,), NaN for words that are no numbers
 
 
-def _as_numbers(words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str) -> _Found:
+def _read(words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str) -> _Read:
     reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
-    found = [_measured(word, reading) for word in words]
+    amounts = [_measured(word, reading) for word in words]
     units = Counter[str]()
-    for of, n in zip(found, counts, strict=False):
-        if of and of[1]:
-            units[of[1]] += int(n)
+    for amount, n in zip(amounts, counts, strict=False):
+        if amount and amount[1]:
+            units[amount[1]] += int(n)
     if units:
         reading["unit"] = units.most_common(1)[0][0]
-    numbers = np.array([cells.in_unit(of, reading.get("unit", "")) for of in found], dtype=float)
-    return _Found(int(counts[: len(words)][~np.isnan(numbers)].sum()), reading, numbers)
+    values = np.array([cells.in_unit(amount, reading.get("unit", "")) for amount in amounts], dtype=float)
+    return _Read(int(counts[: len(words)][~np.isnan(values)].sum()), reading, values)
 
 
 def _measured(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
     return cells.measured(word, reading["thousands"], reading["decimal"])
 
 
-def _examples(words: Sequence[str], found: np.ndarray) -> list[str]:
-    """How cells that are no plain numbers are read: one of each kind, at most three."""
-    kinds: dict[str, str] = {}
+def examples(words: Sequence[str], found: np.ndarray) -> str:
+    """How words that are no plain numbers are read: one of each form, at most three."""
+    told: dict[str, str] = {}
     for word, number in zip(words, found, strict=True):
-        kind = re.sub(r"[\d.]+", "", word)
-        if not np.isnan(number) and as_number(word) is None and len(kinds) < 3:
-            kinds.setdefault(kind, f"{shortened(repr(word))} is read as {number:.15g}")
-    return list(kinds.values())[:3]
+        form = re.sub(r"[\d.]+", "", word)
+        if len(told) < 3 and not np.isnan(number) and cells.as_number(word) is None:
+            told.setdefault(form, f"{shortened(repr(word))} is read as {number:.15g}")
+    return "; ".join(told.values())
 
 
 def _odd(strange: pd.Series) -> str:
@@ -296,36 +318,6 @@ def _odd(strange: pd.Series) -> str:
     return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing"
 
 
-def _ordered(text: Any, name: str, scale: list[str]) -> Column:
-    text = pd.Series(text).reset_index(drop=True) if not isinstance(text, pd.Series) else text
-    known = {cells.key(step) for step in scale}
-    strange = text[[cells.key(str(word)) not in known for word in text]]
-    unknown = [word for word in strange if not cells.is_unknown(str(word))]
-    if unknown:
-        raise TableError(
-            f"--ordered: {name!r} has {shortened(repr(unknown[0]))}, which is not among its steps "
-            f"{shortened(', '.join(scale), 200)}. Fix: list every step"
-        )
-    shown = shortened(" < ".join(scale), 200)
-    return Column(name, "ordered", f"a scale: {shown}", {"levels": scale}, _odd(strange.astype(str)))
-
-
-def _labels(values: pd.Series, name: str, why: str, chosen: bool) -> Column:
-    """A column of codes: a category if values repeat, or no feature."""
-    distinct, is_number = values.nunique(), cells.measured(str(values.iloc[0]), ",", ".")
-    how = f"--numbers {shortened(name)} measures them" if is_number else ""
-    if distinct > 0.5 * len(values) and distinct > MAX_CATEGORIES and not chosen:
-        told = f"{why}: {distinct:,} different values in {len(values):,} rows"
-        return Column(name, "identifier", "; ".join(filter(None, [told, how])))
-    return Column(
-        name, "category", "; ".join(filter(None, [f"{why}, taken as categories", how, _rare(values)]))
-    )
-
-
-def _first_code(words: Sequence[str]) -> str:
-    return next((word for word in words if _LEADING_ZERO.fullmatch(word)), words[0])
-
-
 def _are_dates(values: pd.Series) -> bool:
     """Whether numbers are dates such as 20240131."""
     month, day = values // 100 % 100, values % 100
@@ -334,17 +326,14 @@ def _are_dates(values: pd.Series) -> bool:
     )
 
 
-def _codes(values: pd.Series, name: str) -> str | None:
+def _why_codes(values: pd.Series, name: str) -> str | None:
     """Why whole numbers are labels and not measurements; None if they are measurements."""
     low, high, distinct = float(values.min()), float(values.max()), values.nunique()
     if cells.is_named(name, "codes") and (high >= 100 or "cod" in name.lower()):
         return "codes, by the name of the column"
-    is_year = low >= 1800 and high <= 2100 and not cells.is_named(name, "since")
-    if (
-        is_year
-        and distinct <= MAX_CATEGORIES
-        and (cells.is_named(name, "years") or 1900 <= low < high <= 2050)
-    ):
+    are_years = low >= 1800 and high <= 2100 and distinct <= MAX_CATEGORIES
+    by_name = cells.is_named(name, "years") or 1900 <= low < high <= 2050
+    if are_years and by_name and not cells.is_named(name, "since"):
         return "years"
     one_length = low >= 0 and len(str(int(low))) == len(str(int(high))) >= _LONG
     if one_length and len(values) >= FEW_ROWS and (values % 1000 == 0).mean() < 0.05:
@@ -366,7 +355,7 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     to row, all have the same number of digits, at least seven, or have a name like that of an identifier.
     """
     distinct = values.nunique()
-    if len(values) < FEW_ROWS or distinct <= _NEARLY_ALL * len(values) or (values % 1 != 0).any():
+    if len(values) < FEW_ROWS or distinct <= _NEARLY_ALL * len(values):
         return None
     if values.diff().iloc[1:].eq(1).all():
         return "it counts the rows"
@@ -388,22 +377,22 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     scale, which become 0, 1, 2 and so on; then the logarithm is taken if "log", and numbers are cut at "clip".
     """
     if "levels" in reading:
-        values = factor(column)
         steps = {cells.key(step): i for i, step in enumerate(reading["levels"])}
-        found = np.array([*(steps.get(cells.key(word)) for word in values.words), None], float)[
-            values.entries
-        ]
-        return pd.Series(found, column.index, name=column.name)
+        return _by_value(column, lambda word: steps.get(cells.key(word)))
     if pd.api.types.is_timedelta64_dtype(column):
         return column / pd.Timedelta(days=1)
     if pd.api.types.is_numeric_dtype(column):
         read = column.astype(float)
     else:
-        values, signs = factor(column), {"thousands": ",", "decimal": "."} | {**reading}
-        own = str(reading.get("unit", ""))
-        words = [cells.in_unit(_measured(word, signs), own) for word in values.words]
-        read = pd.Series(np.array([*words, None], float)[values.entries], column.index, name=column.name)
+        signs, unit = {"thousands": ",", "decimal": "."} | {**reading}, str(reading.get("unit", ""))
+        read = _by_value(column, lambda word: cells.in_unit(_measured(word, signs), unit))
     if reading.get("log"):
         read = np.sign(read) * np.log1p(read.abs())
-    clip = reading.get("clip")
-    return read.clip(*clip) if isinstance(clip, list) else read
+    return read.clip(*reading["clip"]) if "clip" in reading else read
+
+
+def _by_value(column: pd.Series, number: Callable[[str], float | None]) -> pd.Series:
+    """The number of every cell of a column of text, which is computed once for every different text."""
+    values = factor(column)
+    found = np.array([*map(number, values.words), None], float)[values.entries]
+    return pd.Series(found, column.index, name=column.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from fairclust import __version__
-from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.outputs import write_text
-from fairclust.stored import Stored, StoredError
-from fairclust.tables.preparation import MISSING, Preparation, cross, read_preparation, stored_preparation
+from fairclust.stored import Stored
+from fairclust.tables.preparation import Preparation, cross, encoded_names
 from fairclust.tables.reading import read_table
 from fairclust.tables.text import TableError
 
@@ -105,12 +104,8 @@ class TableModel:
             "format": _FORMAT,
             "version": __version__,
             "method": type(self.estimator).__name__,
-            "missing": self.preparation.missing,
             "by_column": self.by_column,
-            "decimal": self.preparation.decimal,
-            **{name: getattr(self.preparation, name) for name in _LISTS},
-            "ranges": [column.stored() for column in self.preparation.ranges.values()],
-            "preparation": stored_preparation(self.preparation.pipeline),
+            "preparation": self.preparation.stored(),
             "fitted": self.estimator._stored(),
         }
         write_text(Path(path), json.dumps(content))
@@ -118,7 +113,6 @@ class TableModel:
 
 _FORMAT = "fairclust model"
 _BEGIN = json.dumps({"format": _FORMAT}).removesuffix("}").encode()
-_LISTS = [field.name for field in fields(Preparation) if field.type == "list[str]"]
 # The first bytes of a pickle, and of one that joblib has compressed.
 _PICKLES = (b"\x80", b"\x78\x5e")
 
@@ -161,15 +155,7 @@ def load_model(path: str | Path, methods: Any) -> TableModel:
 
 
 def _read(stored: Stored, methods: Any) -> TableModel:
-    lists: dict[str, Any] = {name: stored.texts(name) for name in _LISTS}
-    missing = stored.text("missing", MISSING)
-    if not lists["sensitive"] or not set(lists["means"]) <= set(lists["sensitive"]):
-        raise StoredError("sensitive and means do not fit together")
-    pipeline = read_preparation(stored.part("preparation"), missing)
+    preparation = Preparation.from_stored(stored.part("preparation"))
     estimator = getattr(methods, stored.text("method", methods.__all__))()
-    estimator._take_stored(stored.part("fitted"), len(pipeline.get_feature_names_out()))
-    ranges = {column.name: column for column in map(SensitiveColumn.from_stored, stored.parts("ranges"))}
-    preparation = Preparation(
-        pipeline, missing=missing, ranges=ranges, decimal=stored.text("decimal"), **lists
-    )
+    estimator._take_stored(stored.part("fitted"), len(encoded_names(preparation.columns)))
     return TableModel(preparation, estimator, stored.flag("by_column"))

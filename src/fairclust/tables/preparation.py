@@ -1,4 +1,4 @@
-"""The preparation of a raw data frame for the methods, as a scikit-learn pipeline.
+"""The preparation of a raw data frame for the methods.
 
 Tables in memory, files in chunks and data sets of the configuration are prepared by `decide`: it finds the role of
 every column in a data frame, which may be a sample of the rows, and returns the `Preparation` of all rows.
@@ -6,24 +6,29 @@ every column in a data frame, which may be a sample of the rows, and returns the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from fairclust.group_encoding import SensitiveColumn, combination_names, cross_codes, cut_column, is_measured
 from fairclust.messages import shortened
-from fairclust.stored import Stored
+from fairclust.stored import Stored, StoredError
 from fairclust.tables import notes
 from fairclust.tables.cells import are_truths, is_unknown, truth
-from fairclust.tables.columns import FEW_ROWS, MAX_CATEGORIES, Asked, Column, numbers, understand
-from fairclust.tables.text import TableError
+from fairclust.tables.columns import (
+    FEW_ROWS,
+    MAX_CATEGORIES,
+    Asked,
+    Column,
+    find_reading,
+    numbers,
+    understand,
+)
+from fairclust.tables.text import LEADING_ZERO, TableError
 from fairclust.tables.values import as_text, factor
-
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
 
 MISSING = ("impute", "drop", "group")
 _MISSING_GROUP = "missing"
@@ -34,6 +39,85 @@ _TOO_LARGE = 1e150
 # Columns of numbers in which more of the cells than this are none are not what the fit has seen.
 _MOST_ODD = 0.05
 SCALES = ("standardize", "l2", "none")
+ROLES = ("number", "ordered", "category")
+
+
+def learn(
+    columns: Iterable[Column], frame: pd.DataFrame, *, scale: str = "standardize", missing: str = "impute"
+) -> list[Column]:
+    """The features among columns, numbers first, with what `encode` needs to know of the rows of the fit.
+
+    Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
+    category, and a column says which numbers are missing; with "drop", no cell is missing.
+    """
+    features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
+    return [_learned(column, read(frame[column.name], column), scale, missing) for column in features]
+
+
+def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Column:
+    found: dict[str, Any] = {}
+    lacks = cells.isna()
+    if column.is_number:
+        found["fill"] = 0.0 if lacks.all() else float(cells.median())
+        filled = cells.fillna(found["fill"])
+        found |= dict(zip(("mean", "scale"), _mean_and_scale(filled, scale), strict=True))
+        if missing == "group" and lacks.any():
+            found["lacks"] = _mean_and_scale(lacks.astype(float), scale)
+    else:
+        counts: dict[str | None, int] = cells.value_counts().to_dict()
+        if lacks.any() and missing == "group":
+            counts[None] = int(lacks.sum())
+        elif missing != "group" and counts:
+            found["fill"] = min(counts, key=lambda value: (-counts[value], value))
+            counts[found["fill"]] += int(lacks.sum())
+        values = sorted(counts, key=lambda value: (value is None, value))
+        n_rare = len(values) - MAX_CATEGORIES + 1 if len(values) > MAX_CATEGORIES else 0
+        found["rare"] = sorted(values, key=counts.__getitem__)[:n_rare]
+        found["frequent"] = [value for value in values if value not in found["rare"]]
+    return replace(column, reading={**column.reading, **found})
+
+
+def _mean_and_scale(numbers: pd.Series, scale: str) -> tuple[float, float]:
+    if scale == "none" or numbers.min() == numbers.max():
+        return (0.0 if scale == "none" else float(numbers.iloc[0])), 1.0
+    return float(numbers.mean()), float(numbers.std(ddof=0)) or 1.0
+
+
+def encode(columns: Iterable[Column], frame: pd.DataFrame) -> np.ndarray:
+    """The features, shape (n_rows, n_features): standardised numbers, then zeros and ones for categories.
+
+    Columns of zeros and ones are not standardised: two rows that differ in a category are then as far apart as two rows
+    usually are in a standardised number (a squared distance of 2), however many categories there are.
+    """
+    parts = []
+    for column in columns:
+        cells, known = read(frame[column.name], column), column.reading
+        if column.is_number:
+            parts.append((cells.fillna(known["fill"]) - known["mean"]) / known["scale"])
+            if "lacks" in known:
+                mean, scale = known["lacks"]
+                parts.append((cells.isna() - mean) / scale)
+            continue
+        values, n_frequent = factor(cells), len(known["frequent"])
+        places = {value: place for place, value in enumerate(known["frequent"])}
+        places |= dict.fromkeys(known["rare"], n_frequent)
+        # A category that did not occur in the fit is none of the known ones.
+        codes = np.array([places.get(value, -1) for value in (*values.words, known.get("fill"))])
+        parts += [codes[values.entries] == place for place in range(n_frequent + bool(known["rare"]))]
+    return np.column_stack([np.asarray(part, np.float64) for part in parts])
+
+
+def encoded_names(columns: Iterable[Column]) -> list[str]:
+    """The names of the columns that `encode` returns."""
+    found = []
+    for column in columns:
+        name, known = column.name, column.reading
+        if column.is_number:
+            found += [name, f"{name}_missing"] if "lacks" in known else [name]
+        else:
+            words = ["missing" if value is None else value for value in known["frequent"]]
+            found += [f"{name}_{word}" for word in (*words, *(["rare"] if known["rare"] else []))]
+    return found
 
 
 @dataclass
@@ -52,9 +136,10 @@ class Preparation:
     (4, 3)
     """
 
-    pipeline: Pipeline  # fitted, from `make_preparation`
+    columns: list[Column]  # the features, from `learn`
     sensitive: list[str]
-    missing: str  # as in `make_preparation`
+    scale: str = "standardize"  # "l2" also divides every row by its length
+    missing: str = "impute"  # as in `learn`
     ids: list[str] = field(default_factory=list)  # columns to write beside the labels
     # The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
@@ -62,31 +147,16 @@ class Preparation:
     means: list[str] = field(default_factory=list)
     # The sensitive columns and categories that are text, and not numbers.
     texts: list[str] = field(default_factory=list)
-    # Columns of truth values in several spellings, which become 'yes' and 'no'.
+    # The sensitive columns of truth values in several spellings, which become 'yes' and 'no'.
     truths: list[str] = field(default_factory=list)
+    # How sensitive columns of text that hold numbers are read, see `columns.numbers`.
+    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
     decimal: str = "."  # of the table
 
     @property
     def features(self) -> list[str]:
         """The raw columns that are clustered by."""
-        return [name for _, _, names in self.pipeline.named_steps["columns"].transformers for name in names]
-
-    @property
-    def readings(self) -> dict[str, Mapping[str, Any]]:
-        """How the cells of each column of numbers become numbers, see `columns.numbers`."""
-        return self.pipeline.named_steps["columns"].transformers[0][1][0].kw_args["readings"]
-
-    def lacks(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Which cells of the features are missing, shape (n_rows, n_features); also those that are no numbers."""
-        found = {
-            name: numbers(frame[name], self.readings[name]).isna()
-            if name in self.readings
-            else frame[name].isna()
-            for name in self.features
-        }
-        for name in {*self.truths} & {*found}:
-            found[name] |= frame[name].map(lambda cell: isinstance(cell, str) and is_unknown(cell))
-        return pd.DataFrame(found, index=frame.index)
+        return [column.name for column in self.columns]
 
     @property
     def needed(self) -> list[str]:
@@ -104,7 +174,7 @@ class Preparation:
             if name not in frame:
                 raise TableError(f"the table has no sensitive column {name!r}")
             cells = as_text(
-                _in_ranges(frame[name], self.ranges[name], self.decimal)
+                _in_ranges(frame[name], self.ranges[name], self.readings.get(name, {}))
                 if name in self.ranges
                 else frame[name]
             )
@@ -129,7 +199,7 @@ class Preparation:
         """
         if not by_column:
             return cross(groups).to_numpy(dtype=str)
-        found = {name: _texts_as_numbers(frame[name], self.decimal) for name in self.means}
+        found = {name: numbers(frame[name], self.readings.get(name, {})) for name in self.means}
         for name, of in found.items():
             if of.isna().any():
                 raise TableError(
@@ -143,7 +213,7 @@ class Preparation:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
         lacks = pd.DataFrame(index=frame.index) if groups is None else groups.isna()
         if self.missing == "drop":
-            lacks = lacks.join(self.lacks(frame))
+            lacks = lacks.join(self._missing(frame))
         found = pd.Series("", index=frame.index)
         for name in reversed(lacks.columns):
             found[lacks[name]] = f"no value in {name}"
@@ -151,18 +221,73 @@ class Preparation:
 
     def transform(self, frame: pd.DataFrame) -> np.ndarray:
         """The features of rows that have no reason to be left out, shape (n_rows, n_features)."""
-        return np.ascontiguousarray(self.pipeline.transform(frame), dtype=np.float64)
+        X = encode(self.columns, frame)
+        if self.scale == "l2":
+            lengths = np.linalg.norm(X, axis=1, keepdims=True)
+            X /= np.where(lengths > 0, lengths, 1.0)
+        return X
+
+    def _missing(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Which cells of the features are missing, shape (n_rows, n_features); also those that are no numbers."""
+        found = {column.name: read(frame[column.name], column).isna() for column in self.columns}
+        return pd.DataFrame(found, index=frame.index)
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
         """For each column of categories, its values that did not occur in the fit, if there are any.
 
         A row with such a value counts as having none of the known values of the column.
         """
-        _, pipeline, names = self.pipeline.named_steps["columns"].transformers_[1]
-        known = dict(zip(names, pipeline[-1].categories_, strict=True)) if names else {}
-        cells = as_categories(frame[[*names]], [name for name in names if name in self.truths])
-        found = {name: {word for word in cells[name].unique() if isinstance(word, str)} for name in names}
-        return {name: sorted(of - set(known[name])) for name, of in found.items() if of - set(known[name])}
+        found = {}
+        for column in self.columns:
+            if not column.is_number:
+                values = {*read(frame[column.name], column).dropna().unique()}
+                found[column.name] = sorted(values - {*column.reading["frequent"], *column.reading["rare"]})
+        return {name: values for name, values in found.items() if values}
+
+    def stored(self) -> dict[str, Any]:
+        """The content for a saved model."""
+        found = {of.name: getattr(self, of.name) for of in fields(self)}
+        columns = [{"name": of.name, "role": of.role, "reading": of.reading} for of in self.columns]
+        return found | {"columns": columns, "ranges": [column.stored() for column in self.ranges.values()]}
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> Preparation:
+        """The preparation of a saved model."""
+        lists = {of.name: stored.texts(of.name) for of in fields(cls) if of.type == "list[str]"}
+        if not lists["sensitive"] or not {*lists["means"]} <= {*lists["sensitive"]}:
+            raise StoredError("sensitive and means do not fit together")
+        columns, ranges = map(_stored_column, stored.parts("columns")), stored.parts("ranges")
+        readings, named = stored.part("readings"), lists["sensitive"]
+        return cls(
+            [*columns],
+            scale=stored.text("scale", SCALES),
+            missing=stored.text("missing", MISSING),
+            ranges={column.name: column for column in map(SensitiveColumn.from_stored, ranges)},
+            readings={name: _stored_signs(readings.part(name)) for name in named},
+            decimal=stored.text("decimal"),
+            **lists,
+        )
+
+
+def _stored_signs(stored: Stored) -> dict[str, Any]:
+    return {key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)}
+
+
+def _stored_column(stored: Stored) -> Column:
+    role, reading = stored.text("role", ROLES), stored.part("reading")
+    found = _stored_signs(reading)
+    for key in filter(reading.has, ("log", "odd", "truth")):
+        found[key] = reading.flag(key)
+    for key in filter(reading.has, ("clip", "lacks")):
+        found[key] = reading.array(key, 2).tolist()
+    if role == "ordered":
+        found["levels"] = reading.texts("levels")
+    if role == "category":
+        found |= {key: reading.texts(key, null=True) for key in ("frequent", "rare")}
+        found |= {"fill": reading.text("fill")} if reading.has("fill") else {}
+    else:
+        found |= {key: float(reading.array(key)) for key in ("fill", "mean", "scale")}
+    return Column(stored.text("name"), role, reading=found)  # type: ignore[arg-type]
 
 
 class Decision(NamedTuple):
@@ -208,21 +333,28 @@ def decide(
     asked = asked or Asked()
     measured = [name for name in sensitive if name in means]
     cut = [name for name in sensitive if name not in (*asked.categories, *means)]
-    found_ranges = (
-        find_ranges(frame, cut, bins, asked),
-        find_ranges(frame, measured, bins or _SHOWN_RANGES, asked),
-    )
+    readings = {name: _signs(frame[name], asked) for name in sensitive}
+    ranges = find_ranges(frame, cut, bins, readings)
+    ranges |= find_ranges(frame, measured, bins or _SHOWN_RANGES, readings)
     others = frame.drop(columns=[*sensitive, *ids, *exclude])
     columns = understand(others, asked)
     named = [*ids, *(column.name for column in columns if column.role == "identifier")]
     words = [*sensitive, *(column.name for column in columns if column.role == "category")]
     texts = [name for name in words if not pd.api.types.is_numeric_dtype(frame[name])]
-    truths = [column.name for column in columns if column.reading.get("truth")]
-    truths += [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
-    pipeline = make_preparation(columns, scale=scale, missing=missing)
-    ranges = found_ranges[0] | found_ranges[1]
+    truths = [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
+    features = [column for column in columns if column.is_feature]
     preparation = Preparation(
-        pipeline, [*sensitive], missing, named, ranges, measured, texts, truths, asked.decimal
+        features,
+        [*sensitive],
+        scale,
+        missing,
+        named,
+        ranges,
+        measured,
+        texts,
+        truths,
+        readings,
+        asked.decimal,
     )
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=measured).items():
@@ -235,15 +367,11 @@ def decide(
     if kept.empty:
         needed = " and ".join(preparation.needed)
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
-    for name, reading in preparation.readings.items():
-        if reading.get("clip"):
-            found = numbers(frame[name], {**reading, "clip": None})
-            preparation.readings[name] = {**reading, "clip": found.quantile([0.01, 0.99]).tolist()}
-    pipeline.fit(kept)
-    lacking = {**preparation.lacks(frame).sum(), **groups.isna().sum()}
+    preparation.columns = learn(columns, kept, scale=scale, missing=missing)
+    lacking = {**preparation._missing(frame).sum(), **groups.isna().sum()}
     lacking = {name: int(count) for name, count in lacking.items() if count}
-    far = {name: numbers(kept[name], reading) for name, reading in preparation.readings.items()}
-    urgent = notes.far_cells(far) + [f"{column.name}: {column.odd}" for column in columns if column.odd]
+    urgent = notes.far_cells({of.name: read(kept[of.name], of) for of in features if of.is_number})
+    urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
     told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
     told += [
         f"{name}: truth values in several spellings are the groups yes and no"
@@ -253,56 +381,21 @@ def decide(
     return Decision(preparation, columns, lacking, told, len(urgent))
 
 
-def make_preparation(
-    columns: Sequence[Column], *, scale: str = "standardize", missing: str = "impute"
-) -> Pipeline:
-    """An unfitted pipeline that turns the columns of a data frame into a matrix of numbers.
+def read(cells: pd.Series, column: Column) -> pd.Series:
+    """A feature as floats, or as text; NaN for missing cells and for the few that are no numbers or truth values.
 
-    Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
-    category, and a column says which numbers are missing; with "drop", no cell is missing. `scale` "l2" also divides
-    every row by its length.
+    A column with many cells that are none is a TableError, as is one with a huge number.
     """
-    # Imported here, because scikit-learn takes a second and data sets of the configuration are read without it.
-    from sklearn.compose import ColumnTransformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline, make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
-
-    numbers = {column.name: column.reading for column in columns if column.is_number}
-    categories = {column.name: column.reading for column in columns if column.role == "category"}
-    truths = [name for name, reading in categories.items() if reading.get("truth")]
-    read = FunctionTransformer(as_numbers, kw_args={"readings": numbers}, feature_names_out="one-to-one")
-    # Columns of zeros and ones are not standardised: two rows that differ in a category are then as far apart as two
-    # rows usually are in a standardised number (a squared distance of 2), however many categories there are.
-    numeric = [read, SimpleImputer(strategy="median", add_indicator=missing == "group")]
-    if scale != "none":
-        numeric.append(StandardScaler())
-    nominal = [FunctionTransformer(as_categories, kw_args={"truths": truths}, feature_names_out="one-to-one")]
-    if missing != "group":
-        nominal.append(SimpleImputer(strategy="most_frequent"))
-    nominal.append(OneHotEncoder(sparse_output=False, handle_unknown="ignore", max_categories=MAX_CATEGORIES))
-    both = ColumnTransformer(
-        [
-            ("numbers", make_pipeline(*numeric), [*numbers]),
-            ("categories", make_pipeline(*nominal), [*categories]),
-        ],
-        verbose_feature_names_out=False,
-    )
-    return Pipeline([("columns", both), *([("rows", Normalizer())] if scale == "l2" else [])])
-
-
-def as_numbers(frame: pd.DataFrame, readings: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Columns of numbers as floats. They may be text, such as '44,954', '12 km' or the steps of a scale."""
-    return pd.DataFrame({name: _as_number(frame[name], readings[name]) for name in frame}, index=frame.index)
-
-
-def _as_number(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
-    """The numbers of a column. A few cells that are none are missing, many are a TableError, as is a huge number."""
-    found = numbers(column, reading)
-    strange = column[found.isna() & column.notna()].astype(str).str.strip()
+    if not column.is_number:
+        text = as_text(cells)
+        if column.reading.get("truth"):
+            text = text.map(lambda word: np.nan if is_unknown(word) else truth(word), na_action="ignore")
+        return text
+    found = numbers(cells, column.reading)
+    strange = cells[found.isna() & cells.notna()].astype(str).str.strip()
     strange = strange[~strange.map(is_unknown)]
-    if len(strange) > _MOST_ODD * len(column) and not reading.get("odd"):
-        what = "are not steps of its scale" if "levels" in reading else "are not numbers"
+    if len(strange) > _MOST_ODD * len(cells) and not column.reading.get("odd"):
+        what = "are not steps of its scale" if column.role == "ordered" else "are not numbers"
         raise TableError(
             f"column {column.name!r} has {len(strange):,} cells that {what}, the first is "
             f"{shortened(repr(strange.iloc[0]))} in data row {strange.index[0] + 1:,}"
@@ -317,96 +410,20 @@ def _as_number(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     return found
 
 
-def as_categories(frame: pd.DataFrame, truths: Collection[str] = ()) -> pd.DataFrame:
-    """Columns of categories as text; a missing cell is NaN. Those in `truths` become 'yes' and 'no'."""
-    found = frame.apply(as_text).astype(object)
-    for name in truths:
-        found[name] = [
-            cell if not isinstance(cell, str) else np.nan if is_unknown(cell) else truth(cell)
-            for cell in found[name]
-        ]
-    return found
-
-
-def stored_preparation(pipeline: Pipeline) -> dict[str, Any]:
-    """What a fitted pipeline of `make_preparation` has learned, for a saved model; a missing category is None."""
-    columns = pipeline.named_steps["columns"]
-    (_, numeric, numbers), (_, nominal, categories) = columns.transformers_[:2]
-    imputer, scaler, encoder = numeric[1], numeric.named_steps.get("standardscaler"), nominal[-1]
-    scale = "l2" if "rows" in pipeline.named_steps else "none" if scaler is None else "standardize"
-    found: dict[str, Any] = {"numbers": numbers, "scale": scale}
-    found["readings"] = list(numeric[0].kw_args["readings"].values())
-    found["truths"] = nominal[0].kw_args["truths"]
-    if numbers:
-        found["medians"] = imputer.statistics_.tolist()
-        found["lacking"] = imputer.indicator_.features_.tolist() if imputer.add_indicator else []
-    if numbers and scaler is not None:
-        found |= {"means": scaler.mean_.tolist(), "scales": scaler.scale_.tolist()}
-    found["categories"] = []
-    for i, name in enumerate(categories):
-        known, rare = (
-            [value if isinstance(value, str) else None for value in ([] if of[i] is None else of[i])]
-            for of in (encoder.categories_, encoder.infrequent_categories_)
-        )
-        usual = nominal[1].statistics_[i] if len(nominal) == 3 else None
-        frequent = sorted(set(known) - set(rare), key=lambda value: (value != usual, value is None, value))
-        found["categories"].append({"name": name, "frequent": frequent, "rare": rare})
-    return found
-
-
-def read_preparation(stored: Stored, missing: str) -> Pipeline:
-    """The fitted pipeline of a saved model, whose columns of categories list the usual value first.
-
-    The pipeline is fitted to a small table that has the same medians and the same frequent and rare categories. So
-    nothing depends on private attributes of scikit-learn.
-    """
-    numbers, parts = stored.texts("numbers"), stored.parts("categories")
-    readings, truths = stored.parts("readings"), stored.texts("truths")
-    columns = [
-        Column(name, "number", reading=_stored_reading(reading))
-        for name, reading in zip(numbers, readings, strict=True)
-    ]
-    names = [part.text("name") for part in parts]
-    columns += [Column(name, "category", reading={"truth": name in truths}) for name in names]
-    pipeline = make_preparation(columns, scale=stored.text("scale", SCALES), missing=missing)
-    # A frequent category occurs more often than a rare one, and the usual one, which is imputed, most often.
-    cells = [2 * part.texts("frequent", null=True) + part.texts("rare", null=True) for part in parts]
-    n_rows = 1 + max(map(len, cells), default=1)
-    table: dict[str, list[Any]] = {}
-    if numbers:
-        medians = stored.array("medians", len(numbers), finite=False)
-        lacking = set(stored.array("lacking", None).tolist())
-        for i, name in enumerate(numbers):
-            table[name] = [np.nan if i in lacking else medians[i], *[medians[i]] * (n_rows - 1)]
-    # These are numbers already.
-    read = pipeline.named_steps["columns"].transformers[0][1][0]
-    whole, read.kw_args = read.kw_args, {"readings": {name: {} for name in numbers}}
-    for column, of in zip(columns[len(numbers) :], cells, strict=True):
-        filled = of[:1] * (n_rows - len(of)) + of
-        table[column.name] = [np.nan if value is None else value for value in filled]
-    pipeline.fit(pd.DataFrame(table))
-    for own in (read, pipeline.named_steps["columns"].transformers_[0][1][0]) if numbers else (read,):
-        own.kw_args = whole
-    scaler = pipeline.named_steps["columns"].named_transformers_["numbers"].named_steps.get("standardscaler")
-    if numbers and scaler is not None:
-        scaler.mean_, scaler.scale_ = (stored.array(key, len(scaler.mean_)) for key in ("means", "scales"))
-    return pipeline
-
-
-def _stored_reading(stored: Stored) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)
-    }
-    found |= {key: stored.flag(key) for key in ("log", "odd") if stored.has(key)}
-    if stored.has("levels"):
-        found["levels"] = stored.texts("levels")
-    if stored.has("clip"):
-        found["clip"] = stored.array("clip", 2).tolist()
-    return found
+def _signs(cells: pd.Series, asked: Asked) -> dict[str, Any]:
+    """How the cells of a sensitive column of text become numbers; empty if they are numbers, or names of groups."""
+    if pd.api.types.is_numeric_dtype(cells) or cells.dropna().empty:
+        return {}
+    values = factor(cells.dropna())
+    digits = [word.isdecimal() for word in values.words]
+    if all(digits) or any(map(LEADING_ZERO.fullmatch, values.words)):
+        return {}
+    reading, found = find_reading(values.words, np.bincount(values.entries), asked.decimal, asked.thousands)
+    return {} if np.isnan(found[values.entries]).mean() > _MOST_ODD else reading
 
 
 def find_ranges(
-    frame: pd.DataFrame, columns: Sequence[str], bins: int | None, asked: Asked | None = None
+    frame: pd.DataFrame, columns: Sequence[str], bins: int | None, readings: Mapping[str, Any]
 ) -> dict[str, SensitiveColumn]:
     """Cut the columns that hold many different numbers into `bins` ranges with about as many rows each.
 
@@ -415,30 +432,20 @@ def find_ranges(
     """
     found = {}
     for name in columns:
-        cells = frame[name].dropna()
-        if pd.api.types.is_bool_dtype(cells):
+        if not readings[name] and not pd.api.types.is_numeric_dtype(frame[name].dropna()):
             continue
-        if pd.api.types.is_numeric_dtype(cells):
-            numbers = cells.to_numpy(dtype=float)
-        else:
-            # Texts such as '€ 1,200' are numbers if their values would be too many groups.
-            text = cells.astype(str).str.strip()
-            if text.str.fullmatch(r"\d+").all() or text.str.fullmatch(r"0\d+").any():
-                continue
-            numbers = _texts_as_numbers(cells, (asked or Asked()).decimal).dropna().to_numpy()
-            if len(numbers) < (1 - _MOST_ODD) * len(cells):
-                continue
-        if np.isinf(numbers).any():
-            row = cells.index[np.isinf(numbers).argmax()] + 1
+        cells = numbers(frame[name], readings[name]).dropna()
+        if np.isinf(cells).any():
+            row = np.isinf(cells).idxmax() + 1
             raise TableError(f"{name!r} has an infinite number in data row {row:,}. Fix: correct it")
-        if not is_measured(numbers):
+        if not is_measured(cells.to_numpy()):
             continue
         if bins is None:
             raise TableError(
-                f"{name!r} holds {len(np.unique(numbers)):,} different numbers, and each would be a group. Fix: "
-                "--bins 4, for example, makes four ranges of them; if they identify the rows, name another column"
+                f"{name!r} holds {cells.nunique():,} different numbers, and each would be a group. Fix: --bins 4, for "
+                "example, makes four ranges of them; if they identify the rows, name another column"
             )
-        found[name] = cut_column(name, numbers, bins)
+        found[name] = cut_column(name, cells.to_numpy(), bins)
     return found
 
 
@@ -456,18 +463,14 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     return found
 
 
-def _texts_as_numbers(cells: pd.Series, decimal: str) -> pd.Series:
-    return numbers(cells, {"decimal": decimal, "thousands": "." if decimal == "," else ","})
-
-
-def _in_ranges(cells: pd.Series, column: SensitiveColumn, decimal: str) -> pd.Series:
+def _in_ranges(cells: pd.Series, column: SensitiveColumn, reading: Mapping[str, Any]) -> pd.Series:
     """The range of each number as text; missing if the number is missing."""
-    numbers = _texts_as_numbers(cells, decimal)
-    if (numbers.isna() & cells.notna()).mean() > _MOST_ODD:
+    read = numbers(cells, reading)
+    if (read.isna() & cells.notna()).mean() > _MOST_ODD:
         raise TableError(
             f"{column.name!r} has cells that are not numbers, but the model was fitted to numbers. Fix: correct them"
         )
-    there = numbers.notna()
+    there = read.notna()
     found = pd.Series(None, index=cells.index, dtype=object)
-    found[there] = column.values[column.encode(numbers[there].to_numpy(), int(there.sum()))]
+    found[there] = column.values[column.encode(read[there].to_numpy(), int(there.sum()))]
     return found

@@ -3,25 +3,51 @@
 from __future__ import annotations
 
 import glob
-import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import count, nearest, shortened
-from fairclust.tables.text import _OPENERS, OPTIONS, Format, TableError, open_file, open_rows, unreadable
+from fairclust.tables.text import (
+    HEAD_ROWS,
+    OPENERS,
+    Format,
+    Line,
+    TableError,
+    Text,
+    header_note,
+    header_place,
+    open_lines,
+    unreadable,
+)
 from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
 
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
 _LONGEST_NAME = 1000
 # Each column takes time, even in a table of few rows.
 _MAX_COLUMNS = 20_000
-# The row with the names of the columns is searched among this many rows at the top.
-_HEAD_ROWS = 30
+
+
+class Choice(NamedTuple):
+    """Which columns of a file are read, by their positions, and how."""
+
+    texts: Collection[int]  # columns of text, whose cells are not converted
+    columns: Collection[int] | None = None  # all by default; then columns with leading zeros are text, too
+    missing: Sequence[str] = MISSING_TEXTS  # the cells of other columns that are missing
+
+
+class Cells(NamedTuple):
+    """The cells of a file."""
+
+    names: list[str]  # of all columns of the file, as they are written
+    frame: pd.DataFrame  # has the positions of the columns as names
+    form: Format  # with what was found
+    notes: list[str]  # on how the file was read
 
 
 def read_table(
@@ -37,7 +63,6 @@ def read_table(
     header: Collection[str] = (),
     sheet: str | None = None,
     header_row: int | None = None,
-    advice: Mapping[str, str] = OPTIONS,
 ) -> pd.DataFrame:
     """Read the rows of `table_files`, see `_READERS`, or text, for whose options see `Format` and `clean`.
 
@@ -51,15 +76,18 @@ def read_table(
         raise TableError(f"--delimiter: {shortened(repr(sign))} is not one ASCII character between cells")
     if header_row is not None and header_row < 1:
         raise TableError("--header-row: rows are counted from 1")
-    form = Format(
-        sign, decimal, usual_decimal, encoding, names={*values, *ids}, all_names=header, header_row=header_row,
-        sheet=sheet, advice=advice,
-    )  # fmt: skip
+    expected = {*values, *ids}
+    form = Format(sign, decimal, usual_decimal, encoding, sheet, header_row, names=expected, all_names=header)
     files = table_files(path)
     notes: list[str] = []
     frames: list[pd.DataFrame] = []
     for file in files:
-        frame, form, more = _read_file(file, form)
+        names, frame, form, more = read_file(
+            file,
+            form,
+            lambda names: Choice({i for i, name in enumerate(names) if one_spelling(name) in expected}),
+        )
+        frame.columns = column_names(names, file)
         if frame.empty:
             raise TableError(f"{file} has a header and no rows")
         frames.append(frame)
@@ -121,19 +149,21 @@ def clean(
     return notes
 
 
-def _read_file(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str]]:
-    """The cells of a file, its format with what was found, and notes on how it was read."""
+def read_file(path: Path, form: Format, choose: Callable[[list[str]], Choice]) -> Cells:
+    """The cells of a file. `choose` gets the names of its columns, and says which are read."""
     reader = _READERS.get(_suffix(path))
     if form.sheet is not None and reader is not _read_workbook:
         raise TableError(f"--sheet: {path} is no workbook, so it has no sheets. Fix: leave the option out")
     try:
         if reader is None:
-            return _read_text(path, form)
+            return _read_text(path, form, choose)
         # An index with a name becomes a column. Rows are counted from 0 afterwards.
         frame, notes = reader(path, form)
         frame = frame.reset_index(drop=frame.index.names == [None])
-        frame.columns = column_names(map(str, frame.columns), path)
-        return frame, form, notes
+        names = [str(name) for name in frame.columns]
+        columns = choose(names).columns
+        frame.columns = pd.RangeIndex(len(names))
+        return Cells(names, frame if columns is None else frame[sorted(columns)], form, notes)
     except TableError:
         raise
     except ImportError as error:
@@ -180,7 +210,7 @@ def check_same_columns(names: Collection[str], file: Path, of_first: Collection[
 def _suffix(path: Path) -> str:
     """The end of a name that tells the format, without that of a compression."""
     ends = [end.lower() for end in path.suffixes]
-    return "".join(ends[-2:-1] if ends and ends[-1] in _OPENERS else ends[-1:])
+    return "".join(ends[-2:-1] if ends and ends[-1] in OPENERS else ends[-1:])
 
 
 _Read = tuple[pd.DataFrame, list[str]]
@@ -194,22 +224,19 @@ def _read_parquet(path: Path, form: Format) -> _Read:
         return file.read().to_pandas(), []
 
 
-def _read_feather(path: Path, form: Format) -> _Read:
-    return pd.read_feather(path), []
-
-
 def _read_statistics(path: Path, form: Format) -> _Read:
     """A file of Stata, SPSS or SAS, with the labels of the values instead of their codes."""
     import pyreadstat
 
-    kind = {"zsav": "sav", "xpt": "xport"}.get(path.suffix.lower()[1:], path.suffix.lower()[1:])
+    end = path.suffix.lower()[1:]
+    end = {"zsav": "sav", "xpt": "xport"}.get(end, end)
+    options: dict[str, Any] = {}
     # Files state their encoding, except those of these two kinds, which have no such option.
-    chosen = form.encoding != "utf-8" and kind not in ("xport", "por")
-    options = {"encoding": form.encoding} if chosen else {}
-    labels = (
-        {"apply_value_formats": True, "formats_as_category": False} if kind in ("sav", "por", "dta") else {}
-    )
-    frame, about = getattr(pyreadstat, f"read_{kind}")(str(path), **labels, **options)
+    if form.encoding != "utf-8" and end not in ("xport", "por"):
+        options["encoding"] = form.encoding
+    if end in ("sav", "por", "dta"):
+        options |= {"apply_value_formats": True, "formats_as_category": False}
+    frame, about = getattr(pyreadstat, f"read_{end}")(str(path), **options)
     labelled = list(getattr(about, "variable_value_labels", None) or {})
     told = f"the labels of the codes are the values of {shortened(', '.join(labelled), 200)}"
     return frame, [told] if labelled else []
@@ -217,70 +244,36 @@ def _read_statistics(path: Path, form: Format) -> _Read:
 
 def _read_json(path: Path, form: Format) -> _Read:
     """Records (a list, or one in each line), columns, or a mapping that has one of these."""
-    with open_file(path) as file:
-        text = file.read().decode(form.encoding)
+    with open_lines(path, form.encoding) as lines:
+        text = [line for _, line in lines]
     try:
-        content = json.loads(text.lstrip("\ufeff"))
+        content = json.loads("".join(text))
     except json.JSONDecodeError as error:
         if "Extra data" not in str(error):
             raise
-        content = [json.loads(line) for line in text.lstrip("\ufeff").splitlines() if line.strip()]
-    note: list[str] = []
+        content = [json.loads(line) for line in text if line.strip()]
+    notes: list[str] = []
     if isinstance(content, dict):
-        lists = {
-            key: of for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)
-        }
-        if len(lists) == 1:
-            key, content = lists.popitem()
-            note = [f"the rows are those of the key {key!r}"]
-        elif content and all(isinstance(of, dict) for of in content.values()):
-            # pandas writes columns of rows by number, and `orient="index"` writes rows by name.
-            frame = pd.DataFrame(content)
-            return (frame if len(frame) >= len(frame.columns) else frame.T.infer_objects()).reset_index(
-                drop=True
-            ), []
+        records = [
+            key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)
+        ]
+        if len(records) == 1:
+            content, notes = content[records[0]], [f"the rows are those of the key {records[0]!r}"]
         elif isinstance(content.get("data"), list) and isinstance(content.get("columns"), list):
-            content = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
+            content = [content["columns"], *content["data"]]
         else:
-            return pd.DataFrame(content), []
+            frame = pd.DataFrame(content)
+            # `orient="index"` of pandas writes rows by name, and `orient="columns"` columns of rows by number.
+            if len(frame) < len(frame.columns) and all(isinstance(of, dict) for of in content.values()):
+                frame = frame.T.infer_objects()
+            return frame.reset_index(drop=True), []
     if isinstance(content, list) and content and all(isinstance(row, list) for row in content):
         return _below_header(pd.DataFrame(content, dtype=object), path, form)
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
         raise TableError(
             f"{path} holds no table. Fix: write a list of records, as pandas' to_json(orient='records')"
         )
-    return pd.json_normalize(content), note
-
-
-def _read_arff(path: Path, form: Format) -> _Read:
-    head, names = arff_head(path, form.encoding)
-    with open_rows(path, form._replace(delimiter=",", quote="'", header=False, skip_lines=head)) as rows:
-        frame = rows.frame({}, {i: ["?"] for i in range(len(names))})
-    if len(frame.columns) != len(names):
-        raise TableError(f"{path} has {len(names)} attributes, but rows of {len(frame.columns)} cells")
-    frame.columns = pd.Index(names)
-    return frame, []
-
-
-_ATTRIBUTE = re.compile(
-    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
-)
-_DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
-
-
-def arff_head(path: Path, encoding: str) -> tuple[int, list[str]]:
-    """The number of lines of an ARFF file up to and including ``@data``, and the names of its columns."""
-    names: list[str] = []
-    with open_file(path) as file:
-        for number, line in enumerate(io.TextIOWrapper(file, encoding, errors="replace", newline=""), 1):
-            if found := _ATTRIBUTE.match(line):
-                names.append(next(name for name in found.groups() if name is not None))
-            elif names and _DATA.match(line):
-                return number, names
-    raise TableError(
-        f"file '{path.name}': the file is no ARFF; found no line with @attribute before one with @data. Fix: check "
-        "the format"
-    )
+    return pd.json_normalize(content), notes
 
 
 def _read_workbook(path: Path, form: Format) -> _Read:
@@ -288,15 +281,8 @@ def _read_workbook(path: Path, form: Format) -> _Read:
 
     The header is read as a row, because pandas would rename columns of one name.
     """
-    sheets = pd.read_excel(
-        path,
-        sheet_name=None,
-        header=None,
-        dtype=object,
-        keep_default_na=False,
-        na_values=[""],
-        engine="calamine",
-    )
+    as_written = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
+    sheets = pd.read_excel(path, sheet_name=None, engine="calamine", **as_written)
     names = [name for name, cells in sheets.items() if cells.notna().any(axis=None)]
     if not names:
         raise TableError(f"{path} is empty")
@@ -304,7 +290,7 @@ def _read_workbook(path: Path, form: Format) -> _Read:
         raise TableError(
             f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, map(str, sheets))}"
         )
-    expected = [name for name in names if _header_place(sheets[name], form)[1]]
+    expected = [name for name in names if header_place(_top(sheets[name]), form.names)[1]]
     name = form.sheet if form.sheet is not None else (expected or names)[0]
     frame, notes = _below_header(sheets[name], path, form)
     if len(names) > 1 and form.sheet is None:
@@ -313,65 +299,98 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     return frame, notes
 
 
+def _top(cells: pd.DataFrame) -> list[list[str]]:
+    rows = cells.head(HEAD_ROWS).itertuples(index=False)
+    return [["" if pd.isna(cell) else str(cell) for cell in row] for row in rows]
+
+
 def _below_header(cells: pd.DataFrame, path: Path, form: Format) -> _Read:
     """The rows below the header, which is the row that is asked for or found."""
     cells = cells.dropna(axis=1, how="all")
-    first = _header_place(cells, form)[0] if form.header_row is None else form.header_row - 1
+    if not form.header:
+        return cells.infer_objects().set_axis(_labels(form, len(cells.columns), path), axis=1), []
+    found = header_place(_top(cells), form.names)[0]
+    first = found if form.header_row is None else form.header_row - 1
     if first >= len(cells):
         raise TableError(f"--header-row: {path} has {len(cells):,} rows. Fix: name one of them")
     filled = cells.notna().any(axis=1)
     rows = cells.iloc[first + 1 :][filled.iloc[first + 1 :]]
     frame = rows.reset_index(drop=True).infer_objects()
     frame.columns = cells.iloc[first].fillna("").tolist()
-    above = int(filled.iloc[:first].sum())
-    others = count(above, "other row")
-    note = f"the names of the columns are in row {first + 1}, below {others}; --header-row states it"
-    return frame, [note] if above and form.header_row is None else []
-
-
-def _header_place(cells: pd.DataFrame, form: Format) -> tuple[int, bool]:
-    """The place of the row with the names, and whether it has a name that is expected.
-
-    Without one, it is the first row that is nearly as full as the fullest of the first ones.
-    """
-    top = cells.head(_HEAD_ROWS)
-    for place, row in enumerate(top.itertuples(index=False)):
-        if {one_spelling(str(cell)) for cell in row} & {*form.names}:
-            return place, True
-    filled = top.notna().sum(axis=1).to_numpy()
-    return int((filled >= 0.6 * filled.max(initial=0)).argmax()) if len(filled) else 0, False
+    above = cells.iloc[:first][filled.iloc[:first]]
+    if above.empty or form.header_row is not None:
+        return frame, []
+    return frame, [header_note(first + 1, len(above), str(above.iloc[0].dropna().iloc[0]))]
 
 
 _READERS: dict[str, Callable[[Path, Format], _Read]] = {
     ".parquet": _read_parquet,
-    **dict.fromkeys((".feather", ".arrow"), _read_feather),
+    **dict.fromkeys((".feather", ".arrow"), lambda path, form: (pd.read_feather(path), [])),
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), _read_workbook),
     **dict.fromkeys((".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"), _read_statistics),
     **dict.fromkeys((".json", ".jsonl", ".ndjson", ".geojson"), _read_json),
-    ".arff": _read_arff,
 }
+_ATTRIBUTE = re.compile(
+    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
+)
+_DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
 
 
-def _read_text(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str]]:
-    """As `_read_file`, for delimited text. Columns of `form.names` are not converted."""
-    with open_rows(path, form) as rows:
-        names = column_names(rows.header, path)
-        row_names = len(rows.first) > len(names) and bool(rows.first[-1].strip())
-        kept = {i + row_names for i, name in enumerate(names) if name in form.names} | rows.codes()
-        missing = {i: list(MISSING_TEXTS) for i in range(len(rows.first)) if i not in kept}
-        frame = rows.frame(dict.fromkeys(kept, str), missing)
-    if len(rows.first) > len(names):
-        extra = frame.pop(0 if row_names else len(names))
+def _arff_names(lines: Iterator[Line], path: Path) -> list[str]:
+    """The names in the head of an ARFF file, whose rows are text between commas."""
+    names: list[str] = []
+    for _, line in lines:
+        if found := _ATTRIBUTE.match(line):
+            names.append(next(name for name in found.groups() if name is not None))
+        elif names and _DATA.match(line):
+            return names
+    raise TableError(
+        f"{path} is no ARFF; found no line with @attribute before one with @data. Fix: check the file"
+    )
+
+
+def _labels(form: Format, width: int, path: Path) -> list[str]:
+    """The names of the columns of a table without a header."""
+    if len(form.labels or range(width)) != width:
+        raise TableError(
+            f"{path}: the names do not fit the rows; expected {count(width, 'name')}; found {len(form.labels)}. Fix: "
+            "name every column, or none and use numbers"
+        )
+    return [*form.labels] or [f"column {i}" for i in range(width)]
+
+
+def _read_text(path: Path, form: Format, choose: Callable[[list[str]], Choice]) -> Cells:
+    """As `read_file`, for delimited text."""
+    with open_lines(path, form.encoding) as lines:
+        if _suffix(path) == ".arff":
+            labels = _arff_names(lines, path)
+            form = form._replace(delimiter=",", quote="'", header=False, labels=labels)
+        text = Text(lines, str(path), form)
+        width = len(text.first)
+        names = text.header or _labels(form, width, path)
+        # The rows may have a cell without a name, before the others or at the end.
+        extra = {0 if text.first[-1].strip() else len(names)} if width > len(names) else set()
+        before = int(0 in extra)
+        choice = choose(names)
+        texts, columns = {i + before for i in choice.texts}, None
+        if choice.columns is None:
+            texts |= text.codes()
+        else:
+            columns = extra | {i + before for i in choice.columns}
+        missing = {i: choice.missing for i in range(width) if i not in texts}
+        frame = text.frame(texts, missing, columns)
+    for place in extra:
+        cells = frame.pop(place)
         # R numbers its rows or gives them names. Other numbers may be a column whose name lacks in the header.
-        numbered = extra.tolist() == list(range(1, len(extra) + 1))
-        named = not pd.api.types.is_numeric_dtype(extra) and extra.is_unique and extra.notna().all()
-        if not (numbered or named) if row_names else extra.notna().any():
-            raise rows.differ()
-        rows.notes.append(
+        numbered = cells.tolist() == list(range(1, len(cells) + 1))
+        named = not pd.api.types.is_numeric_dtype(cells) and cells.is_unique and cells.notna().all()
+        if not (numbered or named) if before else cells.notna().any():
+            raise text.differ()
+        text.notes.append(
             "the header has one name fewer than the rows have cells, so the first cells are read as names of the rows, "
-            f"as R writes them, and left out: {rows.shown()}. If a name lacks in the header instead, add it"
-            if row_names
+            f"as R writes them, and left out: {text.begin()}. If a name lacks in the header instead, add it"
+            if before
             else "the empty cell at the end of every row, which has no name, is left out"
         )
-    frame.columns = names
-    return frame, form._replace(delimiter=rows.delimiter, decimal=rows.decimal), rows.notes
+    frame.columns = pd.Index([place - before for place in frame.columns])
+    return Cells(names, frame, form._replace(delimiter=text.delimiter, decimal=text.decimal), text.notes)

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from fairclust.group_encoding import Values, describe_merged, one_spelling, value_text
-from fairclust.tables.text import TableError, as_number
+from fairclust.tables.cells import as_number
+from fairclust.tables.text import TableError
 
 MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Cells of a table that hold one of these texts are missing."""
@@ -67,12 +68,6 @@ def factor(cells: pd.Series) -> Values:
     codes, found = pd.factorize(cells)
     places, names = pd.factorize(np.array([value_text(value) for value in found], dtype=object))
     return Values(np.append(places, -1)[codes], np.asarray(names, dtype=object))
-
-
-def to_numbers(values: Values, decimal: str = ".", thousands: str | None = None) -> np.ndarray:
-    """The finite numbers that the cells of a column are; NaN for the others."""
-    found = [as_number(text, decimal, thousands) for text in values.words]
-    return np.array([*found, None], dtype=float)[values.entries]
 
 
 def is_nested(cells: pd.Series) -> bool:
