@@ -44,7 +44,7 @@ NOT_UNIQUE = (
 
 
 class NotConverged(Diverged):
-    """The eigen-solver reached its limit of iterations. `found` is the embedding by the vectors that converged."""
+    """The eigen-solver reached its limit of iterations. `embedding` is that by the vectors that converged."""
 
     def __init__(self, message: str, embedding: Embedding) -> None:
         super().__init__(message)
