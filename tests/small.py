@@ -33,4 +33,4 @@ def shipped_sections():
     """Return the shipped configuration without its catalogues, and what is in these, by section."""
     raw = read_yaml(CONFIG / "config.yaml")
     del raw["catalogues"]
-    return raw, read_catalogues(sorted(CONFIG.glob("*s/*.yaml")))[0]
+    return raw, read_catalogues([*map(str, sorted(CONFIG.glob("*s")))])[0]

@@ -252,29 +252,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return found
 
 
-def catalogue_files(places: Any) -> list[Path]:
-    """The YAML files of catalogue folders, sorted by name. A place can also be a single file.
+def read_catalogues(places: Any) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Merge the YAML files of catalogue folders, or single ones; also returns the file of each ``section.name``.
 
-    ConfigError if there is no such folder or file.
+    ConfigError if there is no such folder or file, an entry is defined in two files, or a file holds something else.
     """
-    found: list[Path] = []
     if not isinstance(places, list | None) or any(not isinstance(place, str) for place in places or ()):
         raise ConfigError(f"catalogues: expected a list of folders; found {shortened(repr(places))}")
+    files: list[Path] = []
     for place in map(Path, dict.fromkeys(places or ())):
-        if place.is_dir():
-            found += sorted([*place.glob("*.yaml"), *place.glob("*.yml")])
-        elif place.is_file():
-            found.append(place)
-        else:
+        if not place.is_dir() and not place.is_file():
             raise ConfigError(f"catalogues: there is no folder or file {str(place)!r}")
-    return found
-
-
-def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Merge catalogue files into sections; also returns the file that defines each ``section.name``.
-
-    ConfigError if an entry is defined in two files, or a file holds something else.
-    """
+        files += sorted([*place.glob("*.yaml"), *place.glob("*.yml")]) if place.is_dir() else [place]
     sections: dict[str, Any] = {section: {} for section in SECTIONS}
     homes: dict[str, Path] = {}
     for file in files:
@@ -313,7 +302,7 @@ def load_config(
     homes: dict[str, Path] = {}
     try:
         chosen = with_user_layer(raw, user or {})
-        sections, homes = read_catalogues(catalogue_files(chosen.get("catalogues")))
+        sections, homes = read_catalogues(chosen.get("catalogues"))
         merged = laid_over(sections, chosen)
         names = {of: map(str, merged[of]) if isinstance(merged[of], Mapping) else () for of in SECTIONS}
         return Config.model_validate(merged, context={of: list(known) for of, known in names.items()})
