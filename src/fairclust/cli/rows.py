@@ -139,8 +139,12 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
     otherwise. CommandError, with the option that helps, if the file cannot be read, or a column does not exist or
     cannot be used as asked.
     """
-    named = {"values": possible(args.sensitive, args.categories), "ids": possible(args.id)}
-    frame = read_table(args.table, **args.reading, **named)
+    frame = read_table(
+        args.table,
+        **args.reading,
+        values=possible(args.sensitive, args.categories),
+        ids=possible(args.id),
+    )
     counts = None
     counted = pd.Series(True, index=frame.index)
     for name in _weight(frame, args):
