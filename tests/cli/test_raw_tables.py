@@ -12,7 +12,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,8 +20,6 @@ from commands import COMMAND, refused, run, told
 from sklearn.cluster import KMeans
 
 from fairclust import methods
-from fairclust.chunks.engines import Threads
-from fairclust.cli import progress
 from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import mean_deviation, sse
 from fairclust.tables import load_model
@@ -394,15 +391,6 @@ def test_a_terminal_has_colour_and_a_bar_and_a_pipe_has_neither(people, capsys):
     assert "\x1b" not in out + err and "fitting" not in err
     assert [line for line in out.splitlines() if line != line.rstrip()] == []
     assert any(len(line) > 120 for line in out.splitlines())
-
-
-def test_progress_of_a_fit_in_chunks_is_that_of_its_rows():
-    rows, engine = [], Threads()
-    passes = progress.Passes(engine, 3000)
-    passes.read = rows.append
-    chunks = [SimpleNamespace(n_rows=500)] * 2
-    assert [*passes.run(lambda chunk: chunk.n_rows, chunks)] == rows == [500, 500]
-    passes.close()
 
 
 def test_an_error_of_the_program_shows_nothing_of_the_table(people, capsys, monkeypatch):

@@ -11,7 +11,6 @@ from fairclust.datasets.blobs import make_group_blobs
 from fairclust.datasets.census_like import BLOCK_ROWS, make_census_like
 from fairclust.datasets.msbm import make_msbm
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.sklearn_diabetes import make_sklearn_diabetes
 from fairclust.datasets.spec import DatasetSpec
 from fairclust.datasets.synthetic import make_synthetic
 from fairclust.metrics import sse
@@ -82,14 +81,6 @@ def test_census_like_clusters_are_unfair(share):
 def test_impossible_data_are_refused(make, params, message):
     with pytest.raises(ValueError, match=message):
         make(**params)
-
-
-def test_diabetes():
-    made = make_sklearn_diabetes()
-    assert made.X.shape == (442, 9)
-    assert made.feature_names == ("age", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
-    assert made.group_names == ("sex 1", "sex 2")
-    assert_array_equal(np.bincount(made.groups), [235, 207])
 
 
 def test_group_blobs_are_found_and_unfair():

@@ -63,7 +63,7 @@ def test_quotes_blanks_and_missing_last_line_end(tmp_path):
     found = read(tmp_path, 'n, t\n 1 ," x"\n2,"y, z"\n\n3,"two\nlines"', ["n"], ["t"])
     assert_array_equal(found.numbers[:, 0], [1, 2, 3])
     assert words(found) == ["x", "y, z", "two\nlines"]
-    assert words(read(tmp_path, '1, "y, z", 2\n', [], [1], header=False)) == ["y, z"]
+    assert words(read(tmp_path, '\ufeff1, "y, z", 2\n', [], [1], header=False)) == ["y, z"]
 
 
 def test_decimal_comma_and_encoding(tmp_path):
@@ -72,11 +72,6 @@ def test_decimal_comma_and_encoding(tmp_path):
     assert_array_equal(found.numbers[:, 0], [1.5, 2.25])
     assert words(found) == ["ä", "ß"]
     assert_array_equal(read(tmp_path, text, [0], drops={0: ["1,5"]}, **reader).numbers[:, 0], [2.25])
-
-
-def test_byte_order_mark(tmp_path):
-    assert_array_equal(read(tmp_path, b"\xef\xbb\xbfa,b\n1,2\n", ["a"]).numbers, [[1]])
-    assert_array_equal(read(tmp_path, b"\xef\xbb\xbf1,2\n", [0, 1], header=False).numbers, [[1, 2]])
 
 
 def test_names_for_a_file_without_header(tmp_path):
@@ -116,7 +111,6 @@ def test_dropping_rows_of_a_feature(tmp_path):
         ("a,b\n1,2\n1,-inf\n", "column 'b': .*found '-inf' in data row 2"),
         ("a,b\n1,2\n1,1e999\n", "column 'b': .*found '1e999' in data row 2"),
         ("a,b\n1,True\n", "column 'b': .*found 'True' in data row 1"),
-        ("a,b;c\n1,2\n3,4,5\n", r"t.csv, line 3 has 3 cells, but the first row has 2. Fix: .* the right --delimiter\?"),
         ('a,b\n"1\n",2\n3,?\n', "found '\\?' in data row 2"),
         ("a,b\n" + "1,1\n" * 300 + "oops,1\n" + "2,2\n" * 50, "found 'oops' in data row 301, 1 such"),
         *((f'a,b\n"{cell}",1\n2,3\n', f"found {cell!r} in data row 1, 1 such")
@@ -128,17 +122,12 @@ def test_complaints(tmp_path, text, expected):
         read(tmp_path, text, [0, 1])
 
 
-DATA = r"the first line of .*t\.csv looks like data: .*Fix: write the names of the columns above it"
-
-
 @pytest.mark.parametrize(
     ("text", "reader", "expected"),
     [
         ("a,t\n1,ä\n".encode("latin-1"), {}, r"no utf-8 text; try --encoding latin-1"),
         ("a,b\n1,2\n", {"encoding": "utf-16"}, r"t\.csv is no utf-16 text; try --encoding"),
-        *((f"{text}1,2\n3,4\n", {}, DATA) for text in ("# a\n# b\n\n", "% a\n", "// a, b, c\n")),
         ("# made by me\n1,2\n3,4\n", {"header": False}, "line 2 has 2 cells, but the first row has 1"),
-        *((f"{row}\n{row}\n", {}, DATA) for row in ("39.5,f", "7,7")),
         *(
             (text, {"name": "t.arff"}, "is no ARFF; found no line with @")
             for text in ("a,b\n1,2\n", "@data\n1,2\n", "@attribute a real\n1\n")
@@ -146,7 +135,7 @@ DATA = r"the first line of .*t\.csv looks like data: .*Fix: write the names of t
     ],
 )
 def test_files_that_cannot_be_opened(tmp_path, text, reader, expected):
-    with pytest.raises((DatasetError, TableError), match=expected):
+    with pytest.raises(TableError, match=expected):
         read(tmp_path, text, **reader)
 
 
@@ -163,9 +152,6 @@ def test_files_that_cannot_be_opened(tmp_path, text, reader, expected):
 def test_columns_that_are_not_there_or_there_twice(tmp_path, column, text, expected):
     with pytest.raises(TableError, match=expected):
         read(tmp_path, text, [column])
-
-
-def test_duplicate_header(tmp_path):
     assert_array_equal(read(tmp_path, "a,a\n1,2\n", [0, 1]).numbers, [[1, 2]])
 
 

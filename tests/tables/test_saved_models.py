@@ -134,7 +134,7 @@ def test_a_pickle_is_not_read(tmp_path, people, capsys, write):
     with path.open("wb") as file:
         write(Attack(tmp_path / "done"), file)
     assert main(["predict", str(path), str(people)]) == 2
-    assert "or older. Those models can run any code" in capsys.readouterr().err
+    assert "is no model that `fairclust fit --save` has written" in capsys.readouterr().err
     assert not (tmp_path / "done").exists()
 
 

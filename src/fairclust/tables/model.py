@@ -113,8 +113,6 @@ class TableModel:
 
 _FORMAT = "fairclust model"
 _BEGIN = json.dumps({"format": _FORMAT}).removesuffix("}").encode()
-# The first bytes of a pickle, and of one that joblib has compressed.
-_PICKLES = (b"\x80", b"\x78\x5e")
 
 
 def load_model(path: str | Path, methods: Any) -> TableModel:
@@ -128,11 +126,6 @@ def load_model(path: str | Path, methods: Any) -> TableModel:
     with Path(path).open("rb") as file:
         begin = file.read(len(_BEGIN))
         text = begin + file.read() if begin == _BEGIN else b""
-    if begin.startswith(_PICKLES):
-        raise TableError(
-            f"{path} seems to be a model of fairclust 0.2.0 or older. Those models can run any code, so they are not "
-            "read any more. Fix: fit again with --save, or predict by the release that saved the model"
-        )
     if not text:
         raise TableError(
             f"{path} is no model that `fairclust fit --save` has written. Fix: name the model first and the table "

@@ -50,8 +50,11 @@ def learn(
     Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
     category, and a column says which numbers are missing; with "drop", no cell is missing.
     """
-    features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
-    return [_learned(column, read(frame[column.name], column), scale, missing) for column in features]
+    return [_learned(of, read(frame[of.name], of), scale, missing) for of in _features(columns)]
+
+
+def _features(columns: Iterable[Column]) -> list[Column]:
+    return sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
 
 
 def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Column:
@@ -213,7 +216,8 @@ class Preparation:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
         lacks = pd.DataFrame(index=frame.index) if groups is None else groups.isna()
         if self.missing == "drop":
-            lacks = lacks.join(self._missing(frame))
+            missing = {column.name: read(frame[column.name], column).isna() for column in self.columns}
+            lacks = lacks.join(pd.DataFrame(missing, index=frame.index))
         found = pd.Series("", index=frame.index)
         for name in reversed(lacks.columns):
             found[lacks[name]] = f"no value in {name}"
@@ -226,11 +230,6 @@ class Preparation:
             lengths = np.linalg.norm(X, axis=1, keepdims=True)
             X /= np.where(lengths > 0, lengths, 1.0)
         return X
-
-    def _missing(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Which cells of the features are missing, shape (n_rows, n_features); also those that are no numbers."""
-        found = {column.name: read(frame[column.name], column).isna() for column in self.columns}
-        return pd.DataFrame(found, index=frame.index)
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
         """For each column of categories, its values that did not occur in the fit, if there are any.
@@ -342,7 +341,7 @@ def decide(
     words = [*sensitive, *(column.name for column in columns if column.role == "category")]
     texts = [name for name in words if not pd.api.types.is_numeric_dtype(frame[name])]
     truths = [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
-    features = [column for column in columns if column.is_feature]
+    features = _features(columns)
     preparation = Preparation(
         features,
         [*sensitive],
@@ -363,14 +362,15 @@ def decide(
                 f"{name!r} holds {of.nunique():,} different values in {len(of):,} rows, and each would be a group. "
                 "Fix: name a sensitive column whose values many rows share"
             )
-    kept = frame[preparation.reasons(frame, groups) == ""]
-    if kept.empty:
+    kept = preparation.reasons(frame, groups) == ""
+    if not kept.any():
         needed = " and ".join(preparation.needed)
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
-    preparation.columns = learn(columns, kept, scale=scale, missing=missing)
-    lacking = {**preparation._missing(frame).sum(), **groups.isna().sum()}
-    lacking = {name: int(count) for name, count in lacking.items() if count}
-    urgent = notes.far_cells({of.name: read(kept[of.name], of) for of in features if of.is_number})
+    cells = {of.name: read(frame[of.name], of) for of in features}
+    preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
+    lacking = {name: int(of.isna().sum()) for name, of in (cells | dict(groups.items())).items()}
+    lacking = {name: count for name, count in lacking.items() if count}
+    urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number})
     urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
     told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
     told += [

@@ -14,6 +14,7 @@ import warnings
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -92,7 +93,7 @@ class Text:
             raise TableError(f"{shown} has a header and no rows")
         self._rows = chain(ahead, rows)
         lines_of = (io.StringIO(row, newline="") for row in ahead)
-        cut = csv.reader(chain.from_iterable(lines_of), **self._dialect())
+        cut = csv.reader(chain.from_iterable(lines_of), **self._dialect)
         self._ahead = [[cell.strip() for cell in cells] for cells in zip(*cut, strict=True)]
         self.decimal = form.decimal or "."
         if form.decimal is None and self.delimiter != ",":
@@ -258,6 +259,7 @@ class Text:
         others = {*",;\t|"} - {self.delimiter}
         return f"; is {self.delimiter!r} the right --delimiter?" if others & {*self._top} else ""
 
+    @cached_property
     def _dialect(self) -> dict[str, Any]:
         skip = self.delimiter != " "
         return {
@@ -273,7 +275,7 @@ class Text:
             cells = line.rstrip("\r\n").split(self.delimiter)
             return [cell.lstrip(" ") for cell in cells] if self.delimiter != " " else cells
         try:
-            return next(csv.reader(chain([line], (text for _, text in self._lines)), **self._dialect()))
+            return next(csv.reader(chain([line], (text for _, text in self._lines)), **self._dialect))
         except csv.Error as error:
             raise TableError(
                 f"{self._shown}, line {number:,} cannot be cut into cells: {error}. Fix: close every quote, and write "
