@@ -249,7 +249,7 @@ def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):
 
 
 def test_missing_cells_are_listed_without_the_name_of_a_user(page, html):
-    rows = page.tables["Cells without a result"]
+    rows = page.tables["Fits without a result"]
     assert ["timeout", "Bank <J=3> & co", NAMES.methods["bera"], "1", "longer than 5 s"] in rows
     assert ["skipped", "Synthetic", NAMES.methods["bera"], "1", "no such file: ~/data.csv"] in rows
     assert f"{Path.home()}/" not in html and "path: ~/adult.csv" in html

@@ -388,7 +388,7 @@ def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):
     # Nor does a level that plain clustering reaches at no higher cost say anything about a fair method.
     plain = [*starts("own", [90.0] * 2, balance=0.31), *starts("plain", [80.0] * 2, balance=0.31)]
     controlled = table(match={"fairness": "balance", "order": "sse"}, control="plain")
-    assert said(only(judged(controlled, values, plain))) == (NOT_COMPARABLE, "plain has these values, too")
+    assert said(only(judged(controlled, values, plain))) == (NOT_COMPARABLE, "plain clustering has these values, too")
 
 
 def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):
@@ -408,7 +408,7 @@ def test_what_plain_clustering_reaches_says_nothing_about_a_fair_method(tmp_path
     cells = [*starts("own", [100.0] * 3), *starts("rival", [150.0] * 3), *starts("plain", [100.0] * 3)]
     own, rival = judged(spec, values, cells)
     assert (own.verdict, rival.verdict) == (NOT_COMPARABLE, DIFFERS)
-    assert own.finding == "plain has these values, too"
+    assert own.finding == "plain clustering has these values, too"
     # A start of the plain method in which it has the values does not outweigh the mean of a fair one.
     lucky = [*starts("own", [100.0] * 3), *starts("plain", [100.0, 200.0, 200.0])]
     assert said(judged(spec, values, lucky)[0]) == (AGREES, BY_MEAN)

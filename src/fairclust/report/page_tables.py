@@ -264,7 +264,7 @@ def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
 
 
 def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
-    """Cells without a result, with a row for each status, data set and reason; None if there are no such cells."""
+    """Fits without a result, with a row for each status, data set and reason; None if there are none."""
     bad = scores[scores.status != "ok"]
     if bad.empty:
         return None
@@ -275,12 +275,12 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
             "Data set": names.dataset(dataset),
             # Separated by semicolons, because labels may contain commas.
             "Methods": "; ".join(dict.fromkeys(names.method(str(method)) for method in of.method)),
-            "Cells": str(len(of)),
+            "Fits": str(len(of)),
             "Reason": reason,
         }
         for (status, dataset, reason), of in bad.groupby(["status", "dataset", "reason"], sort=False)
     ]
-    return Table("Cells without a result", records, filters=("Status", "Data set"))
+    return Table("Fits without a result", records, filters=("Status", "Data set"))
 
 
 def datasets_table(scores: pd.DataFrame, names: Names) -> Table:

@@ -236,7 +236,7 @@ def _control(row: Row, part: Part) -> None:
     part.measure([plain])
     _judge(plain, part)
     if 0 < _rank(plain) <= rank:
-        row.verdict, row.finding = NOT_COMPARABLE, f"{control} has these values, too"
+        row.verdict, row.finding = NOT_COMPARABLE, "plain clustering has these values, too"
 
 
 def _rank(row: Row) -> int:

@@ -311,7 +311,7 @@
       const first = cheapest(fair), second = cheapest(fair.filter((p) => p.method !== first.method));
       const [of, excess] = (first.mark.dataset.e ?? "").split(",").map(Number);
       const proof = of === cost && excess !== undefined
-        ? `Certified: its labels cost at most ${(100 * excess).toFixed(3)} % more than any as fair for its centres.`
+        ? `Certified: with these centres, no equally fair labels are more than ${(100 * excess).toFixed(3)} % cheaper.`
         : "The best known cost of this run, without a certified bound.";
       lines.push(["Cheapest: ", ...words(first), `. ${proof}`]);
       lines.push(second ? ["Runner-up: ", ...words(second), `, ${more(second, first)} dearer.`] : ["No other method of this run is as fair."]);
