@@ -53,7 +53,7 @@ def test_cosine_is_set_fitted_saved_and_reported(tmp_path, capsys):
         ({"--set": "lam"}, "expected NAME=VALUE"),
         ({"--set": "lam=-1"}, "lam"),
         ({"--set": "n_clusters=4"}, "--n-clusters 4"),
-        ({"--set": "min_balance=0.4", "--min-balance": "0.5"}, "min_balance is set twice"),
+        ({"--method": "price", "--set": "min_balance=0.4", "--min-balance": "0.5"}, "is set twice"),
         ({"--tolerance": "0.1"}, "no parameter 'tolerance'; Fix: leave it out, or fit by --method price"),
         ({"--equal-sizes": "--json"}, "--equal-sizes: VariationalFairKMeans has no bounds on sizes"),
         ({"--n-clusters": "100000"}, "more than n_samples"),

@@ -92,7 +92,7 @@ class BalancedFairKMeans(FairClusterer):
     >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
     >>> model = BalancedFairKMeans(2, random_state=0).fit(X, sensitive_features=sex)
     >>> model.labels_.tolist()
-    [0, 0, 1, 1, 0, 0, 0, 0]
+    [0, 0, 1, 1, 1, 0, 1, 0]
     """
 
     takes_columns = True
