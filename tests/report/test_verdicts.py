@@ -388,7 +388,10 @@ def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):
     # Nor does a level that plain clustering reaches at no higher cost say anything about a fair method.
     plain = [*starts("own", [90.0] * 2, balance=0.31), *starts("plain", [80.0] * 2, balance=0.31)]
     controlled = table(match={"fairness": "balance", "order": "sse"}, control="plain")
-    assert said(only(judged(controlled, values, plain))) == (NOT_COMPARABLE, "plain clustering has these values, too")
+    assert said(only(judged(controlled, values, plain))) == (
+        NOT_COMPARABLE,
+        "plain clustering has these values, too",
+    )
 
 
 def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):

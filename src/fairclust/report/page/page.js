@@ -258,7 +258,8 @@
     dot.addEventListener("pointerleave", () => { tip.hidden = true; });
   }
 
-  const charts = [...document.querySelectorAll("figure")].map((figure, i) => new Chart(figure, data.charts[i]));
+  const fronts = document.querySelectorAll("figure:has(svg.front)");
+  const charts = [...fronts].map((figure, i) => new Chart(figure, data.charts[i]));
   const choose = document.getElementById("choose").elements;
   const pressed = new Set();
   const keys = [...document.querySelectorAll(".legend li")].map((li) => {
