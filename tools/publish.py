@@ -50,8 +50,8 @@ _MARKS = re.compile(
 _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
-_COLOURS = 64
-_WIDEST = 1000
+_COLOURS = 32
+_WIDEST = 850
 _PICTURE, PAGE = "figures/agreement.png", Path("report/index.html")
 
 
