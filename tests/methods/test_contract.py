@@ -45,7 +45,7 @@ def with_groups(cls):
 def make(cls):
     model = with_groups(cls)()
     # With exact shares the cheapest clusters of the checks' data are not the blobs that the checks look for.
-    quick = {"n_clusters": 3, "lam": 1.0, "tolerance": 0.3, "random_state": 0}
+    quick = {"n_clusters": 3, "lam": 1.0, "rho": 1.0, "tolerance": 0.3, "random_state": 0}
     return model.set_params(**{k: v for k, v in quick.items() if k in model.get_params()})
 
 
