@@ -72,7 +72,18 @@ def check_command(X: np.ndarray, sex: np.ndarray, folder: Path) -> None:
 
 def main() -> None:
     needed = [line for line in requires("fairclust") or [] if "extra ==" not in line]
-    wanted = ["cyclopts", "numba", "numpy", "pandas", "rich", "scikit-learn", "scipy", "threadpoolctl"]
+    wanted = [
+        "cyclopts",
+        "jinja2",
+        "markupsafe",
+        "numba",
+        "numpy",
+        "pandas",
+        "rich",
+        "scikit-learn",
+        "scipy",
+        "threadpoolctl",
+    ]
     assert sorted(line.partition(">")[0] for line in needed) == wanted
     for package in ("snakemake", "pyarrow", "pydantic", "matplotlib"):
         assert importlib.util.find_spec(package) is None, f"{package} is here: the environment is not empty"
