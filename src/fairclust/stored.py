@@ -65,10 +65,10 @@ class Stored:
         return number
 
     def array(self, key: str, *shape: int | None, finite: bool = True) -> np.ndarray:
-        """Numbers length the given shape, as float64; None fits any length."""
+        """Numbers of the given shape, as float64; None fits any length."""
         try:
             array = np.array(self._content.get(key))
-        except ValueError:  # rows length several lengths
+        except ValueError:  # rows of several lengths
             array = np.array(None)
         if not array.size and 0 in shape:
             array = np.zeros([size or 0 for size in shape])

@@ -101,23 +101,39 @@ def grouped(n_rows=21_000, n_blobs=400):
     return X, np.where(X[:, 0] + rng.normal(size=n_rows) > 0, "a", "b")
 
 
+# The bounds, and the largest gap: with sizes alone 1.2 % was measured, and less than .5 % with the others.
+FAST = [({"tolerance": 0.2}, 0.01)]
 SLOW = [
-    pytest.param(bounds, marks=pytest.mark.slow)
-    for bounds in ({"size_min": 0.8, "size_max": 1.2}, {"max_gap": 0.01})
+    ({"size_min": 0.8, "size_max": 1.2}, 0.015),
+    ({"tolerance": 0.0}, 0.01),
+    ({"tolerance": 0.3, "size_max": 1.3}, 0.01),
+    ({"max_gap": 0.01}, 0.01),
+    ({"min_balance": 0.4}, 0.01),
 ]
 
 
-@pytest.mark.parametrize("bounds", [{"tolerance": 0.2}, *SLOW], ids=str)
-def test_fits_with_lists_are_as_good_as_with_a_table(bounds):
+@pytest.mark.parametrize(
+    ("bounds", "gap"), [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)], ids=str
+)
+def test_fits_with_lists_are_as_good_as_with_a_table(bounds, gap):
     X, groups = grouped()
     model = PriceFairKMeans(200, n_init=1, tol=1e-3, random_state=0, **bounds)
     cost = model.fit(X, sensitive_features=groups).cost_
-    assert model.violation_ <= 1 and model.gap_ < 0.02
+    assert model.violation_ <= 1 and model.gap_ < gap
     changed = model.predict(X, sensitive_features=groups) != model.labels_
     assert changed.sum() == model.n_rounded_
-    # Rows with weights have a table of all distances.
+    # If the rows have weights, the fit keeps no lists, but a table of the distances of all rows to all centres.
     model.fit(X, sensitive_features=groups, sample_weight=np.ones(len(X)))
     assert cost == pytest.approx(model.cost_, rel=0.02)
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_from_lists():
+    X, _ = grouped()
+    model = PriceFairKMeans(200, size_min=0.9, size_max=1.1, n_init=2, random_state=0)
+    searched = model.fit(X).cost_
+    assert model.violation_ == 0
+    assert searched < model.set_params(search=False).fit(X).cost_
 
 
 @pytest.mark.parametrize("bounds", [{"size_min": 0.8, "size_max": 1.2}, {"tolerance": 0.2}], ids=str)

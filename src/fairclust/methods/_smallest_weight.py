@@ -106,13 +106,11 @@ def smallest_weight(
         middle = fit(sqrt(low.weight * high.weight) or high.weight / _FACTOR)
         low, high = (low, middle) if middle.reached else (middle, high)
     if not high.reached:
-        largest, high = (
-            high.weight,
-            (min if measure.direction == "lower" else max)(fits, key=lambda one: one.value),
-        )
+        fairest = min if measure.direction == "lower" else max
+        high = fairest(fits, key=lambda one: one.value)
         high.messages.append(
             ConvergenceWarning(
-                f"no {weight} up to {largest:.3g} reaches a {metric} of {level:g} (the fairest fit has "
+                f"no {weight} up to {fits[-1].weight:.3g} reaches a {metric} of {level:g} (the fairest fit has "
                 f"{high.value:.3g}): ask for less fairness or fewer clusters, or use PriceFairKMeans, whose clusters "
                 "keep their bounds up to one point"
             )

@@ -116,18 +116,16 @@ def metric(
     return declare
 
 
-def documented(
-    function: _Function, source: str = "", returns: str = "", *, shared: str | None = None
-) -> _Function:
+def documented(function: _Function, source: str = "", returns: str = "") -> _Function:
     """Complete a docstring by the parameters and errors that functions share, in the order of the signature.
 
-    They stand in the docstring of this module, in `shared` or that of the function's module, and in that of the
-    function, of which a later one takes precedence. `source` and `returns` are for a function that states none.
+    They stand in the docstrings of this module, of the function's module and of the function. The last one that has a
+    parameter counts. `source` and `returns` are for a function that states none.
     """
     parameters = inspect.signature(function).parameters
     entries: dict[str, str] = {}
     raises = ""
-    for doc in (__doc__, shared or function.__globals__["__doc__"], function.__doc__):
+    for doc in (__doc__, function.__globals__["__doc__"], function.__doc__):
         sections = doc_sections(doc)
         stated = {
             name: of for name, of in doc_entries(sections.get("Parameters")).items() if name in parameters

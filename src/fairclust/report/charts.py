@@ -64,9 +64,9 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
             higher = METRICS[fairness].direction == "higher"
             front = front_of(points[["method", cost, fairness]], cost, fairness, higher=higher)
             levels[pair] = full_fairness(points, cost, fairness)
-            pictures[pair] = _picture(front, names, cost, fairness)
+            pictures[pair] = _picture(front, names, fairness)
             if pictures[pair]["note"]:
-                pictures[f"{pair},whole"] = _picture(front, names, cost, fairness, whole=True)
+                pictures[f"{pair},whole"] = _picture(front, names, fairness, whole=True)
     first = next(iter(pictures.values()))
     places = [place.split(",") for place in first["at"].split(";")]
     marks = []
@@ -135,7 +135,7 @@ def ranks_picture(ranks: pd.Series, differ: float, names: Names) -> Markup:
     )
 
 
-def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: bool = False) -> dict[str, str]:
+def _picture(front: Front, names: Names, fairness: str, *, whole: bool = False) -> dict[str, str]:
     """What the script shows: axes, lines and region as SVG, the place and level of each mark, and a note.
 
     A place is empty for a mark beyond the edges. The level is 2 on the front of all methods, 1 on that of its own.

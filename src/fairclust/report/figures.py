@@ -324,8 +324,8 @@ def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
 def _choice(material: FigureData, panel: Panel) -> Choice:
     """The start of the method that is nearest to what the paper reports of it, in the metrics of `y`.
 
-    If it reports nothing, the setting of the lowest objective: with a table of all settings, otherwise of those with
-    the lambda that the figure names, or else the largest lambda.
+    If the paper reports nothing, it is the start with the lowest objective. A figure that refers to a table takes it
+    from all settings. Other figures take it from the settings with the lambda that they name, or the largest one.
     """
     spec, of = material.spec, panel.cells
     if not panel.method:

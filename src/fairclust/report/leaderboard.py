@@ -201,7 +201,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
         low, high = interval(mine, rng)
         summaries.append(_summary(of) | {"method": method, "level": level, "low": low, "high": high})
     for method, of in rows.groupby("method", sort=False):
-        # NaN, without a control, is not more than half.
+        # Without random labels to compare with, the mean is NaN, and the method is not worse.
         worse = float(method in control or of.worse.mean() > 0.5)
         bound = certified.get(method) if cost in _CERTIFIED else None
         whole.append(_summary(of) | {"method": method, "worse": worse, "certified": bound})

@@ -54,8 +54,8 @@ _NEARBY, _MOST_MOVES = 6, 10
 # This fraction of the mean regret is added to every regret, so that none is zero. An excess below _ROUNDING times the
 # number of points is a rounding error.
 _FREE, _ROUNDING = 1e-6, 1e-9
-# `move_cheaper` makes at most _MOST_STEPS steps. In each it also tries pairs of moves: one of the _PAIRED cheapest
-# moves, and a move of another group.
+# `move_cheaper` makes at most _MOST_STEPS steps. In each it tries to move one point, or two points of different groups,
+# one of them by one of the _PAIRED cheapest moves.
 _MOST_STEPS, _PAIRED = 2000, 50
 # `round_prices` uses it with fewer than _FEW_TO_MOVE points per cell and at most _FEW_CELLS cells.
 _FEW_TO_MOVE, _FEW_CELLS = 200, 300
