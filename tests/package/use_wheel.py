@@ -75,7 +75,6 @@ def main() -> None:
     wanted = [
         "cyclopts",
         "jinja2",
-        "markupsafe",
         "numba",
         "numpy",
         "pandas",

@@ -8,7 +8,6 @@ import shlex
 import warnings
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from fairclust.cli.results import GIVEN, answer_lines, largest_groups, payers
 from fairclust.cli.rows import Rows, RowsInMemory
 from fairclust.explain import rounded
 from fairclust.messages import count, shortened
-from fairclust.report.render import number
+from fairclust.report.render import number, template
 
 _MOST_POINTS = 1500
 # Colours of clusters and groups, which also differ in lightness; further ones repeat them, and points have numbers.
@@ -31,11 +30,10 @@ _COLOURS = (
 )
 _SIZE = 480
 _GROUPS = 12  # the largest groups are shown
-_PAGES = files("fairclust.cli").joinpath("pages")
 
 
 def page(
-    template: str,
+    name: str,
     args: Raw,
     title: str,
     facts: str,
@@ -44,23 +42,13 @@ def page(
     notes: Sequence[str],
     **parts: Any,
 ) -> str:
-    """A page about the user's table, whose template has its own `parts`; `answer` are the lines of the answer."""
-    # Imported here, because no other command needs it.
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def text(name: str) -> str:
-        return _PAGES.joinpath(name).read_text(encoding="utf-8")
-
-    options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(loader=FunctionLoader(text), autoescape=True, **options)
+    """A page about the user's table. The template `name` has its own `parts`; `answer` are the lines of the answer."""
     versions = {"fairclust": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__}
-    return environment.get_template(f"{template}.html.j2").render(
+    return template("fairclust.cli", "pages", f"{name}.html.j2").render(
         title=f"{title} {'standard input' if args.table == '-' else Path(args.table).name}",
         facts=facts,
         today=f"{datetime.now(UTC):%Y-%m-%d}",
         versions={**versions, "Python": platform.python_version()},
-        css=Markup(text("page.css")),  # a file of this package
         answer=map(_term_and_text, answer),
         columns=_columns(rows),
         notes=notes,

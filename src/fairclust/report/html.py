@@ -14,7 +14,6 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fairclust.looks import SHAPES
 from fairclust.metrics.table import METRICS
@@ -25,7 +24,7 @@ from fairclust.report import agreement, page_tables
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
 from fairclust.report.claims import load_claims
 from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, SHOWN
-from fairclust.report.render import Table
+from fairclust.report.render import Table, template
 from fairclust.report.selection import INSTANCE, shareable
 from fairclust.report.tables import HEADS, load_evidence, summary
 from fairclust.report.verdicts import SIGNS, VERDICTS
@@ -55,9 +54,7 @@ def make_page(
     shown = [name for name in papers if name in with_data]
     titles = {name: papers[name].short_name for name in shown}
     claims = {name: load_claims(files[at]) for name in shown if (at := f"tables/{name}/claims.csv") in files}
-    options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(loader=PackageLoader("fairclust.report", "page"), autoescape=True, **options)
-    return environment.get_template("index.html.j2").render(
+    return template("fairclust.report", "page", "index.html.j2").render(
         **_fronts(results),
         agreement=agreement.picture(agreement.compared(board, titles, results.names)) if shown else None,
         summary=Table("Rows of the papers' tables", summary(board, claims, titles)),

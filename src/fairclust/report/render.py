@@ -9,13 +9,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from fairclust.outputs import write_text
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.names import Names
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 MISSING = "–"
 LATEX = {
@@ -233,3 +236,18 @@ def read_data(
 
 def _list(lines: Iterable[str]) -> list[str]:
     return [f"- {escape_markdown(line)}" for line in lines]
+
+
+def template(package: str, folder: str, name: str) -> Template:
+    """A template of a page, in a folder of a package. Its values are escaped, and all of them must be given."""
+    # Imported here, because most commands write no page.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(package, folder),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
