@@ -76,7 +76,6 @@ SHARED: dict[str, list[Any]] = {
     "tol": NON_NEGATIVE,
     "tolerance": [Interval(Real, 0, 1, closed="left")],
     "target": [None, dict, "array-like"],
-    "relative_weights": ["boolean"],
     "match_reference": ["boolean"],
     "precision": [StrOptions({"single", "double"})],
     "max_memory_mb": POSITIVE,
@@ -525,12 +524,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         # Centres of a wrong shape are passed on unchanged, because `initial_centers` raises the error.
         fits = centers.ndim == 2 and centers.shape[1] == len(self._frame.origin)
         return self._frame.into(centers) if fits else centers
-
-    def _framed_weight(self, weight: float, n_samples: int) -> float:
-        """A weight of a penalty in the frame; a relative one is in units of the cost of all points in one cluster."""
-        if getattr(self, "relative_weights", False):
-            return weight * self._frame.whole_cost(n_samples, self._power)
-        return self._frame.weight_into(weight, self._power)
 
     def _new_rows(self, X: Any) -> np.ndarray:
         """Validated rows for a fitted model."""
