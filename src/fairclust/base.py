@@ -13,7 +13,6 @@ from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
@@ -275,8 +274,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     """Whether `fit` takes rows in chunks."""
     # The power of the data's unit with which costs grow; 0 for methods whose objective has no unit.
     _power = 0
-    # "csr" for methods that work on sparse matrices without making them dense.
-    _accept_sparse: bool | str = False
     # Whether `fit` needs groups. Without them, all rows are one group.
     _needs_groups: Any = True
     # Whether a fit from given centres sorts the rows first, see `_row_order`.
@@ -290,11 +287,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     _frame: Frame
     # Several sensitive columns, or None for one column.
     _sensitive: Any = None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = bool(self._accept_sparse)
-        return tags
 
     def __dask_tokenize__(self) -> Any:
         # Dask takes the fields of a dataclass for all of its state. They are the parameters, without what a fit found.
@@ -392,7 +384,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         depend on these digits. A fit from given centres should not depend on the order of the rows, so it sorts them.
         """
         given = getattr(self, "init", "") is not None and not isinstance(getattr(self, "init", ""), str)
-        if not (self._sorts_rows and given) or sp.issparse(X) or is_mapped(X):
+        if not (self._sorts_rows and given) or is_mapped(X):
             return None
         # The sorted numbers of a row come first, so that the order of the columns matters only among rows with the same
         # numbers and the same group.
@@ -453,11 +445,9 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         """Rows as scikit-learn validates them; the error about a cell that cannot be used names its row and column."""
         X, types = _with_nan(X), [np.float64, np.float32]
         try:
-            return validate_data(
-                self, X, dtype=types, order="C", accept_sparse=self._accept_sparse, reset=reset
-            )
+            return validate_data(self, X, dtype=types, order="C", reset=reset)
         except ValueError as error:
-            if not str(error).startswith("Input X contains") or sp.issparse(X):
+            if not str(error).startswith("Input X contains"):
                 raise
             cells = np.asarray(X, dtype=np.float64)
             bad = ~np.isfinite(cells)
@@ -505,8 +495,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
 
     def _framing(self, X: np.ndarray) -> Frame:
         """The frame in which the method works. Rows in a file are not changed, because a copy may not fit in memory."""
-        if sp.issparse(X):
-            return Frame.of_sparse(X)
         frame = Frame.of(X)
         return frame.left_alone() if is_mapped(X) else frame
 

@@ -454,8 +454,7 @@ def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:
     squares: np.ndarray = np.zeros(len(sizes))
     # Squares are needed only for groups of one size.
     if len(np.unique(sizes)) < len(sizes):
-        rows = np.asarray((X.multiply(X) if hasattr(X, "multiply") else X**2).sum(axis=1)).ravel()
-        squares = np.bincount(codes, weights=rows)
+        squares = np.bincount(codes, weights=(X**2).sum(axis=1))
     return np.lexsort((squares, sizes))
 
 

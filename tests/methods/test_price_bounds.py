@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from fairclust import NotSupported, PriceFairKMeans, PriceFairKMedians
 from fairclust.metrics import fairness_ratio
@@ -129,12 +128,3 @@ def test_budget(people):
     assert not hasattr(again, "tolerance_") and not hasattr(again, "tolerance_bound_")
     with pytest.raises(ValueError, match="not both"):
         PriceFairKMeans(4, max_cost=1.0, max_cost_increase=0.1).fit(X, sensitive_features=columns)
-
-
-def test_weights_and_sparse_rows_do_not_go_together():
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    model = PriceFairKMeans(2, n_init=1, random_state=0)
-    with pytest.raises(ValueError, match="sample_weight is for dense rows"):
-        model.fit(csr_array(X), sensitive_features=np.arange(40) % 2, sample_weight=np.ones(40))
-    labels = model.fit_predict(X, sensitive_features=np.arange(40) % 2, sample_weight=np.full(40, 2.0))
-    np.testing.assert_array_equal(labels, model.labels_)

@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
@@ -275,8 +274,6 @@ class PriceFairKMeans(PrototypeClusterer):
         return self.max_cost is not None or self.max_cost_increase is not None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        if weights is not None and sp.issparse(X):
-            raise NotSupported("sample_weight is for dense rows: pass X.toarray()")
         order = None
         if len(self._sensitive.columns) == 1 and self._sensitive.columns[0].edges is None:
             # Newton's method and the search for whole numbers of points must not depend on the names of the groups.
@@ -532,7 +529,7 @@ class PriceFairKMeans(PrototypeClusterer):
         made = strict = Labels(labels, cost, counts, run.prototypes, solved)
         expensive = self._is_expensive(points, criterion, made, lower_bound(points, criterion, solved))
         # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
-        if expensive and codes is not None and points.weights is None and not points.is_sparse:
+        if expensive and codes is not None and points.weights is None:
             made = loose_labels(
                 points,
                 criterion,
@@ -549,7 +546,7 @@ class PriceFairKMeans(PrototypeClusterer):
         self._keep(points, made.prototypes, prices[back])
         # The tiles may be in single precision, so the cost of rows in memory is summed again from the rows.
         cost = made.cost
-        if codes is not None and not points.is_sparse:
+        if codes is not None:
             cost = self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
         bound = self._least(points, prices, codes) - paid_limits(criterion, made.solved.multipliers)
         gap = certified_gap(criterion, made.solved, cost, bound, counts)
@@ -623,7 +620,7 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _least(self, points: Any, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""
-        if codes is None or points.is_sparse:
+        if codes is None:
             return points.priced(prices)[3]
         X, weights, labels = points.X, points.weights, np.empty(len(points.X), dtype=np.int32)
         for block in pairwise_blocks(len(X), len(self._centers)):
