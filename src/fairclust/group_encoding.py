@@ -356,9 +356,6 @@ class SensitiveColumn:
     # (n_values - 1,); for a column of numbers that is cut into ranges or rounded, the lower end of each range but the
     # first.
     edges: np.ndarray | None = None
-    # Whether this is one of several columns of truth values, each of which says which rows are in a group. Only the
-    # share of the rows inside the group is bounded.
-    overlapping: bool = False
     # Whether the mean of the column is bounded. Every cell is then rounded to the nearest of `values`.
     measured: bool = False
 
@@ -370,7 +367,7 @@ class SensitiveColumn:
         return encode_groups(cells, n_samples, known=self.values, name=self.name)[0]
 
     def stored(self) -> dict[str, Any]:
-        """The content for a saved model. Overlapping groups do not come from tables and are not saved."""
+        """The content for a saved model."""
         content = {"name": self.name, "values": self.values.tolist(), "measured": self.measured}
         return content if self.edges is None else content | {"edges": self.edges.tolist()}
 

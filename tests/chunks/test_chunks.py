@@ -353,8 +353,8 @@ def test_a_column_of_measurements_is_not_a_column_of_groups(blobs):
             model.fit(X, sensitive_features=groups)
         with expected:
             model.fit(open_chunks(X, groups, **SMALL))
-    with pytest.raises(NotSupported, match="bins and mean_tolerance are for rows in memory"):
-        fitted(PriceFairKMeans(K, bins=4), X, codes)
+    with pytest.raises(NotSupported, match="mean_tolerance is for rows in memory"):
+        fitted(PriceFairKMeans(K, mean_tolerance={}), X, codes)
 
 
 def file_of(save, *given, **named):

@@ -653,7 +653,7 @@ class Potentials:
             run_over_tiles(_distances, n_tiles, self.entries, points, centers, None, *out)
         self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
-    def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
+    def set_costs(self, costs: np.ndarray) -> None:
         """Fill in potentials of any kind, shape (n_samples, n_clusters), in the order of the points.
 
         They are read in blocks of rows and never copied as a whole, so the array may be mapped from a file.

@@ -83,9 +83,6 @@ class PriceFairKMeans(PrototypeClusterer):
         a size is bounded, `sensitive_features` may be left out.
     crossed : bool, default=False
         Whether to bound the combinations of several sensitive columns instead of each column.
-    bins : int or mapping of column to int, optional
-        The number of ranges, each with about the same number of rows, into which a sensitive column of numbers is cut.
-        An int cuts every column with more than 20 different numbers, a mapping the columns that it names.
     mean_tolerance : mapping of column to float, optional
         Instead of shares, bound the mean of a sensitive column of numbers: in every cluster it differs from the mean
         of all rows by at most this many standard deviations. A column with more than 128 different numbers is rounded
@@ -200,7 +197,6 @@ class PriceFairKMeans(PrototypeClusterer):
         "size_min": _SIZES,
         "size_max": _SIZES,
         "crossed": ["boolean"],
-        "bins": [None, Interval(Integral, 2, None, closed="left"), dict],
         "mean_tolerance": [None, dict],
         "max_cost": [None, *NON_NEGATIVE],
         "max_cost_increase": [None, *NON_NEGATIVE],
@@ -216,7 +212,6 @@ class PriceFairKMeans(PrototypeClusterer):
     size_min: Any = None
     size_max: Any = None
     crossed: bool = False
-    bins: Any = None
     mean_tolerance: Any = None
     max_cost: float | None = None
     max_cost_increase: float | None = None
@@ -233,7 +228,7 @@ class PriceFairKMeans(PrototypeClusterer):
     def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
         """The group of every row. The groups of several columns are the combinations that occur."""
         means = self.mean_tolerance or ()
-        self._sensitive = read_sensitive(sensitive_features, n_samples, bins=self.bins, means=means)
+        self._sensitive = read_sensitive(sensitive_features, n_samples, means=means)
         self.groups_ = self._sensitive.names
         return self._sensitive.codes
 
@@ -251,10 +246,9 @@ class PriceFairKMeans(PrototypeClusterer):
             raise NotSupported(
                 "max_cost and max_cost_increase are for rows in memory: give a tolerance instead"
             )
-        if self.bins is not None or self.mean_tolerance is not None:
+        if self.mean_tolerance is not None:
             raise NotSupported(
-                "bins and mean_tolerance are for rows in memory: cut the column into ranges first, and name the column "
-                "of ranges"
+                "mean_tolerance is for rows in memory: cut the column into ranges first, and name the column of ranges"
             )
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
