@@ -283,7 +283,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         *("cost_", "lower_bound_", "inertia_", "objective_", "lp_cost_", "fairlet_cost_", "group_costs_"),
         *("lam_", "rho_", "offset_"),
     )
-    _LENGTHS = ("radius_", "plain_radius_", "radii_")
+    _LENGTHS = ("radius_", "plain_radius_")
     _frame: Frame
     # Several sensitive columns, or None for one column.
     _sensitive: Any = None

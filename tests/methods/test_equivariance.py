@@ -39,12 +39,11 @@ EXCEPTIONS = {
     ("FairAlignmentKMeans", "rows"): "the rows of a block are drawn by their positions",
     ("FairletTreeClustering", "rows"): "the last points of a cell leave it, in the order of the data",
     ("FairletTreeClustering", "columns"): "the quadtree's shift is drawn for one column after the other",
-    ("IndividuallyFairClustering", "rows"): "centres beside the balls are drawn by the positions of the rows",
     ("RandomLabels", "rows"): "labels are drawn for one row after the other",
 }
 for name in (
     "FairDen", "FairKCenter", "FairletClustering", "FairSpectralClustering", "InterpolatedTransportClustering",
-    "KCenter", "SpectralClustering", "VariationalFairNCut",
+    "SpectralClustering", "VariationalFairNCut",
 ):  # fmt: skip
     EXCEPTIONS[name, "rows"] = "the start is drawn by the positions of the rows"
 # Methods that can start from given centres. Other starts are drawn by the positions of the rows, so the order of the

@@ -337,27 +337,3 @@ class MedoidClusterer(PrototypeClusterer):
         moved = self.medoid_indices_ >= 0
         self.cluster_centers_ = np.array(self.cluster_centers_)
         self.cluster_centers_[moved] = X[self.medoid_indices_[moved]]
-
-
-class RowCenterClusterer(PrototypeClusterer):
-    """Base of the methods whose centres are rows of X and whose points go to their nearest centre.
-
-    `_take` sets the attributes that `fit` and `predict` need.
-
-    Attributes
-    ----------
-    center_indices_ : ndarray of shape (n_clusters,)
-        The rows that are centres.
-    """
-
-    precision = "double"
-
-    def _take(self, X: np.ndarray, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Set the centres and labels, and return each point's distance to its centre, shape (n_samples,)."""
-        points = self._points(X, codes)
-        nothing = np.zeros((len(self.groups_), self.n_clusters))
-        self._keep(points, Prototypes(X[rows].astype(np.float64)), nothing)
-        points.measure(self.cluster_centers_)
-        self.labels_ = points.hard(1.0, nothing)[0]
-        self.center_indices_ = rows
-        return np.linalg.norm(X - self.cluster_centers_[self.labels_], axis=1)

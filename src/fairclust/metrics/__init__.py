@@ -54,7 +54,6 @@ _HOMES = {
     "mean_deviation": "fairness",
     "n_nonempty": "quality",
     "ncut": "quality",
-    "neighbourhood_radii": "individual",
     "proportionality": "individual",
     "score_labels": "table",
     "share_deviation": "fairness",

@@ -27,42 +27,6 @@ from fairclust.metrics.registry import metric
 _PROPORTIONAL = "Chen et al. 2019; Micha and Shah 2020"
 
 
-def neighbourhood_radii(
-    X: ArrayLike, n_clusters: int, *, queries: ArrayLike | None = None
-) -> NDArray[np.float64]:
-    """Radius of the smallest ball around each point that holds n/k points, itself among them.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    n_clusters : int
-        k; the balls hold ``ceil(n_samples / n_clusters)`` points.
-    queries : array-like of shape (n_queries, n_features), optional
-        The points whose radii are computed. Default: all of `X`.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        Euclidean distances.
-
-    References
-    ----------
-    Jung, Kannan, Lutz, "Service in your neighborhood: fairness in center location", 2020.
-    """
-    from scipy.spatial.distance import cdist
-
-    points = np.asarray(X, dtype=float)
-    asked = points if queries is None else np.asarray(queries, dtype=float)
-    rank = ceil(len(points) / n_clusters) - 1
-    radii = np.empty(len(asked))
-    for part in pairwise_blocks(len(asked), len(points)):
-        squares = cdist(asked[part], points, "sqeuclidean")
-        squares.partition(rank, axis=1)
-        radii[part] = squares[:, rank]
-    return np.sqrt(radii)
-
-
 @metric(
     "Individual fairness",
     (0.0, inf),
@@ -84,8 +48,15 @@ def individual_fairness(
     Jung et al. ask for at most 1, and show that every data set has centres with at most 2. It is ``inf`` if n/k points
     coincide but their centre lies elsewhere.
     """
+    from scipy.spatial.distance import cdist
+
     _, agents, paid, k = _payers(X, labels, n_clusters, centers, max_rows)
-    radii = neighbourhood_radii(agents, k)
+    rank = ceil(len(agents) / k) - 1
+    radii = np.empty(len(agents))
+    for part in pairwise_blocks(len(agents), len(agents)):
+        distances = cdist(agents[part], agents)
+        distances.partition(rank, axis=1)
+        radii[part] = distances[:, rank]
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.where(paid == 0, 0.0, paid / radii).max())
 
