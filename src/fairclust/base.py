@@ -7,7 +7,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Self
@@ -16,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing, estimator_html_repr
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
@@ -370,12 +369,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         self._fit(framed, codes, *(() if weights is None else (weights,)))
         if order is not None:
             self._put_back(order)
-            codes = codes[np.argsort(order)]
         self._restore(X)
-        # Groups may overlap, and a class of a user may return too few labels, which the pipeline says.
-        if np.shape(self.labels_) == np.shape(codes):
-            there, n_used = self.labels_ >= 0, max(self.n_clusters, 1 + int(self.labels_.max()))
-            self._counts = contingency(self.labels_[there], codes[there], n_used, len(self.groups_))
 
     def _row_order(self, X: np.ndarray, framed: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
         """Sorted order of the rows, shape (n_samples,), for a fit from given centres; None to leave them as they are.
@@ -535,8 +529,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         for name in self._COSTS:
             if hasattr(self, name):
                 setattr(self, name, getattr(self, name) * scale)
-        for record in (*self.history_, *getattr(self, "certificate_", ())):
-            for name in ("objective", "clustering", "cost", "lower_bound"):
+        for record in self.history_:
+            for name in ("objective", "clustering"):
                 if name in record:
                     record[name] *= scale
 
@@ -556,30 +550,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                 f"cluster {cluster}, of {size}, has no row of group {self.groups_[group]}; "
                 f"the share of this group in the data would give it {expected[group, cluster]:.0f}. {advice}"
             )
-
-    def _html_repr(self) -> str:
-        """scikit-learn's diagram and, after a fit, sizes, shares and the certificate, for notebooks."""
-        diagram = estimator_html_repr(self)
-        if not hasattr(self, "labels_"):
-            return diagram
-        labels = np.asarray(self.labels_)
-        sizes = np.bincount(labels[labels >= 0], minlength=self.n_clusters)
-        shown = ", ".join(f"{size:,}" for size in sizes[:20]) + (", ..." if len(sizes) > 20 else "")
-        told = {"clusters": f"{self.n_clusters} of {len(labels):,} rows, of {shown} rows"}
-        counts = getattr(self, "_counts", None)
-        if counts is not None and len(counts) > 1:
-            shares = counts / np.maximum(counts.sum(axis=0), 1)
-            whole = counts.sum(axis=1, keepdims=True) / counts.sum()
-            j, k = np.unravel_index(np.abs(shares - whole).argmax(), shares.shape)
-            told["got"] = f"furthest off is {self.groups_[j]}: {shares[j, k]:.1%} of cluster {k}, and "
-            told["got"] += f"{whole[j, 0]:.1%} of all rows"
-        # The last lines of the text are on the certificate.
-        if certificate := [line[2:] for line in repr(self).splitlines() if line.startswith("# ")]:
-            told["certificate"] = " ".join(certificate)
-        rows = "".join(
-            f"<dt><b>{escape(name)}</b></dt><dd>{escape(text)}</dd>" for name, text in told.items()
-        )
-        return f"{diagram}<dl>{rows}</dl>"
 
     def fit_predict(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any

@@ -35,7 +35,6 @@ _HOMES = {
     "average_balance": "fairness",
     "awd": "fairness",
     "balance": "fairness",
-    "by_column": "table",
     "cluster_sizes": "counts",
     "clustering_error": "quality",
     "contingency": "counts",

@@ -21,8 +21,6 @@ from fairclust.metrics.registry import metric
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-# Clusters with at most so many members are always exact. Beyond the second number of rows, proving takes hours.
-_KMEDIANS_LIMITS = {"max_evaluations": 10_000, "exact_max_rows": 200_000}
 # Members to try in each cluster if nothing is proved. On a quarter of a million rows the first ones were the best.
 _NEAR_MEDIAN = 16
 _SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
@@ -58,14 +56,13 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     "Ziko et al. 2021 (VFC), Table 1",
     needs="X",
     decimals=1,
-    limits=_KMEDIANS_LIMITS,
 )
 def kmedians_cost(
     X: ArrayLike,
     labels: ArrayLike,
     *,
-    max_evaluations: int | None = None,
-    exact_max_rows: int | None = None,
+    max_evaluations: int | None = 10_000,
+    exact_max_rows: int | None = 200_000,
 ) -> float:
     """Sum of Euclidean distances to the cluster medoids, the k-medians objective.
 
@@ -73,11 +70,11 @@ def kmedians_cost(
 
     Parameters
     ----------
-    max_evaluations : int, optional
-        Give up on a cluster if its medoid is not proved after this many points were tried. Default: never.
-    exact_max_rows : int, optional
+    max_evaluations : int or None, default 10,000
+        Give up on a cluster if its medoid is not proved after this many points were tried. None for never.
+    exact_max_rows : int or None, default 200,000
         With more rows, the best of sixteen members near a cluster's geometric median replaces its medoid, because
-        proving a medoid takes hours. The cost is then an upper bound. Default: always exact.
+        proving a medoid takes hours. The cost is then an upper bound. None for always exact.
     """
     from fairclust.kernels.medoid import medoids
 

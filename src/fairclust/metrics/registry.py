@@ -29,7 +29,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 Needs = Literal["table", "X", "W", "truth", "numbers"]
@@ -64,8 +64,6 @@ class Metric:
         Digits to print after the point.
     audit : bool
         Whether `audit` reports it. A run computes it only if a configuration, table or figure names it.
-    limits : mapping of str to int
-        Further arguments that `score_labels` passes to ``function``, so that large data take minutes and not hours.
 
     Examples
     --------
@@ -85,7 +83,6 @@ class Metric:
     needs: Needs = "table"
     decimals: int = 4
     audit: bool = False
-    limits: Mapping[str, int] = field(default_factory=dict)
 
     def worst(self, values: Iterable[float]) -> float:
         """The value of the least fair sensitive column; ``nan`` if there is none."""

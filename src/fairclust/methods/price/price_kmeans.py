@@ -125,8 +125,6 @@ class PriceFairKMeans(PrototypeClusterer):
     violation_ : float
         The largest violation of the bounds by a cell of the group-by-cluster table, in points, or in weight if there
         are weights.
-    certificate_ : list of dict
-        Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
     spread_ : float
         The cost of the costliest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
         costlier stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
@@ -142,7 +140,7 @@ class PriceFairKMeans(PrototypeClusterer):
     history_ : list of dict
         One entry for each of these steps. The objective is the lower bound on the cost of each assignment. It never
         rises, because a start ends before a step that would raise it. The fairness term is the violation of the argmin
-        at the prices, in points, before rounding.
+        at the prices, in points, before rounding. `gap` and `violation` are those of the fractional assignment.
     converged_ : bool
     n_rounded_ : int
         Number of points that rounding moved away from the argmin at the prices. Among many points, they cost about
@@ -555,12 +553,6 @@ class PriceFairKMeans(PrototypeClusterer):
         self.history_ = [
             {**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history
         ]
-        proofs = [
-            [r[key] for key in ("step", "clustering", "objective", "gap", "violation")] for r in self.history_
-        ]
-        proofs.append([self.n_iter_ + 1, self.cost_, self.lower_bound_, self.gap_, self.violation_])
-        names = "step", "cost", "lower_bound", "gap", "violation"
-        self.certificate_ = [dict(zip(names, proof, strict=True)) for proof in proofs]
         if codes is None:
             self.n_rounded_ = len(made.labels.moved)
         else:
