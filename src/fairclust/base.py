@@ -56,9 +56,9 @@ def is_mapped(X: Any) -> bool:
     return X is not None
 
 
-def at_least(low: int, kind: type = Integral) -> list[Interval]:
-    """Parameter constraint: numbers of `kind` that are at least `low`."""
-    return [Interval(kind, low, None, closed="left")]
+def at_least(low: int, numbers: type = Integral) -> list[Interval]:
+    """Parameter constraint: `numbers` that are at least `low`."""
+    return [Interval(numbers, low, None, closed="left")]
 
 
 COUNT = at_least(1)

@@ -19,7 +19,7 @@ from fairclust.frame import Frame, as_directions
 from fairclust.group_encoding import SensitiveColumn, encode_groups, split_columns
 from fairclust.kernels.listed import ListedPoints, worth_listing
 from fairclust.kernels.points import DTYPES, TiledPoints
-from fairclust.metrics.centers import squared_distances_to_own
+from fairclust.metrics.centers import squared_distances_to_centers
 from fairclust.sensitive import Sensitive, new_groups
 from fairclust.solvers.alternation import Prototypes, mean_centers, mean_directions, medoid_centers
 from fairclust.solvers.points import MeasuredPoints
@@ -290,7 +290,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         self, X: Any, labels: np.ndarray, centers: np.ndarray, weights: np.ndarray | None = None
     ) -> float:
         """The clustering cost of labels, summed in double precision over the differences of rows and centres."""
-        squares = squared_distances_to_own(X, labels, centers)
+        squares = squared_distances_to_centers(X, labels, centers)
         costs = np.sqrt(squares) if self._power == 1 else squares
         return float(costs.sum(dtype=np.float64) if weights is None else weights @ costs)
 

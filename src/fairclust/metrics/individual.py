@@ -20,7 +20,7 @@ from fairclust.metrics.centers import (
     finite_points_and_labels,
     pairwise_blocks,
     sampled_rows,
-    squared_distances_to_own,
+    squared_distances_to_centers,
 )
 from fairclust.metrics.registry import metric
 
@@ -110,8 +110,8 @@ def _payers(
 ) -> tuple[NDArray, NDArray[np.float64], NDArray[np.float64], int]:
     """All points; a sample of them with the distances to their centres; and k."""
     points, codes = finite_points_and_labels(X, labels)
-    own = checked_centers(points, codes, centers)
+    places = checked_centers(points, codes, centers)
     rows = sampled_rows(len(codes), max_rows)
     agents = points[rows].astype(float)
-    paid = np.sqrt(squared_distances_to_own(agents, codes[rows], own))
+    paid = np.sqrt(squared_distances_to_centers(agents, codes[rows], places))
     return points, agents, paid, int(codes.max()) + 1 if n_clusters is None else n_clusters

@@ -21,7 +21,7 @@ from fairclust.metrics.registry import metric
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-# Members to try in each cluster if nothing is proved. On a quarter of a million rows the first ones were the best.
+# Members to try in each cluster if nothing is proved, those near the geometric median first.
 _NEAR_MEDIAN = 16
 _SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
 

@@ -106,9 +106,8 @@ def metric(
         low, high = range
         values = f"At least {low:g}" if math.isinf(high) else f"From {low:g} to {high:g}"
         better = "" if direction == "none" else f"; {direction} is better"
-        kind = function.__annotations__["return"]
         DECLARED.append(Metric(function.__name__, label, function, range, direction, source, **more))
-        return documented(function, source, f"{kind}\n    {values}{better}.")
+        return documented(function, source, f"{function.__annotations__['return']}\n    {values}{better}.")
 
     return declare
 
@@ -125,7 +124,9 @@ def documented(function: _Function, source: str = "", returns: str = "") -> _Fun
     for doc in (__doc__, function.__globals__["__doc__"], function.__doc__):
         sections = doc_sections(doc)
         stated = {
-            name: of for name, of in doc_entries(sections.get("Parameters")).items() if name in parameters
+            name: entry
+            for name, entry in doc_entries(sections.get("Parameters")).items()
+            if name in parameters
         }
         entries |= stated
         raises = sections.get("Raises", raises) if stated else raises
