@@ -43,7 +43,7 @@ INSTEAD = {
     "docs/results": "published.md",
     "docs/results/tables": "results/tables/overview.md",
 }
-EXECUTED = ("gallery/", "needs/", "optimum.md")
+EXECUTED = ("gallery/", "needs/")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 # Matches links. It also matches spans of code, so that nothing inside of them is taken for a link.
 LINK = re.compile(r"`[^`]+`|(!?)\[([^\]]*)\]\(([^)\s]+)\)")

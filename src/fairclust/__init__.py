@@ -21,12 +21,9 @@ _HOMES = {
     "FairClusterer": "base",
     "FrontDisplay": "plot",
     "NotSupported": "base",
-    "OptimalClustering": "solvers.optimum",
     "fair_assignment": "methods.price.fair_assignment",
     "open_chunks": "chunks",
-    "optimal_clustering": "solvers.optimum",
     "profiles": "explain",
-    "smallest_weight": "methods._smallest_weight",
 }
 _MODULES = ("datasets", "methods", "metrics", "plot", "tables")
 

@@ -7,17 +7,15 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing, estimator_html_repr
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
@@ -58,9 +56,9 @@ def is_mapped(X: Any) -> bool:
     return X is not None
 
 
-def at_least(low: int, kind: type = Integral) -> list[Interval]:
-    """Parameter constraint: numbers of `kind` that are at least `low`."""
-    return [Interval(kind, low, None, closed="left")]
+def at_least(low: int, numbers: type = Integral) -> list[Interval]:
+    """Parameter constraint: `numbers` that are at least `low`."""
+    return [Interval(numbers, low, None, closed="left")]
 
 
 COUNT = at_least(1)
@@ -76,7 +74,6 @@ SHARED: dict[str, list[Any]] = {
     "tol": NON_NEGATIVE,
     "tolerance": [Interval(Real, 0, 1, closed="left")],
     "target": [None, dict, "array-like"],
-    "relative_weights": ["boolean"],
     "match_reference": ["boolean"],
     "precision": [StrOptions({"single", "double"})],
     "max_memory_mb": POSITIVE,
@@ -276,8 +273,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     """Whether `fit` takes rows in chunks."""
     # The power of the data's unit with which costs grow; 0 for methods whose objective has no unit.
     _power = 0
-    # "csr" for methods that work on sparse matrices without making them dense.
-    _accept_sparse: bool | str = False
     # Whether `fit` needs groups. Without them, all rows are one group.
     _needs_groups: Any = True
     # Whether a fit from given centres sorts the rows first, see `_row_order`.
@@ -287,15 +282,10 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         *("cost_", "lower_bound_", "inertia_", "objective_", "lp_cost_", "fairlet_cost_", "group_costs_"),
         *("lam_", "rho_", "offset_"),
     )
-    _LENGTHS = ("radius_", "plain_radius_", "radii_")
+    _LENGTHS = ("radius_", "plain_radius_")
     _frame: Frame
     # Several sensitive columns, or None for one column.
     _sensitive: Any = None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = bool(self._accept_sparse)
-        return tags
 
     def __dask_tokenize__(self) -> Any:
         # Dask takes the fields of a dataclass for all of its state. They are the parameters, without what a fit found.
@@ -379,12 +369,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         self._fit(framed, codes, *(() if weights is None else (weights,)))
         if order is not None:
             self._put_back(order)
-            codes = codes[np.argsort(order)]
         self._restore(X)
-        # Groups may overlap, and a class of a user may return too few labels, which the pipeline says.
-        if np.shape(self.labels_) == np.shape(codes):
-            there, n_used = self.labels_ >= 0, max(self.n_clusters, 1 + int(self.labels_.max()))
-            self._counts = contingency(self.labels_[there], codes[there], n_used, len(self.groups_))
 
     def _row_order(self, X: np.ndarray, framed: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
         """Sorted order of the rows, shape (n_samples,), for a fit from given centres; None to leave them as they are.
@@ -393,7 +378,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         depend on these digits. A fit from given centres should not depend on the order of the rows, so it sorts them.
         """
         given = getattr(self, "init", "") is not None and not isinstance(getattr(self, "init", ""), str)
-        if not (self._sorts_rows and given) or sp.issparse(X) or is_mapped(X):
+        if not (self._sorts_rows and given) or is_mapped(X):
             return None
         # The sorted numbers of a row come first, so that the order of the columns matters only among rows with the same
         # numbers and the same group.
@@ -454,11 +439,9 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         """Rows as scikit-learn validates them; the error about a cell that cannot be used names its row and column."""
         X, types = _with_nan(X), [np.float64, np.float32]
         try:
-            return validate_data(
-                self, X, dtype=types, order="C", accept_sparse=self._accept_sparse, reset=reset
-            )
+            return validate_data(self, X, dtype=types, order="C", reset=reset)
         except ValueError as error:
-            if not str(error).startswith("Input X contains") or sp.issparse(X):
+            if not str(error).startswith("Input X contains"):
                 raise
             cells = np.asarray(X, dtype=np.float64)
             bad = ~np.isfinite(cells)
@@ -506,8 +489,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
 
     def _framing(self, X: np.ndarray) -> Frame:
         """The frame in which the method works. Rows in a file are not changed, because a copy may not fit in memory."""
-        if sp.issparse(X):
-            return Frame.of_sparse(X)
         frame = Frame.of(X)
         return frame.left_alone() if is_mapped(X) else frame
 
@@ -525,12 +506,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         # Centres of a wrong shape are passed on unchanged, because `initial_centers` raises the error.
         fits = centers.ndim == 2 and centers.shape[1] == len(self._frame.origin)
         return self._frame.into(centers) if fits else centers
-
-    def _framed_weight(self, weight: float, n_samples: int) -> float:
-        """A weight of a penalty in the frame; a relative one is in units of the cost of all points in one cluster."""
-        if getattr(self, "relative_weights", False):
-            return weight * self._frame.whole_cost(n_samples, self._power)
-        return self._frame.weight_into(weight, self._power)
 
     def _new_rows(self, X: Any) -> np.ndarray:
         """Validated rows for a fitted model."""
@@ -554,8 +529,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         for name in self._COSTS:
             if hasattr(self, name):
                 setattr(self, name, getattr(self, name) * scale)
-        for record in (*self.history_, *getattr(self, "certificate_", ())):
-            for name in ("objective", "clustering", "cost", "lower_bound"):
+        for record in self.history_:
+            for name in ("objective", "clustering"):
                 if name in record:
                     record[name] *= scale
 
@@ -575,30 +550,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                 f"cluster {cluster}, of {size}, has no row of group {self.groups_[group]}; "
                 f"the share of this group in the data would give it {expected[group, cluster]:.0f}. {advice}"
             )
-
-    def _html_repr(self) -> str:
-        """scikit-learn's diagram and, after a fit, sizes, shares and the certificate, for notebooks."""
-        diagram = estimator_html_repr(self)
-        if not hasattr(self, "labels_"):
-            return diagram
-        labels = np.asarray(self.labels_)
-        sizes = np.bincount(labels[labels >= 0], minlength=self.n_clusters)
-        shown = ", ".join(f"{size:,}" for size in sizes[:20]) + (", ..." if len(sizes) > 20 else "")
-        told = {"clusters": f"{self.n_clusters} of {len(labels):,} rows, of {shown} rows"}
-        counts = getattr(self, "_counts", None)
-        if counts is not None and len(counts) > 1:
-            shares = counts / np.maximum(counts.sum(axis=0), 1)
-            whole = counts.sum(axis=1, keepdims=True) / counts.sum()
-            j, k = np.unravel_index(np.abs(shares - whole).argmax(), shares.shape)
-            told["got"] = f"furthest off is {self.groups_[j]}: {shares[j, k]:.1%} of cluster {k}, and "
-            told["got"] += f"{whole[j, 0]:.1%} of all rows"
-        # The last lines of the text are on the certificate.
-        if certificate := [line[2:] for line in repr(self).splitlines() if line.startswith("# ")]:
-            told["certificate"] = " ".join(certificate)
-        rows = "".join(
-            f"<dt><b>{escape(name)}</b></dt><dd>{escape(text)}</dd>" for name, text in told.items()
-        )
-        return f"{diagram}<dl>{rows}</dl>"
 
     def fit_predict(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any

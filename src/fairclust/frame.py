@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from fairclust.stored import Stored
@@ -29,7 +28,7 @@ class Frame(NamedTuple):
     Labels then do not depend on the unit or the origin of the data.
     """
 
-    origin: np.ndarray  # `mean`; zeros if all rows have one length, or for a sparse matrix
+    origin: np.ndarray  # `mean`; zeros if all rows have one length
     # `spread`. If all rows have one length, as after scikit-learn's `normalize`, it is that length. Rows of length one
     # and standardised columns are therefore not changed.
     unit: float
@@ -77,19 +76,6 @@ class Frame(NamedTuple):
         origin = np.zeros_like(mean) if radius else mean
         return cls(origin, _unit(radius or spread), mean, spread, length, needs_double(sample, low, high))
 
-    @classmethod
-    def of_sparse(cls, X: Any) -> Frame:
-        """The frame of a sparse matrix. Its origin is zero, because centred rows would not be sparse."""
-        squared, origin = X.multiply(X), np.zeros(X.shape[1])
-        mean, squares = (np.asarray(one.mean(axis=0)).ravel() for one in (X, squared))
-        # A variance within rounding error counts as zero.
-        variance = np.where(squares - mean**2 > 1e-12 * squares, squares - mean**2, 0.0)
-        if not (variance > 0).any():
-            return cls(origin, float(abs(X).max()) or 1.0, mean, 1.0, 0.0)
-        spread, length = float(np.sqrt(variance[variance > 0].mean())), float(np.sqrt(variance.sum()))
-        radius = _one_length([np.asarray(squared.sum(axis=1)).ravel()], length)
-        return cls(origin, _unit(radius or spread), mean, spread, length)
-
     def stored(self) -> dict[str, Any]:
         """What `into` needs, for a saved model."""
         return {"origin": self.origin.tolist(), "unit": float(self.unit), "far": self.is_far}
@@ -112,16 +98,11 @@ class Frame(NamedTuple):
     def into(self, X: np.ndarray) -> np.ndarray:
         """Convert rows, shape (n_rows, n_features), into this frame; in double precision if `is_far`.
 
-        Returns a copy with the type of `X`, or `X` itself if the frame leaves it unchanged. ValueError if `X` is
-        sparse and the origin of the frame is not zero.
+        Returns a copy with the type of `X`, or `X` itself if the frame leaves it unchanged.
         """
         dtype = np.float64 if self.is_far else X.dtype
         if self.is_standard:
             return X.astype(dtype, copy=False)
-        if sp.issparse(X):
-            if self.origin.any():
-                raise ValueError("X is sparse and the rows of fit were not: pass X.toarray()")
-            return X / self.unit
         out = np.empty(X.shape, dtype)
         for begin in range(0, len(X), _BLOCK_ROWS):
             block = slice(begin, begin + _BLOCK_ROWS)
@@ -145,12 +126,12 @@ class Frame(NamedTuple):
         return weight / self.cost_unit(power)
 
 
-def as_directions(X: Any, name: str = "X") -> Any:
-    """The rows of `X`, an array or a CSR matrix of shape (n_rows, n_features), divided by their lengths.
+def as_directions(X: np.ndarray, name: str = "X") -> np.ndarray:
+    """The rows of `X`, shape (n_rows, n_features), divided by their lengths.
 
     ValueError, with `name` and the row, if all numbers of a row are zero.
     """
-    zero = np.asarray(abs(X).sum(axis=1)).ravel() == 0
+    zero = ~X.any(axis=1)
     if zero.any():
         raise ValueError(
             f"{name} has only zeros in row {int(zero.argmax())}, which has no direction, and metric='cosine' compares "

@@ -70,9 +70,9 @@ def describe_merged(spellings: Iterable[Any], values: Iterable[Any], counts: Ite
     for spelling, value, number in zip(spellings, values, counts, strict=True):
         ways.setdefault(value, []).append(f"{shortened(ascii(spelling))} ({count(number, 'row')})")
     merged = [written for written in ways.values() if len(written) > 1]
-    told = [f"{shortened(' and '.join(written), 300)} are one value" for written in merged[:_SHOWN]]
+    sentences = [f"{shortened(' and '.join(written), 300)} are one value" for written in merged[:_SHOWN]]
     more = f"in all, {len(merged):,} values are written in several ways"
-    return [*told, more] if len(merged) > _SHOWN else told
+    return [*sentences, more] if len(merged) > _SHOWN else sentences
 
 
 def value_text(value: object) -> str:
@@ -259,8 +259,8 @@ def _sorted_values(values: Values, what: str) -> tuple[np.ndarray, np.ndarray]:
             joined = [one_spelling(text) for text in names.tolist()]
         except ValueError as error:
             raise ValueError(f"{what} has {error}: correct it") from None
-        if told := describe_merged(names.tolist(), joined, counts[used].tolist()):
-            warnings.warn(f"{what}: {'; '.join(told)}", UserWarning, stacklevel=4)
+        if sentences := describe_merged(names.tolist(), joined, counts[used].tolist()):
+            warnings.warn(f"{what}: {'; '.join(sentences)}", UserWarning, stacklevel=4)
         names, places = np.unique(joined, return_inverse=True)
         codes = places[codes]
     return codes.astype(np.int32), names
@@ -305,9 +305,10 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
     """
     columns = split_columns(sensitive_features) or {"": None}
     codes, values = zip(*(encode_groups(cells, name=name) for name, cells in columns.items()), strict=True)
-    if len({len(of) for of in codes}) > 1:
-        raise ValueError(f"the columns of sensitive_features have {[len(of) for of in codes]} rows")
-    crossed = codes[0] if len(codes) == 1 else cross_codes(codes, [len(of) for of in values])[0]
+    lengths = list(map(len, codes))
+    if len(set(lengths)) > 1:
+        raise ValueError(f"the columns of sensitive_features have {lengths} rows")
+    crossed = codes[0] if len(codes) == 1 else cross_codes(codes, list(map(len, values)))[0]
     return crossed.astype(np.int64)
 
 
@@ -326,8 +327,11 @@ def combination_names(cells: np.ndarray, values: Iterable[Iterable[Any]], of: st
 
     UserError, which has `of` behind the word combinations, if two have one name.
     """
-    texts = [[str(value) for value in of] for of in values]
-    names = [BETWEEN.join(of[code] for of, code in zip(texts, cell, strict=True)) for cell in cells.tolist()]
+    texts = [list(map(str, column)) for column in values]
+    names = [
+        BETWEEN.join(column[code] for column, code in zip(texts, cell, strict=True))
+        for cell in cells.tolist()
+    ]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise UserError(
@@ -356,9 +360,6 @@ class SensitiveColumn:
     # (n_values - 1,); for a column of numbers that is cut into ranges or rounded, the lower end of each range but the
     # first.
     edges: np.ndarray | None = None
-    # Whether this is one of several columns of truth values, each of which says which rows are in a group. Only the
-    # share of the rows inside the group is bounded.
-    overlapping: bool = False
     # Whether the mean of the column is bounded. Every cell is then rounded to the nearest of `values`.
     measured: bool = False
 
@@ -370,7 +371,7 @@ class SensitiveColumn:
         return encode_groups(cells, n_samples, known=self.values, name=self.name)[0]
 
     def stored(self) -> dict[str, Any]:
-        """The content for a saved model. Overlapping groups do not come from tables and are not saved."""
+        """The content for a saved model."""
         content = {"name": self.name, "values": self.values.tolist(), "measured": self.measured}
         return content if self.edges is None else content | {"edges": self.edges.tolist()}
 
@@ -420,7 +421,7 @@ def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
 
     Each range has the same part of the integral of the cube root of the density, which makes the squared rounding
     errors nearly as small as they can be (Panter and Dite 1951). Ranges with equal numbers of rows would be too wide
-    in the tails: of a lognormal column, such as incomes, they lose 0.4 standard deviations, and these lose 0.013.
+    in the tails.
     """
     different = np.unique(numbers)
     if len(different) > _MEASURED_VALUES:
@@ -454,8 +455,7 @@ def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:
     squares: np.ndarray = np.zeros(len(sizes))
     # Squares are needed only for groups of one size.
     if len(np.unique(sizes)) < len(sizes):
-        rows = np.asarray((X.multiply(X) if hasattr(X, "multiply") else X**2).sum(axis=1)).ravel()
-        squares = np.bincount(codes, weights=rows)
+        squares = np.bincount(codes, weights=(X**2).sum(axis=1))
     return np.lexsort((squares, sizes))
 
 

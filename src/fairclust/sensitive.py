@@ -6,7 +6,7 @@ while the solvers see only the groups.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from fairclust.group_encoding import (
     SensitiveColumn,
     combination_names,
     cross_codes,
-    cut_column,
     encode_groups,
     is_measured,
     label,
@@ -42,8 +41,7 @@ class Sensitive:
             return np.array(["all rows"])
         if len(self.columns) == 1:
             return self.columns[0].values
-        values = [[f"not {of.name}", of.name] if of.overlapping else of.values for of in self.columns]
-        return np.array(combination_names(self.cells, values))
+        return np.array(combination_names(self.cells, [column.values for column in self.columns]))
 
     @property
     def by_column(self) -> dict[str, np.ndarray]:
@@ -63,36 +61,30 @@ class Sensitive:
         return (self.cells[:, column] == values[:, None]).astype(float)
 
 
-def read_sensitive(
-    sensitive_features: Any,
-    n_samples: int,
-    *,
-    bins: int | Mapping[str, int] | None = None,
-    means: Collection[str] = (),
-) -> Sensitive:
+def read_sensitive(sensitive_features: Any, n_samples: int, *, means: Collection[str] = ()) -> Sensitive:
     """Read sensitive columns: None, one, several, or a mapping from names.
 
-    Each column of a table of truth values is a group. `bins` cuts columns of numbers into ranges, and `means` names
-    those whose mean is bounded; a column of many numbers that is in neither is a ValueError.
+    `means` names the columns of numbers whose mean is bounded. Another column of many numbers is a ValueError.
     """
     named = split_columns(sensitive_features)
-    overlapping = _overlap(named)
     if unknown := set(map(str, means)) - set(named):
         raise ValueError(f"mean_tolerance names {sorted(unknown)}, the sensitive columns are {list(named)}")
-    if isinstance(bins, Mapping) and (unknown := set(map(str, bins)) - set(named)):
-        raise ValueError(f"bins names {sorted(unknown)}, the sensitive columns are {list(named)}")
     columns, codes = [], []
     for name, cells in named.items():
+        values = np.asarray(cells)
         if name in map(str, means):
             numbers = read_numbers(cells, n_samples, name)
             columns.append(measure_column(name, numbers))
             codes.append(columns[-1].encode(numbers, n_samples))
             continue
-        column, of_rows = _read_column(name, cells, n_samples, bins)
-        if overlapping:
-            column = SensitiveColumn(name, np.array([False, True]), overlapping=True)
-            of_rows = np.asarray(cells, dtype=np.int32)
-        columns.append(column)
+        if values.dtype.kind in "iuf" and is_measured(values):
+            raise ValueError(
+                f"{label(name)} holds {len(np.unique(values))} different numbers, and each would be a group. Cut it "
+                "into ranges, as pandas.qcut(column, 4) does, or pass mean_tolerance to bound the mean. If the numbers "
+                "are names, convert them to text"
+            )
+        of_rows, names = encode_groups(cells, n_samples, name=name)
+        columns.append(SensitiveColumn(name, names))
         codes.append(of_rows)
     if not columns:
         return Sensitive((), np.zeros(n_samples, np.int32), np.empty((1, 0), np.int64))
@@ -105,38 +97,6 @@ def read_groups(sensitive_features: Any, n_samples: int) -> Sensitive:
     if sensitive_features is None:
         raise ValueError("sensitive_features is missing: pass the group of every row by keyword")
     return read_sensitive(sensitive_features, n_samples)
-
-
-def overlapping_groups(sensitive_features: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Names of overlapping groups and which rows are in which, shape (n_samples, n_groups); None for other columns."""
-    named = split_columns(sensitive_features)
-    return (np.array(list(named)), np.column_stack(list(named.values()))) if _overlap(named) else None
-
-
-def _overlap(named: Mapping[str, Any]) -> bool:
-    return len(named) > 1 and all(np.asarray(cells).dtype == bool for cells in named.values())
-
-
-def _read_column(
-    name: str, cells: Any, n_samples: int, bins: int | Mapping[str, int] | None
-) -> tuple[SensitiveColumn, np.ndarray]:
-    chosen = isinstance(bins, Mapping) and name in map(str, bins)
-    asked = {str(key): n for key, n in bins.items()}.get(name) if isinstance(bins, Mapping) else bins
-    values = np.asarray(cells)
-    numeric = values.dtype.kind in "iuf"
-    if chosen and not numeric:
-        raise ValueError(f"bins names {name!r}, which does not hold numbers: leave it out of bins")
-    if numeric and (chosen or is_measured(values)):
-        if asked is None:
-            raise ValueError(
-                f"{label(name)} holds {len(np.unique(values))} different numbers, and each would be a group. Pass "
-                "bins=4 to bound the shares of four ranges, or mean_tolerance to bound the mean. If the numbers are "
-                "names, convert them to text"
-            )
-        column = cut_column(name, read_numbers(values, n_samples, name), asked)
-        return column, column.encode(values, n_samples)
-    codes, names = encode_groups(cells, n_samples, name=name)
-    return SensitiveColumn(name, names), codes
 
 
 def new_groups(
@@ -153,7 +113,7 @@ def new_groups(
     combination that did not occur in the fit has the sum of the prices of its values, `by_column`. If this list is
     empty, it is a ValueError, as is a missing column or a new value.
     """
-    if len(columns) == 1 and not columns[0].overlapping and columns[0].edges is None:
+    if len(columns) == 1 and columns[0].edges is None:
         return encode_groups(sensitive_features, n_samples, known=columns[0].values)[0], prices
     named = split_columns(sensitive_features)
     cells = [_cells_of(column, i, named) for i, column in enumerate(columns)]

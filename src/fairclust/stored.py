@@ -16,29 +16,29 @@ class StoredError(ValueError):
 
 
 class Stored:
-    """A mapping of a saved model, called `at` in messages, whose content comes from JSON.
+    """A mapping of a saved model, called `place` in messages, whose content comes from JSON.
 
     Each method reads one key, and raises `StoredError` unless its value fits.
     """
 
-    def __init__(self, content: Any, at: str = "") -> None:
-        self._at = at
+    def __init__(self, content: Any, place: str = "") -> None:
+        self._place = place
         self._content = self._checked(content, dict, "", "a mapping")
 
-    def _checked(self, value: Any, kind: type, key: str, what: str) -> Any:
-        if type(value) is not kind:
-            raise StoredError(f"{self._at}{key} is not {what}")
+    def _checked(self, value: Any, expected: type, key: str, what: str) -> Any:
+        if type(value) is not expected:
+            raise StoredError(f"{self._place}{key} is not {what}")
         return value
 
     def has(self, key: str) -> bool:
         return self._content.get(key) is not None
 
     def part(self, key: str) -> Stored:
-        return Stored(self._content.get(key), f"{self._at}{key}.")
+        return Stored(self._content.get(key), f"{self._place}{key}.")
 
     def parts(self, key: str) -> list[Stored]:
         parts = self._checked(self._content.get(key), list, key, "a list")
-        return [Stored(part, f"{self._at}{key}[{i}].") for i, part in enumerate(parts)]
+        return [Stored(part, f"{self._place}{key}[{i}].") for i, part in enumerate(parts)]
 
     def flag(self, key: str) -> bool:
         return self._checked(self._content.get(key), bool, key, "a truth value")
@@ -46,7 +46,7 @@ class Stored:
     def text(self, key: str, among: Collection[str] | None = None) -> str:
         text = self._checked(self._content.get(key), str, key, "text")
         if among is not None and text not in among:
-            raise StoredError(f"{self._at}{key} is none of {', '.join(among)}")
+            raise StoredError(f"{self._place}{key} is none of {', '.join(among)}")
         return text
 
     def texts(self, key: str, *, null: bool = False) -> list[Any]:
@@ -61,7 +61,7 @@ class Stored:
         """A positive number."""
         number = float(self.array(key))
         if number <= 0:
-            raise StoredError(f"{self._at}{key} is not positive")
+            raise StoredError(f"{self._place}{key} is not positive")
         return number
 
     def array(self, key: str, *shape: int | None, finite: bool = True) -> np.ndarray:
@@ -77,7 +77,7 @@ class Stored:
         if array.dtype.kind not in "iuf" or not fits or (finite and not np.isfinite(array).all()):
             words = " x ".join("any" if size is None else str(size) for size in shape)
             raise StoredError(
-                f"{self._at}{key} is not {f'an array of {words} numbers' if shape else 'a number'}"
+                f"{self._place}{key} is not {f'an array of {words} numbers' if shape else 'a number'}"
             )
         return array.astype(float)
 
@@ -87,9 +87,9 @@ class Stored:
         if isinstance(content, list) and content and isinstance(content[0], str):
             texts = self.texts(key)
             if len(texts) * max(map(len, texts)) > _MOST_CHARACTERS:
-                raise StoredError(f"{self._at}{key} has texts that are too long")
+                raise StoredError(f"{self._place}{key} has texts that are too long")
             return np.array(texts)
         numbers = self.array(key, None)
         if not len(numbers):
-            raise StoredError(f"{self._at}{key} is empty")
+            raise StoredError(f"{self._place}{key} is empty")
         return numbers

@@ -265,19 +265,6 @@ def test_a_part_of_a_mapped_array_is_read_from_its_place(blobs, mapped):
     np.testing.assert_array_equal(part.labels_, again.labels_)
 
 
-@pytest.mark.parametrize("mode", ["r", "c"])
-def test_a_mapped_array_has_its_own_rows_whatever_its_file_has(mode, blobs, mapped):
-    X = np.load(mapped[0], mmap_mode=mode)
-    rows = blobs[0].copy()
-    if mode == "c":
-        X[::3] += 5
-        rows[::3] += 5
-    else:
-        np.save(mapped[0].with_name("new.npy"), blobs[0] + 5)
-        mapped[0].with_name("new.npy").replace(mapped[0])
-    assert fitted(PRICES, X, mapped[1]).cost_ == fitted(PRICES, rows, blobs[1]).cost_
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_chunks_that_were_read_do_not_count_as_memory(tmp_path):
     np.save(tmp_path / "X.npy", np.ones((1_000_000, 8), np.float32))
@@ -353,8 +340,8 @@ def test_a_column_of_measurements_is_not_a_column_of_groups(blobs):
             model.fit(X, sensitive_features=groups)
         with expected:
             model.fit(open_chunks(X, groups, **SMALL))
-    with pytest.raises(NotSupported, match="bins and mean_tolerance are for rows in memory"):
-        fitted(PriceFairKMeans(K, bins=4), X, codes)
+    with pytest.raises(NotSupported, match="mean_tolerance is for rows in memory"):
+        fitted(PriceFairKMeans(K, mean_tolerance={}), X, codes)
 
 
 def file_of(save, *given, **named):
@@ -371,31 +358,15 @@ CUT = r"X\.npy cannot be mapped as an array"
     ("content", "message"),
     [
         (b"", "cannot be mapped as an array: EOF"),
-        (b"no array" * 20, r"the magic string is not correct.*\. Pass an existing"),
         (np.array([[1, None]]), "cannot be mapped as an array: .* Python objects"),
         (np.zeros((N, 3))[:-1], "sensitive_features has shape|groups.npy has shape"),
         (np.zeros((N, 3)) + 1j, r"X\.npy must be a matrix of numbers, found shape \(6000, 3\) of complex128"),
-        (np.zeros((N, 0)), "must be a matrix of numbers"),
-        (np.zeros((0, 3)), "groups.npy has shape"),
         (lambda whole: whole[:-100], CUT),
-        (lambda whole: whole[:40], CUT),
         # The header of the file is a dictionary in braces, of which the closing one is missing here.
         (lambda whole: whole.replace(b"}", b"("), CUT),
         (lambda whole: file_of(np.savez, X=whole), CUT),
     ],
-    ids=[
-        "empty",
-        "text",
-        "objects",
-        "shorter",
-        "complex",
-        "no features",
-        "no rows",
-        "cut",
-        "header",
-        "brace",
-        "npz",
-    ],
+    ids=["empty", "objects", "shorter", "complex", "cut", "brace", "npz"],
 )
 def test_npy_files_that_cannot_be_used(content, message, mapped):
     if callable(content):

@@ -17,7 +17,6 @@ from dask import array as da
 from dask import dataframe as dd
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, open_chunks
-from fairclust.chunks import cluster
 from fairclust.outputs import OutputError
 from toys import make_grouped_blobs
 
@@ -81,25 +80,6 @@ def test_workers_that_live_on_read_a_replaced_file_again(rows, tmp_path, client)
     again = fitted(files, client=client)
     assert_same(again, fitted(files))
     assert again.cost_ > 2 * before.cost_
-
-
-def test_workers_get_the_rows_of_a_mapped_array_whose_file_was_replaced(rows, alone, tmp_path, client):
-    np.save(tmp_path / "X.npy", np.load(rows[0]))
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    np.save(tmp_path / "new.npy", np.load(rows[0])[::-1])
-    (tmp_path / "new.npy").replace(tmp_path / "X.npy")
-    assert_same(fitted((mapped, rows[1]), client=client), alone)
-
-
-def test_workers_started_for_a_fit_never_pause():
-    engine = cluster.Cluster(1)
-    try:
-        (paused,) = engine.client.run(
-            lambda dask_worker: dask_worker.memory_manager.memory_pause_fraction
-        ).values()
-    finally:
-        engine.close()
-    assert paused is False
 
 
 def test_arrays_in_memory_and_a_cluster_by_its_address(rows, alone, client):

@@ -185,9 +185,9 @@ def test_odd_data(model, name):
     assert labels.max() < 3
 
 
-BERA = {"tolerance": [1.0, -0.1], "solver": ["prices?"], "n_clusters": [0], "n_init": [0]}
+BERA = {"tolerance": [1.0, -0.1], "n_clusters": [0], "n_init": [0]}
 PRICES = {
-    "tolerance": [1.0, -0.1], "min_balance": [1.5], "max_gap": [-1], "size_min": [-1], "bins": [1],
+    "tolerance": [1.0, -0.1], "min_balance": [1.5], "max_gap": [-1], "size_min": [-1],
     "max_cost": [-1.0], "crossed": ["yes"], "mean_tolerance": [0.1],
 }  # fmt: skip
 OUT_OF_RANGE = {

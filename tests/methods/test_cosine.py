@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
@@ -76,16 +75,6 @@ def test_weights_count_rows_several_times():
     repeated = model.fit(X.repeat(times, axis=0), sensitive_features=codes.repeat(times))
     assert cost == pytest.approx(repeated.cost_, rel=0.02)
     np.testing.assert_allclose(np.linalg.norm(centers, axis=1), 1, atol=1e-12)
-
-
-def test_sparse_rows_give_the_labels_of_dense_ones(model):
-    X, codes, _ = rays()
-    X[np.abs(normalize(X)) < 0.1] = 0
-    dense = model.fit(X, sensitive_features=codes)
-    labels, centers = dense.labels_, dense.cluster_centers_
-    sparse = model.fit(sp.csr_array(X), sensitive_features=codes)
-    assert (sparse.labels_ == labels).mean() > 0.99
-    np.testing.assert_allclose(sparse.cluster_centers_, centers, atol=1e-2)
 
 
 def test_rows_and_centres_of_zeros_are_refused(model):

@@ -9,9 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from fairclust.base import Diverged
 from fairclust.methods import FairMixture
-from fairclust.methods.mixture import fit as mixture_fit
 from fairclust.methods.mixture import rows
 from toys import make_grouped_blobs
 
@@ -237,13 +235,6 @@ def test_a_component_that_dies_is_announced():
     assert model.n_nonempty_ == 2
     assert np.isfinite(model.score_samples(X)).all()
     np.testing.assert_array_equal(model.means_[2], far[2])
-
-
-def test_a_diverged_fit_names_its_step(monkeypatch):
-    X, codes = make_grouped_blobs()
-    monkeypatch.setattr(mixture_fit, "_RATE_OF_EM", np.nan)
-    with pytest.raises(Diverged, match="at step 1"):
-        fit(X, codes, 3, lam=5, match_reference=True)
 
 
 def test_a_refit_keeps_no_attribute_of_the_earlier_fit():

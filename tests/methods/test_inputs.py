@@ -79,14 +79,3 @@ def test_rows_of_weight_zero_do_not_count_and_get_a_label(frame, cls):
     )
     with pytest.raises(ValueError, match="finite and not negative"):
         cls(3).fit(frame, sensitive_features=groups, sample_weight=np.zeros(60))
-
-
-def test_a_notebook_shows_sizes_shares_and_the_certificate_after_a_fit(frame):
-    groups = np.array(["<f>", "m"])[np.arange(60) % 2]
-    model = PriceFairKMeans(3, random_state=0)
-    assert "<dl>" not in model._repr_html_()
-    text = model.fit(frame, sensitive_features=groups)._repr_html_()
-    sizes = ", ".join(map(str, np.bincount(model.labels_)))
-    assert f"<dd>3 of 60 rows, of {sizes} rows</dd>" in text
-    assert "furthest off is " in text and "certificate" in text and "<f>:" not in text
-    assert "text/html" in model._repr_mimebundle_()

@@ -41,9 +41,8 @@ def test_the_cost_never_rises_and_the_certificate_holds(cls, grouped_blobs, prec
         steps.append(len(objective))
     # The number of steps depends on the rounding of the processor, but some start takes more than two on every machine.
     assert max(steps) > 2
-    assert len(model.certificate_) == model.n_iter_ + 1
-    for record in model.certificate_:
-        assert {"step", "cost", "lower_bound", "gap", "violation"} <= record.keys()
+    assert len(model.history_) == model.n_iter_
+    for record in (*model.history_, {"gap": model.gap_}):
         assert 0 <= record["gap"] < 0.02
     distances = np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2)
     distances = distances**2 if cls is PriceFairKMeans else distances
@@ -109,23 +108,6 @@ def test_the_cost_is_true_if_one_number_is_far_away(cls, far):
     cost = getattr(model, "inertia_" if cls is KMeans else "cost_")
     assert cost == pytest.approx(float((squares if cls._power == 2 else np.sqrt(squares)).sum()), rel=1e-6)
     np.testing.assert_array_equal(model.predict(X, codes), model.labels_)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_labels_of_kmeans_are_nearest_if_one_number_is_far_away(dtype):
-    rng = np.random.default_rng(4711)
-    X, codes = rng.normal(size=(120, 3)) + 4.0 * (np.arange(120) % 3)[:, None], np.arange(120) % 2
-    X[7, 0] = 1e6
-    X = X.astype(dtype)
-    model = KMeans(4, n_init=5, random_state=1).fit(X, sensitive_features=codes)
-    nearest = ((X[:, None].astype(float) - model.cluster_centers_) ** 2).sum(axis=2).argmin(axis=1)
-    np.testing.assert_array_equal(model.labels_, nearest)
-    np.testing.assert_array_equal(model.predict(X), nearest)
-    loaded = KMeans()
-    loaded._take_stored(Stored(model._stored()), 3)
-    np.testing.assert_array_equal(loaded.predict(X), nearest)
-    plain = KMeans(3, n_init=5, random_state=1).fit(np.delete(X, 7, 0), sensitive_features=codes[1:])
-    assert model.inertia_ == pytest.approx(plain.inertia_, rel=1e-3)
 
 
 @pytest.mark.parametrize("model", [KMeans(20), PriceFairKMeans(20, min_balance=0, n_init=1)])

@@ -1,7 +1,7 @@
 """Metrics of the audit, computed by hand and compared with slow implementations."""
 
 from itertools import combinations
-from math import ceil, inf, isnan
+from math import ceil, inf
 
 import numpy as np
 import pandas as pd
@@ -48,7 +48,6 @@ def test_groups_that_pay_nothing():
 
 def test_individual_fairness_by_hand():
     # Balls of ceil(5 / 2) = 3 points: from 0 to 7, from 10 to 7 and 13, from 2 to 7, from 13 to 7, from 7 to 2.
-    assert_allclose(fm.neighbourhood_radii(X, 2), [7, 3, 5, 6, 5])
     ratios = [3 / 7, 1.5 / 3, 1 / 5, 1.5 / 6, 4 / 5]
     assert fm.individual_fairness(X, LABELS) == pytest.approx(max(ratios))
     # With K = 3 the balls have ceil(5 / 3) = 2 points, though only two clusters are in use: 0 and 2 are 2 apart, 10 and
@@ -64,7 +63,6 @@ def test_individual_fairness_against_sorted_distances(seed):
         radius = sorted(np.linalg.norm(points - x, axis=1))[ceil(40 / 4) - 1]
         ratios.append(np.linalg.norm(x - points[labels == labels[p]].mean(axis=0)) / radius)
     assert fm.individual_fairness(points, labels) == pytest.approx(max(ratios))
-    assert fm.individual_fairness_95(points, labels) == pytest.approx(sorted(ratios)[38 - 1])
 
 
 def test_proportionality_by_hand():
@@ -102,38 +100,11 @@ def test_copies_without_a_centre():
     assert fm.proportionality(points, fair) == fm.individual_fairness(points, fair) == 0.0
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_silhouette_gap_point_by_point(seed):
-    points, labels, groups = drawn(seed)
-    labels[0] = 7  # alone, after empty clusters
-    found = np.zeros(len(points))
-    for i in range(1, len(points)):
-        away = np.linalg.norm(points - points[i], axis=1)
-        own = away[labels == labels[i]].sum() / ((labels == labels[i]).sum() - 1)
-        other = min(away[labels == k].mean() for k in set(labels) - {labels[i]})
-        found[i] = (other - own) / max(own, other)
-    means = [found[groups == j].mean() for j in range(3)]
-    for shifted in (points, points + 1e6):
-        gap = fm.silhouette_gap(shifted, labels, sensitive_features=groups)
-        assert gap == pytest.approx(max(means) - min(means), rel=1e-6)
-
-
-def test_silhouettes_of_one_cluster_and_of_copies():
-    assert isnan(fm.silhouette_gap(X, [3] * 5, sensitive_features=GROUPS))
-    assert fm.silhouette_gap(np.ones((4, 1)), [0, 0, 1, 1], sensitive_features=[0, 1, 0, 0]) == 0.0
-    assert fm.silhouette_gap(np.eye(4), [0, 1, 2, 3], sensitive_features=[0, 1, 0, 0]) == 0.0
-
-
 def test_samples_are_close_and_the_same_every_time():
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(size=(1500, 2)), rng.normal(loc=4, size=(500, 2))])
     labels = KMeans(3, n_init=1, random_state=0).fit_predict(points)
-    groups = rng.integers(2, size=2000)
-    for function, more in [
-        (fm.individual_fairness_95, {}),
-        (fm.proportionality, {"max_candidates": 200}),
-        (fm.silhouette_gap, {"sensitive_features": groups}),
-    ]:
+    for function, more in [(fm.individual_fairness, {}), (fm.proportionality, {"max_candidates": 200})]:
         exact = function(points, labels, **{**more, "max_rows": None})
         sampled = function(points, labels, **{**more, "max_rows": 800})
         assert sampled == function(points, labels, **{**more, "max_rows": 800})

@@ -86,10 +86,7 @@ def test_kmedians_cost_is_never_approximate():
     points = rng.normal(size=(600, 14))
     labels = np.repeat([0, 1], 300)
     exact = fm.kmedians_cost(points, labels)
-    lower, upper = fm.kmedians_bounds(points, labels, max_evaluations=2)
-    assert lower < exact <= upper
     assert isnan(fm.kmedians_cost(points, labels, max_evaluations=2))
-    assert fm.kmedians_bounds(points, labels) == (exact, exact)
     assert fm.kmedians_cost(points, labels, max_evaluations=300) == exact
     # Unless the data are so large that a proof would take hours.
     assert exact <= fm.kmedians_cost(points, labels, exact_max_rows=599) <= 1.001 * exact
@@ -132,7 +129,7 @@ def test_ncut_against_the_formula(n, n_clusters, seed):
 
 def test_sizes():
     table = [[2, 0, 8], [3, 0, 2]]
-    assert (fm.n_nonempty(table), fm.smallest_cluster(table), fm.largest_cluster(table)) == (2, 0, 10)
+    assert (fm.n_nonempty(table), fm.smallest_cluster(table)) == (2, 0)
 
 
 @settings(max_examples=60)

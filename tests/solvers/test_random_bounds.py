@@ -78,7 +78,7 @@ def most_broken(labels, columns, asked, tolerance, weights, n_clusters):
     sizes = np.bincount(labels, weights, n_clusters)
     total, off = weights.sum(), [0.0]
     for cells, own, balance in promises(columns, asked, tolerance):
-        values = [True] if cells.dtype == bool else np.unique(cells)
+        values = np.unique(cells)
         table = np.array([np.bincount(labels, weights * (cells == value), n_clusters) for value in values])
         if balance is not None:
             off.append((balance * table.max(axis=0) - table).max())

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.group_encoding import measure_column
+from fairclust.group_encoding import cut_column, measure_column
 from fairclust.sensitive import read_sensitive
 
 SEX = np.array(["f", "m", "f", "m", "f"])
@@ -17,62 +17,48 @@ def test_several_columns():
     np.testing.assert_array_equal(found.members(1), [[1, 0, 1, 0], [0, 1, 0, 1]])
 
 
-def test_columns_of_truth_values_are_groups_that_overlap():
-    found = read_sensitive(np.array([[True, False], [True, True], [False, False]]), 3)
-    assert [column.overlapping for column in found.columns] == [True, True]
-    assert found.names.tolist() == ["not 0 & not 1", "0 & not 1", "0 & 1"]
-    assert not read_sensitive([True, False, True], 3).columns[0].overlapping
-
-
 def test_ranges_of_large_numbers_have_different_names():
     seconds = 1_700_000_000 + np.arange(100)
-    found = read_sensitive({"time": seconds, "sex": seconds % 2}, 100, bins=4)
-    assert found.columns[0].values.tolist()[::3] == ["below 1700000025", "1700000075 and above"]
-    assert len(set(found.names)) == 8
+    column = cut_column("time", seconds, 4)
+    assert column.values.tolist()[::3] == ["below 1700000025", "1700000075 and above"]
     # Doubles that differ in the last place.
     steps = np.nextafter(1e15, np.inf) + np.spacing(1e15) * np.arange(100)
-    assert len(set(read_sensitive({"x": steps}, 100, bins=50).names)) == 50
+    assert len(set(cut_column("x", steps, 50).values)) == 50
+    with pytest.raises(ValueError, match="bins must be a whole number of at least 2"):
+        cut_column("x", steps, 1)
 
 
 def test_many_different_numbers_are_no_groups():
     age = np.arange(18, 68)
-    with pytest.raises(ValueError, match=r"\['age'\] holds 50 different numbers, .* bins=4"):
+    with pytest.raises(ValueError, match=r"\['age'\] holds 50 different numbers, .*qcut"):
         read_sensitive({"age": age}, 50)
-    found = read_sensitive({"age": age, "sex": age % 2}, 50, bins=4)
-    assert found.columns[0].values.tolist() == [
-        "below 31",
-        "31 to below 43",
-        "43 to below 55",
-        "55 and above",
-    ]
-    np.testing.assert_array_equal(np.bincount(found.columns[0].encode(age, 50)), [13, 12, 12, 13])
-    assert found.columns[0].encode([0, 31, 99], 3).tolist() == [0, 1, 3]
-    assert len(found.columns[1].values) == 2
+    ranges = read_sensitive({"age": pd.qcut(pd.Series(age), 4), "sex": age % 2}, 50)
+    assert len(ranges.names) == 8
+    column = cut_column("age", age, 4)
+    assert column.values.tolist() == ["below 31", "31 to below 43", "43 to below 55", "55 and above"]
+    np.testing.assert_array_equal(np.bincount(column.encode(age, 50)), [13, 12, 12, 13])
+    assert column.encode([0, 31, 99], 3).tolist() == [0, 1, 3]
     # Numbers as text are groups, and so are codes that count up from 0 or 1.
     for given in (age.astype(str), np.arange(150) % 50, np.arange(150) % 50 + 1):
         assert len(read_sensitive(given, len(given)).names) == 50
-    # A mapping also cuts a column whose few different numbers would otherwise be the groups.
-    assert len(read_sensitive({"sex": age % 4}, 50, bins={"sex": 2}).names) == 2
 
 
 AGE = [1.5, 1, 2.5, 3, 4]
 
 
 @pytest.mark.parametrize(
-    "given, bins, message",
+    "given, means, message",
     [
-        ({"sex": SEX[:4], "race": RACE}, None, r"sensitive_features\['sex'\] has 4 rows, X has 5"),
-        ({"sex": SEX, "race": [None, *RACE[1:]]}, None, r"\['race'\] has 1 missing value"),
-        (np.zeros((5, 0)), None, r"found shape \(5, 0\)"),
-        ({"sex": SEX}, {"age": 4}, r"bins names \['age'\]"),
-        ({"sex": SEX}, {"sex": 4}, "bins names 'sex', which does not hold numbers"),
-        ({"age": [np.nan, *AGE[1:]]}, {"age": 2}, r"\['age'\] has a missing or infinite number in row 0"),
-        ({"age": AGE}, {"age": 1}, "bins must be a whole number of at least 2"),
+        ({"sex": SEX[:4], "race": RACE}, [], r"sensitive_features\['sex'\] has 4 rows, X has 5"),
+        ({"sex": SEX, "race": [None, *RACE[1:]]}, [], r"\['race'\] has 1 missing value"),
+        (np.zeros((5, 0)), [], r"found shape \(5, 0\)"),
+        ({"sex": SEX}, ["age"], r"mean_tolerance names \['age'\]"),
+        ({"age": [np.nan, *AGE[1:]]}, ["age"], r"\['age'\] has a missing or infinite number in row 0"),
     ],
 )
-def test_bad_columns(given, bins, message):
+def test_bad_columns(given, means, message):
     with pytest.raises(ValueError, match=message):
-        read_sensitive(given, 5, bins=bins)
+        read_sensitive(given, 5, means=means)
 
 
 @pytest.mark.parametrize("tail", [lambda rng: np.exp(rng.normal(size=5000)), lambda rng: rng.pareto(2, 5000)])

@@ -89,7 +89,7 @@ class ChunkedPoints:
         self.n_groups, self.n_clusters, self.n_samples = len(known.names), n_clusters, known.n_rows
         self.group_sizes = known.sizes
         self._dtype, shape = np.dtype(dtype), (self.n_groups, n_clusters)
-        self._listed = takes_lists and worth_listing(known.X, *shape)
+        self._listed = takes_lists and worth_listing(len(known.X), *shape)
         points = ListedPoints if self._listed else TiledPoints
         self.sample = points.pack(known.X, known.codes, *shape, shift=known.center, dtype=dtype)
         self.rounding, self.shift = self.sample.rounding, self.sample.shift

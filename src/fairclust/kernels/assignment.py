@@ -40,8 +40,8 @@ _MEDIAN_TILES = 64
 # smaller shares do not change the curvature noticeably.
 # Vectors of this many shares are skipped at once if all of them are smaller, as most are with a thousand clusters.
 _MANY_CLUSTERS, _SMALL, _FEW, _CHUNK = 64, 1e-6, 32, 32
-# With many clusters, at most so many tiles of a group add to the same products. With one tile for each, clearing and
-# adding the products took half of a pass with 1,000 clusters.
+# With many clusters, at most so many tiles of a group add to the same products. Otherwise clearing and adding the
+# products would take much of a pass.
 _BUNDLE = 16
 # With at least `_MANY_CLUSTERS` clusters and so many features, distances by matrix products take less time, as long as
 # the squares of the points sum to at most _MOST_SQUARES times the cost. Otherwise too many digits cancel.
@@ -653,7 +653,7 @@ class Potentials:
             run_over_tiles(_distances, n_tiles, self.entries, points, centers, None, *out)
         self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
-    def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
+    def set_costs(self, costs: np.ndarray) -> None:
         """Fill in potentials of any kind, shape (n_samples, n_clusters), in the order of the points.
 
         They are read in blocks of rows and never copied as a whole, so the array may be mapped from a file.

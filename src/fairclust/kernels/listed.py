@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
-from scipy.sparse import issparse
 
 from fairclust.kernels.assignment import _MOST_SQUARES, Potentials, _libraries, cluster_moments
 from fairclust.kernels.fast import FAST, exp, where_less
@@ -187,10 +186,9 @@ def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost,
         least[t] = reduced
 
 
-def worth_listing(X: Any, n_groups: int, n_clusters: int) -> bool:
-    """Whether lists of clusters are faster than a table of the distances of these rows, and long enough."""
-    many = n_clusters >= _MANY_CLUSTERS and X.shape[0] >= _PER_CELL * n_groups * n_clusters
-    return many and not issparse(X)
+def worth_listing(n_samples: int, n_groups: int, n_clusters: int) -> bool:
+    """Whether lists of clusters are faster than a table of the distances of so many rows, and long enough."""
+    return n_clusters >= _MANY_CLUSTERS and n_samples >= _PER_CELL * n_groups * n_clusters
 
 
 def many_short(n_short: int, n_samples: int) -> bool:
@@ -223,7 +221,7 @@ class ListedPoints(Potentials):
     (n_samples, n_listed), has the potentials of the listed clusters, in the order of the layout.
     """
 
-    is_sparse, squared, weights = False, True, None
+    squared, weights = True, None
 
     def __init__(
         self,

@@ -10,9 +10,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike
-from sklearn.utils.extmath import row_norms
 
 from fairclust.kernels.assignment import (
     _LEAST_TILES,
@@ -59,19 +57,18 @@ class TiledPoints(Potentials):
     """Points whose potentials are their (squared) distances to the centres of the last `measure`.
 
     `packed`, shape (n_tiles, n_features, TILE), holds the points minus `shift`, so that rounding errors are small for
-    data far from the origin. The rows of a CSR matrix stay sparse: they are not packed, and their `shift` is zero.
+    data far from the origin.
     """
 
-    X: Any
+    X: np.ndarray
     shift: np.ndarray
-    packed: np.ndarray | None
+    packed: np.ndarray
     squared: bool
-    squares: np.ndarray | None = None  # the squared lengths of sparse rows
 
     @classmethod
     def pack(
         cls,
-        X: Any,
+        X: np.ndarray,
         codes: np.ndarray,
         n_groups: int,
         n_clusters: int,
@@ -86,28 +83,13 @@ class TiledPoints(Potentials):
 
         The next points that are packed into the same `room` overwrite these.
         """
-        n_packed = 0 if sp.issparse(X) else X.shape[1]
-        room = room or TileRoom(len(codes), n_groups, n_packed, n_clusters, dtype)
+        room = room or TileRoom(len(codes), n_groups, X.shape[1], n_clusters, dtype)
         layout = room.layouts.lay_out(codes)
         tiles = slice(layout.n_tiles)
-        packed, squares = None, None
-        if sp.issparse(X):
-            X, shift = X.astype(np.float64, copy=False), np.zeros(X.shape[1])
-            squares = row_norms(X, squared=True)
-        else:
-            shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
-            packed = pack_points(X, layout, shift, out=room.packed[tiles])
-        points = cls(
-            layout,
-            n_groups,
-            room.a[tiles],
-            room.row_min[tiles],
-            X=X,
-            shift=shift,
-            packed=packed,
-            squared=squared,
-            squares=squares,
-        )
+        shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
+        packed = pack_points(X, layout, shift, out=room.packed[tiles])
+        table = room.a[tiles], room.row_min[tiles]
+        points = cls(layout, n_groups, *table, X=X, shift=shift, packed=packed, squared=squared)
         if weights is not None:
             points.weigh(weights)
         return points
@@ -128,7 +110,7 @@ class TiledPoints(Potentials):
 
         A point's weight is its number of rows, divided by the mean.
         """
-        if self.is_sparse or self.weights is not None:
+        if self.weights is not None:
             return None
         groups = np.empty(self.n_samples, np.int32)
         groups[self.layout.order] = np.repeat(self.layout.group, self.layout.count)
@@ -151,31 +133,12 @@ class TiledPoints(Potentials):
         )
         return points, mean
 
-    @property
-    def is_sparse(self) -> bool:
-        return self.packed is None
-
     def measure(self, centers: np.ndarray) -> None:
-        """Compute the distances to these centres, shape (n_clusters, n_features).
-
-        Those of sparse rows are computed as ``||x||^2 - 2 x'c + ||c||^2`` in double precision.
-        """
-        if self.packed is not None:
-            self.set_distances(self.packed, centers - self.shift, squared=self.squared)
-            return
-        costs = np.asarray(self.X @ centers.T)
-        costs *= -2
-        costs += self.squares[:, None]  # type: ignore[index]
-        costs += (centers**2).sum(axis=1)
-        np.maximum(costs, 0, out=costs)
-        self.set_costs(costs)
+        """Compute the distances to these centres, shape (n_clusters, n_features)."""
+        self.set_distances(self.packed, centers - self.shift, squared=self.squared)
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""
-        if self.is_sparse:
-            n = self.n_samples
-            indicator = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(self.n_clusters, n))
-            return np.bincount(labels, minlength=self.n_clusters), (indicator @ self.X).toarray()
         if self.weights is not None:
             sizes = np.bincount(labels, self.weights, self.n_clusters)
             sums = [np.bincount(labels, self.weights * column, self.n_clusters) for column in self.X.T]
@@ -183,11 +146,11 @@ class TiledPoints(Potentials):
         return cluster_moments(self.X, labels, self.n_clusters)
 
     def for_plain_steps(self) -> Any:
-        """These points or, for dense rows without weights whose centres are means, `NearestPoints` of them.
+        """These points or, for rows without weights whose centres are means, `NearestPoints` of them.
 
         Where matrix products fill the table of distances, they take no longer than one pass without it.
         """
-        one_pass = not self.is_sparse and self.weights is None and self.squared
+        one_pass = self.weights is None and self.squared
         many = one_pass and by_products(self.n_clusters, self.X.shape[1])
         return NearestPoints(self) if one_pass and not many else self
 
@@ -195,7 +158,7 @@ class TiledPoints(Potentials):
 class NearestPoints:
     """Points for plain k-means: one pass finds the nearest centres and adds up the clusters. It stores no distances.
 
-    The `TiledPoints` given must be dense, without weights, and have squared distances.
+    The `TiledPoints` given must have no weights, and squared distances.
     """
 
     def __init__(self, points: TiledPoints) -> None:
@@ -205,7 +168,6 @@ class NearestPoints:
         """Assign every point to the nearest of these centres, shape (n_clusters, n_features); ties go to the first."""
         points, layout = self.points, self.points.layout
         shifted = (centers - points.shift).astype(points.a.dtype)
-        assert points.packed is not None
         labels = np.empty(len(layout.order), np.int32)
         counts, cost = np.empty((layout.n_tiles, self.n_clusters)), np.empty(layout.n_tiles)
         nothing = np.zeros((self.n_groups, self.n_clusters), shifted.dtype)

@@ -6,10 +6,8 @@ from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
@@ -21,7 +19,7 @@ from fairclust.frame import Frame, as_directions
 from fairclust.group_encoding import SensitiveColumn, encode_groups, split_columns
 from fairclust.kernels.listed import ListedPoints, worth_listing
 from fairclust.kernels.points import DTYPES, TiledPoints
-from fairclust.metrics.centers import squared_distances_to_own
+from fairclust.metrics.centers import squared_distances_to_centers
 from fairclust.sensitive import Sensitive, new_groups
 from fairclust.solvers.alternation import Prototypes, mean_centers, mean_directions, medoid_centers
 from fairclust.solvers.points import MeasuredPoints
@@ -50,7 +48,6 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     _power = 2
     # Whether a fit needs only the cheapest clusters of each row, so that lists of them can take the place of a table.
     _takes_lists = False
-    _accept_sparse: bool | str = "csr"
     random_state: Any
     # Parameters of the methods that search.
     init: Any
@@ -119,7 +116,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         """The rows for a fit or an assignment: `TiledPoints`, or `ListedPoints` for many clusters."""
         shape = n_groups or len(self.groups_), self.n_clusters
         dtype, squared = DTYPES[self._precision], self._power == 2
-        if self._takes_lists and squared and weights is None and worth_listing(X, *shape):
+        if self._takes_lists and squared and weights is None and worth_listing(len(X), *shape):
             return ListedPoints.pack(X, codes, *shape, shift=shift, dtype=dtype)
         return TiledPoints.pack(X, codes, *shape, shift=shift, squared=squared, dtype=dtype, weights=weights)
 
@@ -261,8 +258,6 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             ``set_output(transform="pandas")`` it is a data frame.
         """
         rows = self._new_rows(X)
-        if issparse(rows):
-            return euclidean_distances(rows, self.cluster_centers_)
         # `euclidean_distances` expands the squares, whose rounding errors are as large as the rows are far from zero.
         return cdist(rows, self.cluster_centers_)
 
@@ -295,11 +290,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         self, X: Any, labels: np.ndarray, centers: np.ndarray, weights: np.ndarray | None = None
     ) -> float:
         """The clustering cost of labels, summed in double precision over the differences of rows and centres."""
-        if issparse(X):
-            all_squares = euclidean_distances(X, centers, squared=True)
-            squares = np.take_along_axis(all_squares, labels[:, None], axis=1)[:, 0]
-        else:
-            squares = squared_distances_to_own(X, labels, centers)
+        squares = squared_distances_to_centers(X, labels, centers)
         costs = np.sqrt(squares) if self._power == 1 else squares
         return float(costs.sum(dtype=np.float64) if weights is None else weights @ costs)
 
@@ -322,7 +313,6 @@ class MedoidClusterer(PrototypeClusterer):
         at most this fraction; 0 if all medoids are exact.
     """
 
-    _accept_sparse = False
     _power = 1
     # A medoid counts every row once.
     takes_chunks = takes_weights = False
@@ -347,28 +337,3 @@ class MedoidClusterer(PrototypeClusterer):
         moved = self.medoid_indices_ >= 0
         self.cluster_centers_ = np.array(self.cluster_centers_)
         self.cluster_centers_[moved] = X[self.medoid_indices_[moved]]
-
-
-class RowCenterClusterer(PrototypeClusterer):
-    """Base of the methods whose centres are rows of X and whose points go to their nearest centre.
-
-    `_take` sets the attributes that `fit` and `predict` need.
-
-    Attributes
-    ----------
-    center_indices_ : ndarray of shape (n_clusters,)
-        The rows that are centres.
-    """
-
-    _accept_sparse = False
-    precision = "double"
-
-    def _take(self, X: np.ndarray, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Set the centres and labels, and return each point's distance to its centre, shape (n_samples,)."""
-        points = self._points(X, codes)
-        nothing = np.zeros((len(self.groups_), self.n_clusters))
-        self._keep(points, Prototypes(X[rows].astype(np.float64)), nothing)
-        points.measure(self.cluster_centers_)
-        self.labels_ = points.hard(1.0, nothing)[0]
-        self.center_indices_ = rows
-        return np.linalg.norm(X - self.cluster_centers_[self.labels_], axis=1)

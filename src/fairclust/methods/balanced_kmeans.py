@@ -45,13 +45,10 @@ class BalancedFairKMeans(FairClusterer):
     ----------
     rho : float, optional
         Weight of fairness. A number is absolute, as in the paper: a suitable one grows with the number of rows N and
-        the square of the unit of the data. The default is ten times the cost of all points in one cluster.
-        `fairclust.smallest_weight` searches for the smallest weight with which clusters are fair enough.
+        the square of the unit of the data. The default is ten times the cost of all points in one cluster. Parts of it
+        from 0.1 to 10, see `rho_`, span the trade-off.
     lam : float, default=0.0
         Weight of the last term, which favours clusters of equal size. Like a number for `rho`, it is absolute.
-    relative_weights : bool, default=False
-        Whether numbers for `rho` and `lam` are multiples of the cost of all points in one cluster, and so have no unit.
-        Values of `rho` from 1 to 100 then span the trade-off.
     init : "random", "k-means++" or array-like of shape (n_clusters, n_features), default="random"
         The first labels. "random" draws them, with clusters of equal size, as in the paper. Otherwise they are those of
         the nearest k-means++ centre or given centre, and a cluster without points gets half of the largest one.
@@ -105,7 +102,6 @@ class BalancedFairKMeans(FairClusterer):
 
     rho: float | None = None
     lam: float = 0.0
-    relative_weights: bool = False
     init: Any = "random"
     n_init: int = 1
     max_iter: int = 100
@@ -119,9 +115,8 @@ class BalancedFairKMeans(FairClusterer):
         shift = X.mean(axis=0, dtype=np.float64)
         Z = X - shift
         n_starts = self.n_init if isinstance(self.init, str) else 1
-        whole = self._frame.whole_cost(len(X), 2)
-        self.rho_ = _DEFAULT_RHO * whole if self.rho is None else self._framed_weight(self.rho, len(X))
-        lam = self._framed_weight(self.lam, len(X))
+        whole, lam = self._frame.whole_cost(len(X), 2), self._frame.weight_into(self.lam, 2)
+        self.rho_ = _DEFAULT_RHO * whole if self.rho is None else self._frame.weight_into(self.rho, 2)
         starts = [self._start(Z, codes, shift, rng) for _ in range(n_starts)]
         runs = [self._descend(Z, codes, labels, self.rho_, lam) for labels in starts]
         best = min(runs, key=lambda run: run.history[-1]["objective"])

@@ -92,7 +92,6 @@ class SociallyFairKMeans(PrototypeClusterer):
         "sample_weight": None,
     }
     takes_weights = True
-    _accept_sparse = False
     init: Any = "k-means++"
     n_init: int = 10
     max_iter: int = 200

@@ -37,8 +37,8 @@ class Audit:
     Examples
     --------
     >>> from fairclust.metrics import audit
-    >>> found = audit([[0], [1], [8], [9]], [0, 0, 1, 1], sensitive_features=["a", "b", "a", "b"])
-    >>> found.scores["balance"], found.costs.tolist()
+    >>> card = audit([[0], [1], [8], [9]], [0, 0, 1, 1], sensitive_features=["a", "b", "a", "b"])
+    >>> card.scores["balance"], card.costs.tolist()
     (1.0, [0.25, 0.25])
     """
 
@@ -97,11 +97,11 @@ def audit(
     Audit
     """
     codes = group_codes(sensitive_features)
-    every = [np.asarray(of) for of in (labels, plain_labels) if of is not None]
-    k = n_clusters or max(int(of.max(initial=0)) for of in every) + 1
+    clusterings = [np.asarray(given) for given in (labels, plain_labels) if given is not None]
+    k = n_clusters or max(int(clusters.max(initial=0)) for clusters in clusterings) + 1
     names = [*_SHARES, *(name for name, metric in METRICS.items() if metric.audit)]
     n_groups = int(codes.max(initial=-1)) + 1
-    scores = [score_labels(Scored(of, codes, X, k), names) for of in every]
+    scores = [score_labels(Scored(clusters, codes, X, k), names) for clusters in clusterings]
     columns = np.asarray(sensitive_features)
     columns = columns.reshape(len(codes), -1)
     first = pd.Series(codes).drop_duplicates().sort_values().index

@@ -72,15 +72,15 @@ def cluster_means(X: NDArray, labels: NDArray[np.integer]) -> NDArray[np.float64
     return sums / np.maximum(sizes, 1)[:, None]
 
 
-def squared_distances_to_own(
+def squared_distances_to_centers(
     X: NDArray, labels: NDArray[np.integer], centers: NDArray
 ) -> NDArray[np.float64]:
     """Squared Euclidean distance of every point to the centre of its cluster, shape (n_samples,)."""
-    found = np.empty(len(labels))
+    squares = np.empty(len(labels))
     for part in blocks(len(labels)):
         deviation = np.subtract(X[part], centers[labels[part]], dtype=np.float64)
-        found[part] = np.einsum("pd,pd->p", deviation, deviation)
-    return found
+        squares[part] = np.einsum("pd,pd->p", deviation, deviation)
+    return squares
 
 
 def sampled_rows(n_samples: int, max_rows: int | None) -> NDArray[np.int64]:

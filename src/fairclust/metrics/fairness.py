@@ -124,46 +124,19 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
 
     Eq. (14) prints a sum over ordered pairs (s1, s2 in [M], s1 != s2) under the factor 2 / (M (M - 1)), which
     is the reciprocal of the number of unordered pairs. Here each unordered pair counts once, because otherwise M = 2
-    would not give eq. (6), and the value could exceed 1. `delta_max_pair` takes the largest pair instead.
+    would not give eq. (6), and the value could exceed 1.
     """
     return float(_pair_means(_spread(_table(labels, sensitive_features))).max())
-
-
-@metric("Delta (largest pair)", (0.0, 1.0), "lower", "Park et al. (FMC), published program")
-def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
-    """Largest gap over clusters and pairs of groups: max_k max_{j, j'} abs(n_jk / N_j - n_j'k / N_j').
-
-    It is at least `delta`, and equal to it for two groups. The program uses this for more than two groups, instead of
-    the paper's eq. (14).
-    """
-    spread = _spread(_table(labels, sensitive_features))
-    return float((spread.max(axis=0) - spread.min(axis=0)).max())
 
 
 @metric("Delta (mean)", (0.0, 1.0), "lower", "Park et al. (FMC), values of Tables 5 to 7")
 def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """How differently the groups spread over clusters, on average: mean_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
-    It is at most `delta`, the maximum over the clusters, which the text of the paper defines. It is `additive_gap`
-    divided by the number of clusters, with empty clusters counted.
+    It is at most `delta`, the maximum over the clusters, which the text of the paper defines. Empty clusters are
+    counted.
     """
     return float(_pair_means(_spread(_table(labels, sensitive_features))).mean())
-
-
-@metric(
-    "Additive Gap",
-    (0.0, 2.0),
-    "lower",
-    "Kim et al. 2025 (FCA); Park et al. (FMC), eq. (5); more than two groups: ours",
-)
-def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
-    """Gap summed over the clusters: sum_k abs(n_1k / N_1 - n_2k / N_2).
-
-    The papers define it for two groups, for which abs(balance - data balance) is at most this (Kim et al. 2025). The
-    mean over unordered pairs for more groups is ours, after `delta`.
-    """
-    # Rounding can make the sum slightly larger than 2.
-    return min(2.0, float(_pair_means(_spread(_table(labels, sensitive_features))).sum()))
 
 
 @metric("Largest share deviation", (0.0, 1.0), "lower", "ours")

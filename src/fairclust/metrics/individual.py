@@ -1,4 +1,4 @@
-"""Metrics that compare points with each other: individual and proportional fairness, and silhouettes of groups.
+"""Metrics that compare points with each other: individual and proportional fairness.
 
 Parameters
 ----------
@@ -17,54 +17,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.centers import (
     checked_centers,
-    finite_points_and_groups,
     finite_points_and_labels,
     pairwise_blocks,
     sampled_rows,
-    squared_distances_to_own,
+    squared_distances_to_centers,
 )
 from fairclust.metrics.registry import metric
 
-_INDIVIDUAL, _PROPORTIONAL = "Mahabadi and Vakilian 2020", "Chen et al. 2019; Micha and Shah 2020"
+_PROPORTIONAL = "Chen et al. 2019; Micha and Shah 2020"
 
 
-def neighbourhood_radii(
-    X: ArrayLike, n_clusters: int, *, queries: ArrayLike | None = None
-) -> NDArray[np.float64]:
-    """Radius of the smallest ball around each point that holds n/k points, itself among them.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    n_clusters : int
-        k; the balls hold ``ceil(n_samples / n_clusters)`` points.
-    queries : array-like of shape (n_queries, n_features), optional
-        The points whose radii are computed. Default: all of `X`.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        Euclidean distances.
-
-    References
-    ----------
-    Jung, Kannan, Lutz, "Service in your neighborhood: fairness in center location", 2020.
-    """
-    from scipy.spatial.distance import cdist
-
-    points = np.asarray(X, dtype=float)
-    asked = points if queries is None else np.asarray(queries, dtype=float)
-    rank = ceil(len(points) / n_clusters) - 1
-    radii = np.empty(len(asked))
-    for part in pairwise_blocks(len(asked), len(points)):
-        squares = cdist(asked[part], points, "sqeuclidean")
-        squares.partition(rank, axis=1)
-        radii[part] = squares[:, rank]
-    return np.sqrt(radii)
-
-
-@metric("Individual fairness", (0.0, inf), "lower", f"Jung et al. 2020; {_INDIVIDUAL}", needs="X", audit=True)
+@metric(
+    "Individual fairness",
+    (0.0, inf),
+    "lower",
+    "Jung et al. 2020; Mahabadi and Vakilian 2020",
+    needs="X",
+    audit=True,
+)
 def individual_fairness(
     X: ArrayLike,
     labels: ArrayLike,
@@ -78,38 +48,17 @@ def individual_fairness(
     Jung et al. ask for at most 1, and show that every data set has centres with at most 2. It is ``inf`` if n/k points
     coincide but their centre lies elsewhere.
     """
-    return float(_ratios(X, labels, n_clusters, centers, max_rows).max())
+    from scipy.spatial.distance import cdist
 
-
-@metric(
-    "Individual fairness (95 %)", (0.0, inf), "lower", f"ours, after {_INDIVIDUAL}", needs="X", audit=True
-)
-def individual_fairness_95(
-    X: ArrayLike,
-    labels: ArrayLike,
-    *,
-    n_clusters: int | None = None,
-    centers: ArrayLike | None = None,
-    max_rows: int | None = 5_000,
-) -> float:
-    """Ratio of distance to radius, as in `individual_fairness`, that 95 % of the points do not exceed.
-
-    The quantile is not interpolated, so the value is the ratio of one of the points.
-    """
-    return float(np.quantile(_ratios(X, labels, n_clusters, centers, max_rows), 0.95, method="inverted_cdf"))
-
-
-def _ratios(
-    X: ArrayLike,
-    labels: ArrayLike,
-    n_clusters: int | None,
-    centers: ArrayLike | None,
-    max_rows: int | None,
-) -> NDArray[np.float64]:
     _, agents, paid, k = _payers(X, labels, n_clusters, centers, max_rows)
-    radii = neighbourhood_radii(agents, k)
+    rank = ceil(len(agents) / k) - 1
+    radii = np.empty(len(agents))
+    for part in pairwise_blocks(len(agents), len(agents)):
+        distances = cdist(agents[part], agents)
+        distances.partition(rank, axis=1)
+        radii[part] = distances[:, rank]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(paid == 0, 0.0, paid / radii)
+        return float(np.where(paid == 0, 0.0, paid / radii).max())
 
 
 @metric("Proportionality (rho)", (0.0, inf), "lower", _PROPORTIONAL, needs="X", audit=True)
@@ -152,40 +101,6 @@ def proportionality(
     return largest
 
 
-@metric("Silhouette difference", (0.0, 2.0), "lower", "Rousseeuw 1987; ours", needs="X", audit=True)
-def silhouette_gap(
-    X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike, max_rows: int | None = 5_000
-) -> float:
-    """Largest difference between two groups' mean silhouettes.
-
-    It says whether the points of one group fit their clusters better than those of another, and is ``nan`` with fewer
-    than two clusters.
-
-    Parameters
-    ----------
-    max_rows : int or None, default 5,000
-        With more rows the silhouettes are computed within a random sample of this size, the same in every call. A group
-        without a row in the sample is left out. None for no limit; the time grows with the square of the number of
-        rows.
-    """
-    from sklearn.metrics import silhouette_samples
-
-    points, codes, groups = finite_points_and_groups(X, labels, sensitive_features)
-    rows = sampled_rows(codes.size, max_rows)
-    points, codes = points[rows].astype(float), codes[rows]
-    n_used = np.unique(codes).size
-    if n_used < 2:
-        return float("nan")
-    if n_used == codes.size:
-        return 0.0  # the silhouette of a point that is alone in its cluster is 0
-    # The points are centred, because scikit-learn computes distances from squared norms, which lose digits far from the
-    # origin.
-    found = silhouette_samples(points - points.mean(axis=0), codes)
-    groups = np.unique(groups[rows], return_inverse=True)[1]
-    means = np.bincount(groups, weights=found) / np.bincount(groups)
-    return float(means.max() - means.min())
-
-
 def _payers(
     X: ArrayLike,
     labels: ArrayLike,
@@ -195,8 +110,8 @@ def _payers(
 ) -> tuple[NDArray, NDArray[np.float64], NDArray[np.float64], int]:
     """All points; a sample of them with the distances to their centres; and k."""
     points, codes = finite_points_and_labels(X, labels)
-    own = checked_centers(points, codes, centers)
+    places = checked_centers(points, codes, centers)
     rows = sampled_rows(len(codes), max_rows)
     agents = points[rows].astype(float)
-    paid = np.sqrt(squared_distances_to_own(agents, codes[rows], own))
+    paid = np.sqrt(squared_distances_to_centers(agents, codes[rows], places))
     return points, agents, paid, int(codes.max()) + 1 if n_clusters is None else n_clusters

@@ -29,7 +29,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 Needs = Literal["table", "X", "W", "truth", "numbers"]
@@ -64,8 +64,6 @@ class Metric:
         Digits to print after the point.
     audit : bool
         Whether `audit` reports it. A run computes it only if a configuration, table or figure names it.
-    limits : mapping of str to int
-        Further arguments that `score_labels` passes to ``function``, so that large data take minutes and not hours.
 
     Examples
     --------
@@ -85,7 +83,6 @@ class Metric:
     needs: Needs = "table"
     decimals: int = 4
     audit: bool = False
-    limits: Mapping[str, int] = field(default_factory=dict)
 
     def worst(self, values: Iterable[float]) -> float:
         """The value of the least fair sensitive column; ``nan`` if there is none."""
@@ -109,9 +106,8 @@ def metric(
         low, high = range
         values = f"At least {low:g}" if math.isinf(high) else f"From {low:g} to {high:g}"
         better = "" if direction == "none" else f"; {direction} is better"
-        kind = function.__annotations__["return"]
         DECLARED.append(Metric(function.__name__, label, function, range, direction, source, **more))
-        return documented(function, source, f"{kind}\n    {values}{better}.")
+        return documented(function, source, f"{function.__annotations__['return']}\n    {values}{better}.")
 
     return declare
 
@@ -128,7 +124,9 @@ def documented(function: _Function, source: str = "", returns: str = "") -> _Fun
     for doc in (__doc__, function.__globals__["__doc__"], function.__doc__):
         sections = doc_sections(doc)
         stated = {
-            name: of for name, of in doc_entries(sections.get("Parameters")).items() if name in parameters
+            name: entry
+            for name, entry in doc_entries(sections.get("Parameters")).items()
+            if name in parameters
         }
         entries |= stated
         raises = sections.get("Raises", raises) if stated else raises

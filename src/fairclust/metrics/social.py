@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.metrics.centers import checked_centers, finite_points_and_groups, squared_distances_to_own
+from fairclust.metrics.centers import checked_centers, finite_points_and_groups, squared_distances_to_centers
 from fairclust.metrics.registry import documented, metric
 
 _SOURCE = "Ghadiri et al. 2021; Abbasi et al. 2021"
@@ -35,7 +35,7 @@ def group_costs(
     """
     points, codes, groups = finite_points_and_groups(X, labels, sensitive_features)
     places = checked_centers(points, codes, centers)
-    distances = squared_distances_to_own(points, codes, places)
+    distances = squared_distances_to_centers(points, codes, places)
     return np.bincount(groups, weights=distances) / np.bincount(groups)
 
 

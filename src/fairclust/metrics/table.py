@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairclust.group_encoding import split_columns
 from fairclust.metrics.counts import contingency
 from fairclust.metrics.registry import DECLARED, Metric
 
@@ -143,7 +142,7 @@ def _values(metric: Metric, scored: Scored) -> Iterator[float]:
         if scored.truth is not None:
             yield call(labels, scored.truth)
     elif (given := getattr(scored, metric.needs)) is not None:
-        more: dict[str, Any] = dict(metric.limits)
+        more: dict[str, Any] = {}
         if metric.takes("n_clusters"):
             more["n_clusters"] = scored.table.shape[1]
         if metric.takes("sensitive_features"):
@@ -151,43 +150,3 @@ def _values(metric: Metric, scored: Scored) -> Iterator[float]:
                 yield call(given, labels, **more, sensitive_features=codes)
         else:
             yield call(given, labels, **more)
-
-
-def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str, float]:
-    """Value of a fairness metric for each sensitive column separately.
-
-    Parameters
-    ----------
-    metric : str
-        Name of a metric of `fairclust.metrics` that needs only the counts of the groups in the clusters, such as
-        "balance" or "fairness_ratio".
-    labels : array-like of shape (n_samples,)
-        The cluster of each point.
-    sensitive_features : array-like of shape (n_samples, n_columns), data frame, or mapping
-        One or several columns.
-
-    Returns
-    -------
-    dict
-        The value for each column, by its name or its position, and the value of the least fair column as "worst".
-
-    Raises
-    ------
-    ValueError
-        There is no such metric, there is no column, or a column has missing values or not one entry for each label.
-
-    Examples
-    --------
-    >>> from fairclust.metrics import by_column
-    >>> by_column("balance", [0, 0, 1, 1], sensitive_features={"sex": list("fmfm"), "race": list("aabb")})
-    {'sex': 1.0, 'race': 0.0, 'worst': 0.0}
-    """
-    declared = METRICS.get(metric)
-    if declared is None or declared.needs == "X" or not declared.takes("sensitive_features"):
-        raise ValueError(f"there is no fairness metric {metric!r}")
-    named = split_columns(sensitive_features)
-    if not named:
-        raise ValueError("sensitive_features has no column")
-    call = declared.function
-    found = {name: float(call(np.asarray(labels), sensitive_features=cells)) for name, cells in named.items()}
-    return {**found, "worst": declared.worst(found.values())}

@@ -20,7 +20,6 @@ class Solution(NamedTuple):
 
     values: dict[str, np.ndarray]  # The values of every block of variables, in the shape of its costs
     is_optimal: bool
-    lower_bound: float | None = None  # For mixed-integer programs, on the cost of all solutions
     # For linear programs: the reduced costs of the variables, in the shape of their costs, and the dual variables of
     # the equations, in the order in which these were added.
     reduced_costs: Mapping[str, np.ndarray] = {}
@@ -94,7 +93,7 @@ class Program:
         self.message = done.message
         if done.x is None:
             return None
-        return Solution(self._by_name(done.x), done.status == 0, done.mip_dual_bound)
+        return Solution(self._by_name(done.x), done.status == 0)
 
     def _vertex(self, costs: np.ndarray, bounds: np.ndarray) -> Solution | None:
         equal, below = [], []

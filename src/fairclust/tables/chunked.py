@@ -20,7 +20,7 @@ from fairclust.chunks.passes import group_codes, total_of
 from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ParquetChunk, read_metadata, row_groups, slices_of
 from fairclust.group_encoding import Values, factored
 from fairclust.kernels.assignment import cluster_moments
-from fairclust.metrics.centers import squared_distances_to_own
+from fairclust.metrics.centers import squared_distances_to_centers
 from fairclust.metrics.counts import contingency
 from fairclust.tables.preparation import Decision, Preparation, cross, encoded_names
 from fairclust.tables.reading import check_same_columns, clean, column_names, table_files
@@ -223,5 +223,5 @@ def _counts_and_sums(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clus
 
 def _costs(chunk: Chunk, labels: np.ndarray, names: np.ndarray, means: np.ndarray) -> tuple[np.ndarray]:
     X, values = chunk.read()
-    costs = squared_distances_to_own(X, labels, means)
+    costs = squared_distances_to_centers(X, labels, means)
     return (np.bincount(group_codes(values, names, chunk), costs, len(names)),)

@@ -20,10 +20,10 @@ from fairclust.metrics import contingency
 class FairKCenter(FairClusterer):
     """K-center in which every cluster keeps bounds on its group shares, with the smallest radius for given centres.
 
-    The centres are computed as in `KCenter`. In every cluster the share of group j must lie between
-    ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, mu_j being the group's share of the data. A linear program
-    finds the smallest radius within which fractions of points can be assigned within these bounds, and its solution is
-    rounded to whole points.
+    Centres are rows, each as far as possible from those chosen before (Gonzalez 1985). In every cluster the share of
+    group j must lie between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, mu_j being the group's share of
+    the data. A linear program finds the smallest radius within which fractions of points can be assigned within these
+    bounds, and its solution is rounded to whole points.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class FairMixture(FairClusterer):
     ----------
     lam : float, default=10.0
         Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is a mixture without
-        fairness. `fairclust.smallest_weight` searches for the smallest one with which clusters are fair enough.
+        fairness.
     solver : {"em", "mini-batch", "gd"}, default="em"
         Generalised EM on all rows or on mini-batches (Algorithm 3), or gradient ascent (all with Adam). With ``lam=0``,
         EM takes closed-form steps. With mini-batches, Delta is measured on a sample of as many rows. `X` may be a

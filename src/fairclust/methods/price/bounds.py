@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairclust.base import NotSupported
-from fairclust.group_encoding import SensitiveColumn, resolve_target, split_columns
+from fairclust.group_encoding import SensitiveColumn, resolve_target
 from fairclust.sensitive import Sensitive
 from fairclust.solvers.criteria import (
     Criterion,
@@ -17,7 +17,6 @@ from fairclust.solvers.criteria import (
     make_criterion,
     mean_bound,
     no_bound,
-    share_bounds,
 )
 
 
@@ -172,17 +171,9 @@ def _of_column(
         tolerance = None
     if balance is None and gap is None and tolerance is None:
         return no_bound(len(sizes))
-    if target is not None and column.overlapping:
-        target = np.array([1 - target, target], dtype=float)
-    elif target is not None:
+    if target is not None:
         target = resolve_target(target, column.values, np.arange(len(sizes)))
     try:
-        if column.overlapping:
-            if balance is not None or gap is not None:
-                raise ValueError(
-                    "groups that share rows can be bounded by tolerance only: leave out min_balance and max_gap"
-                )
-            return _member_bounds(tolerance, sizes, target)
         return make_criterion(
             column.values,
             sizes,
@@ -198,49 +189,11 @@ def _of_column(
         raise type(error)(f"{name}: {error}") from None
 
 
-def rounded_away(
-    sensitive_features: Any, sensitive: Sensitive, sizes: np.ndarray, weights: np.ndarray | None
-) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """For columns that `measure_column` has rounded: the scores of the values, and what rounding took from each row.
-
-    Both are in standard deviations from the mean, the first of the rounded column, the second of the column itself.
-    """
-    lost = {}
-    for i, column in enumerate(sensitive.columns):
-        if not column.measured:
-            continue
-        numbers = np.asarray(split_columns(sensitive_features)[column.name], dtype=np.float64)
-        scores = _scores(column.values, sensitive.members(i) @ sizes)
-        each = np.ones(len(numbers)) if weights is None else weights
-        residual = _scores(numbers, each) - scores[sensitive.cells[sensitive.codes, i]]
-        if len(scores) > 1 and residual.any():
-            lost[i] = scores, residual
-    return lost
-
-
 def _scores(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Distances to the weighted mean in standard deviations; zeros if all values are equal."""
     mean = float(values @ sizes / sizes.sum())
     deviation = float(np.sqrt((values - mean) ** 2 @ sizes / sizes.sum()))
     return (values - mean) / (deviation or 1.0)
-
-
-def _member_bounds(tolerance: float, sizes: np.ndarray, target: np.ndarray | None) -> Criterion:
-    """Bounds on the share of the points inside a group that may overlap with other groups."""
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance must be at least 0 and below 1, found {tolerance}")
-    share = float(sizes[1] / sizes.sum())
-    wanted = share if target is None else float(target[1])
-    lower, upper = (1 - tolerance) * wanted, wanted / (1 - tolerance)
-    if not lower - 1e-9 <= share <= upper + 1e-9:
-        least = 1 - min(share / wanted, wanted / share)
-        raise NotSupported(
-            f"tolerance={tolerance} cannot be met: the group has the share {share:.6g} of the data, its target is "
-            f"{wanted:.6g}; the smallest tolerance for this target is {least:.6g}"
-        )
-    # If the share inside is within [lower, upper], the share outside is within [1 - upper, 1 - lower].
-    upper = min(upper, 1.0)
-    return share_bounds(np.array([1 - upper, lower]), np.array([1 - lower, upper]))
 
 
 def _entry(bounds: Any, name: str) -> Any:

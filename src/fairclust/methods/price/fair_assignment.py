@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.kernels.assignment import Potentials, SquaredDistances
+from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import blocks, make_layout
-from fairclust.methods.price.bounds import Bounds, bounds_criterion, rounded_away
+from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
 from fairclust.sample_weight import (
@@ -46,7 +46,8 @@ class FairAssignment:
     cost : float
         Sum over rows of the distance to the cluster of the row's label, times the weight of the row.
     lower_bound : float
-        No assignment within the bounds costs less, not even a fractional one.
+        No assignment within the bounds costs less, not even a fractional one. A bound of `mean_tolerance` is here one
+        on the mean of the rounded numbers.
     gap : float
         Let best be the least cost of all assignments that are within the bounds or violate no row of them by more than
         the labels do. Then ``cost / best - 1`` is at most `gap`. If `violation` is 0, the gap is
@@ -95,7 +96,6 @@ def fair_assignment(
     size_min: Any = None,
     size_max: Any = None,
     crossed: bool = False,
-    bins: Any = None,
     mean_tolerance: Any = None,
     sample_weight: Any = None,
     max_cost: float | None = None,
@@ -111,10 +111,9 @@ def fair_assignment(
         Cost of each point in each cluster, finite. An array mapped from a file is read in blocks. The fit keeps a copy
         in tiles: in single precision, or in double precision if there are at most 8 million entries.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
-        The group of every row, or several sensitive columns, each of which is bounded on its own. If there are several
-        columns and all hold truth values, each column is a group, and groups may overlap: the share of the points
-        inside each group is bounded. None if only the sizes are bounded.
-    target, tolerance, min_balance, max_gap, size_min, size_max, crossed, bins, mean_tolerance
+        The group of every row, or several sensitive columns, each of which is bounded on its own. None if only the
+        sizes are bounded.
+    target, tolerance, min_balance, max_gap, size_min, size_max, crossed, mean_tolerance
         The bounds, as in `PriceFairKMeans`.
     max_cost, max_cost_increase : float, optional
         A budget instead of a tolerance, as there.
@@ -150,10 +149,10 @@ def fair_assignment(
     >>> fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], size_max=2).labels.tolist()
     [1, 1, 0, 0]
     """
-    costs = distances if isinstance(distances, SquaredDistances) else np.asarray(distances)
-    if len(costs.shape) != 2 or not np.prod(costs.shape):
+    costs = np.asarray(distances)
+    if costs.ndim != 2 or not costs.size:
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
-    if isinstance(costs, np.ndarray) and costs.dtype not in (np.float32, np.float64):
+    if costs.dtype not in (np.float32, np.float64):
         costs = costs.astype(np.float64)
     rest = rows_without_weight(sample_weight, costs.shape[0])
     if len(rest):
@@ -165,7 +164,7 @@ def fair_assignment(
         if not np.isfinite(other_costs).all():
             raise ValueError("distances has entries that are not finite")
     n_samples, n_clusters = costs.shape
-    sensitive = read_sensitive(sensitive_features, n_samples, bins=bins, means=mean_tolerance or ())
+    sensitive = read_sensitive(sensitive_features, n_samples, means=mean_tolerance or ())
     weights, unit = check_weights(sample_weight, n_samples)
     dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
     n_groups = len(sensitive.cells)
@@ -184,8 +183,7 @@ def fair_assignment(
         criterion = replace(criterion, work=work)
         return criterion, solve(potentials, criterion)
 
-    residuals = rounded_away(sensitive_features, sensitive, potentials.group_sizes, weights)
-    assigned = partial(_assign, costs, potentials, sensitive, residuals, unit)
+    assigned = partial(_assign, costs, potentials, sensitive, unit)
     if max_cost is None and max_cost_increase is None:
         work = Work()
         made = assigned(*solved(bounds, work))
@@ -216,26 +214,20 @@ def fair_assignment(
 
 
 def _assign(
-    costs: np.ndarray | SquaredDistances,
+    costs: np.ndarray,
     potentials: Potentials,
     sensitive: Sensitive,
-    residuals: dict[int, tuple[np.ndarray, np.ndarray]],
     unit: float,
     criterion: Criterion,
     solved: Prices,
 ) -> FairAssignment:
     labels, _, counts = round_prices(potentials, criterion, solved)
-    by_column = criterion.column_prices(solved.multipliers) if residuals else []
     # The cost and the bound are summed in double precision, even if the tiles are in single precision.
     cost = least = 0.0
     for block in blocks(costs.shape[0], _BLOCK_ROWS):
         rows = np.asarray(costs[block], dtype=np.float64)
         paid = rows[np.arange(len(rows)), labels[block]]
         priced = rows + solved.prices[sensitive.codes[block]]
-        for i, (scores, residual) in residuals.items():
-            # The bound is about the numbers themselves, not about the means of their ranges.
-            slope = (by_column[i][-1] - by_column[i][0]) / (scores[-1] - scores[0])
-            priced += residual[block, None] * slope
         reduced = priced.min(axis=1)
         if potentials.weights is not None:
             weights = potentials.weights[block]

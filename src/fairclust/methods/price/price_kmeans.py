@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
@@ -84,9 +83,6 @@ class PriceFairKMeans(PrototypeClusterer):
         a size is bounded, `sensitive_features` may be left out.
     crossed : bool, default=False
         Whether to bound the combinations of several sensitive columns instead of each column.
-    bins : int or mapping of column to int, optional
-        The number of ranges, each with about the same number of rows, into which a sensitive column of numbers is cut.
-        An int cuts every column with more than 20 different numbers, a mapping the columns that it names.
     mean_tolerance : mapping of column to float, optional
         Instead of shares, bound the mean of a sensitive column of numbers: in every cluster it differs from the mean
         of all rows by at most this many standard deviations. A column with more than 128 different numbers is rounded
@@ -129,8 +125,6 @@ class PriceFairKMeans(PrototypeClusterer):
     violation_ : float
         The largest violation of the bounds by a cell of the group-by-cluster table, in points, or in weight if there
         are weights.
-    certificate_ : list of dict
-        Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
     spread_ : float
         The cost of the costliest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
         costlier stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
@@ -146,7 +140,7 @@ class PriceFairKMeans(PrototypeClusterer):
     history_ : list of dict
         One entry for each of these steps. The objective is the lower bound on the cost of each assignment. It never
         rises, because a start ends before a step that would raise it. The fairness term is the violation of the argmin
-        at the prices, in points, before rounding.
+        at the prices, in points, before rounding. `gap` and `violation` are those of the fractional assignment.
     converged_ : bool
     n_rounded_ : int
         Number of points that rounding moved away from the argmin at the prices. Among many points, they cost about
@@ -201,7 +195,6 @@ class PriceFairKMeans(PrototypeClusterer):
         "size_min": _SIZES,
         "size_max": _SIZES,
         "crossed": ["boolean"],
-        "bins": [None, Interval(Integral, 2, None, closed="left"), dict],
         "mean_tolerance": [None, dict],
         "max_cost": [None, *NON_NEGATIVE],
         "max_cost_increase": [None, *NON_NEGATIVE],
@@ -217,7 +210,6 @@ class PriceFairKMeans(PrototypeClusterer):
     size_min: Any = None
     size_max: Any = None
     crossed: bool = False
-    bins: Any = None
     mean_tolerance: Any = None
     max_cost: float | None = None
     max_cost_increase: float | None = None
@@ -234,7 +226,7 @@ class PriceFairKMeans(PrototypeClusterer):
     def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
         """The group of every row. The groups of several columns are the combinations that occur."""
         means = self.mean_tolerance or ()
-        self._sensitive = read_sensitive(sensitive_features, n_samples, bins=self.bins, means=means)
+        self._sensitive = read_sensitive(sensitive_features, n_samples, means=means)
         self.groups_ = self._sensitive.names
         return self._sensitive.codes
 
@@ -252,10 +244,9 @@ class PriceFairKMeans(PrototypeClusterer):
             raise NotSupported(
                 "max_cost and max_cost_increase are for rows in memory: give a tolerance instead"
             )
-        if self.bins is not None or self.mean_tolerance is not None:
+        if self.mean_tolerance is not None:
             raise NotSupported(
-                "bins and mean_tolerance are for rows in memory: cut the column into ranges first, and name the column "
-                "of ranges"
+                "mean_tolerance is for rows in memory: cut the column into ranges first, and name the column of ranges"
             )
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -275,8 +266,6 @@ class PriceFairKMeans(PrototypeClusterer):
         return self.max_cost is not None or self.max_cost_increase is not None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        if weights is not None and sp.issparse(X):
-            raise NotSupported("sample_weight is for dense rows: pass X.toarray()")
         order = None
         if len(self._sensitive.columns) == 1 and self._sensitive.columns[0].edges is None:
             # Newton's method and the search for whole numbers of points must not depend on the names of the groups.
@@ -532,7 +521,7 @@ class PriceFairKMeans(PrototypeClusterer):
         made = strict = Labels(labels, cost, counts, run.prototypes, solved)
         expensive = self._is_expensive(points, criterion, made, lower_bound(points, criterion, solved))
         # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
-        if expensive and codes is not None and points.weights is None and not points.is_sparse:
+        if expensive and codes is not None and points.weights is None:
             made = loose_labels(
                 points,
                 criterion,
@@ -549,7 +538,7 @@ class PriceFairKMeans(PrototypeClusterer):
         self._keep(points, made.prototypes, prices[back])
         # The tiles may be in single precision, so the cost of rows in memory is summed again from the rows.
         cost = made.cost
-        if codes is not None and not points.is_sparse:
+        if codes is not None:
             cost = self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
         bound = self._least(points, prices, codes) - paid_limits(criterion, made.solved.multipliers)
         gap = certified_gap(criterion, made.solved, cost, bound, counts)
@@ -564,12 +553,6 @@ class PriceFairKMeans(PrototypeClusterer):
         self.history_ = [
             {**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history
         ]
-        proofs = [
-            [r[key] for key in ("step", "clustering", "objective", "gap", "violation")] for r in self.history_
-        ]
-        proofs.append([self.n_iter_ + 1, self.cost_, self.lower_bound_, self.gap_, self.violation_])
-        names = "step", "cost", "lower_bound", "gap", "violation"
-        self.certificate_ = [dict(zip(names, proof, strict=True)) for proof in proofs]
         if codes is None:
             self.n_rounded_ = len(made.labels.moved)
         else:
@@ -623,7 +606,7 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _least(self, points: Any, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""
-        if codes is None or points.is_sparse:
+        if codes is None:
             return points.priced(prices)[3]
         X, weights, labels = points.X, points.weights, np.empty(len(points.X), dtype=np.int32)
         for block in pairwise_blocks(len(X), len(self._centers)):

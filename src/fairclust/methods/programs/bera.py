@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import FairClusterer, record
+from fairclust.group_encoding import split_columns
 from fairclust.kernels.assignment import SquaredDistances
 from fairclust.messages import count
-from fairclust.methods.price.fair_assignment import fair_assignment
 from fairclust.methods.programs.fair_lp import bound_violation, fair_assignment_lp, round_assignment
-from fairclust.sensitive import overlapping_groups
 from fairclust.solvers.lloyd import Lloyd
 
 
@@ -34,11 +32,6 @@ class BeraFairKMeans(FairClusterer):
         In [0, 1), the paper's delta. With 0 every cluster must have the shares of the data.
     n_init, max_iter : int, default=10, 300
         Number of starts and largest number of Lloyd steps of k-means. If `init` is an array there is one start.
-    solver : "lp" or "prices", default="lp"
-        "lp" solves the linear program by HiGHS and uses the published rounding, see `fair_lp.py` beside it.
-        "prices" uses group prices and their rounding, see `fairclust.fair_assignment`. It finds the same optimum up to
-        a relative error of 1e-4 or less, in a time that is linear in the number of rows, like that of k-means. It keeps
-        N x K distances in single precision, and "lp" several tables of them in double precision.
 
     Attributes
     ----------
@@ -47,9 +40,8 @@ class BeraFairKMeans(FairClusterer):
         is no `predict`.
     cost_, lp_cost_ : float
         Sum of squared distances to `cluster_centers_`, of the labels and of the linear program. `lp_cost_` is a lower
-        bound on the cost of labels within the bounds at these centres. The labels of "lp" may violate the bounds by
-        about two points, and their cost is at most `lp_cost_`. The labels of "prices" are within the bounds if whole
-        points can meet them, and cost slightly more.
+        bound on the cost of labels within the bounds at these centres. The labels may violate the bounds by about two
+        points, and their cost is at most `lp_cost_`.
     price_of_fairness_ : float
         `cost_` divided by the cost of the nearest centres; 1 if both are zero.
     violation_ : float
@@ -58,8 +50,8 @@ class BeraFairKMeans(FairClusterer):
     n_iter_ : int
         Number of Lloyd steps of k-means.
     history_ : list of dict
-        One record each for k-means, the linear program and the rounding. With "prices" the last two are one record. The
-        clustering term is the cost at `cluster_centers_`, and the fairness term is the violation in points.
+        One record each for k-means, the linear program and the rounding. The clustering term is the cost at
+        `cluster_centers_`, and the fairness term is the violation in points.
 
     Notes
     -----
@@ -83,23 +75,21 @@ class BeraFairKMeans(FairClusterer):
     """
 
     _power = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"solver": [StrOptions({"lp", "prices"})]}
 
     tolerance: float = 0.2
     init: Any = "k-means++"
     n_init: int = 10
     max_iter: int = 300
-    solver: str = "lp"
     random_state: Any = None
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
         """Validated features and group codes; for overlapping groups members, shape (n_samples, n_groups), as bool."""
-        overlapping = overlapping_groups(sensitive_features)
-        if overlapping is None:
+        named = split_columns(sensitive_features)
+        if len(named) < 2 or any(np.asarray(cells).dtype != bool for cells in named.values()):
             return super()._check_input(X, sensitive_features)
-        names, members = overlapping
+        members = np.column_stack(list(named.values()))
         X, _ = super()._check_input(X, np.zeros(len(members)))
-        self.groups_ = names
+        self.groups_ = np.array(list(named))
         return X, members
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
@@ -125,21 +115,13 @@ class BeraFairKMeans(FairClusterer):
 
         self.history_ = [record(1, begin, nearest, nearest, violation(vanilla.labels_))]
         begin = perf_counter()
-        if self.solver == "prices":
-            assigned = fair_assignment(distances, codes, tolerance=self.tolerance)
-            self.lp_cost_, self.cost_, self.violation_ = assigned.lower_bound, assigned.cost, assigned.slack
-            self.labels_ = assigned.labels
-            self.history_.append(
-                record(2, begin, assigned.cost, assigned.cost, float(assigned.violation.max()))
-            )
-        else:
-            costs = distances[:]
-            fractional = fair_assignment_lp(costs, codes, **bounds)
-            self.lp_cost_ = float(fractional.multiply(costs).sum())
-            self.history_.append(record(2, begin, self.lp_cost_, self.lp_cost_, 0.0))
-            begin = perf_counter()
-            self.labels_ = round_assignment(fractional, costs, codes)
-            self.cost_ = float(costs[np.arange(len(costs)), self.labels_].sum())
-            self.violation_ = violation(self.labels_)
-            self.history_.append(record(3, begin, self.cost_, self.cost_, self.violation_))
+        costs = distances[:]
+        fractional = fair_assignment_lp(costs, codes, **bounds)
+        self.lp_cost_ = float(fractional.multiply(costs).sum())
+        self.history_.append(record(2, begin, self.lp_cost_, self.lp_cost_, 0.0))
+        begin = perf_counter()
+        self.labels_ = round_assignment(fractional, costs, codes)
+        self.cost_ = float(costs[np.arange(len(costs)), self.labels_].sum())
+        self.violation_ = violation(self.labels_)
+        self.history_.append(record(3, begin, self.cost_, self.cost_, self.violation_))
         self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf

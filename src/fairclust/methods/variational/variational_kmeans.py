@@ -52,11 +52,8 @@ class VariationalFairKMeans(PrototypeClusterer):
     lam : float, optional
         Weight of fairness. A number is absolute, as in the paper: a suitable one grows with the number of rows and the
         square of the unit of the data. 0 is plain Lloyd. The default is the cost of all points in one cluster, with
-        which clusters are nearly as fair as they can be. `fairclust.smallest_weight` searches for the smallest weight
-        with which they are fair enough.
-    relative_weights : bool, default=False
-        Whether a number for `lam` is a multiple of the cost of all points in one cluster, and so has no unit. Values
-        from 0.01 to 10 then span the trade-off.
+        which clusters are nearly as fair as they can be. Multiples of it, which `lam_` holds after a fit, from 0.01 to
+        10 span the trade-off.
     match_reference : bool, default=False
         Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program.
         That program divides by the sum of ``exp(-distance)`` over the centres. If this sum is zero for a row, because
@@ -129,7 +126,6 @@ class VariationalFairKMeans(PrototypeClusterer):
     }
 
     lam: float | None = None
-    relative_weights: bool = False
     match_reference: bool = False
     lipschitz: float = 2.0
     target: Any = None
@@ -150,8 +146,9 @@ class VariationalFairKMeans(PrototypeClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         start, n_samples = self._start(X, codes), X.shape[0]
         self._set_target(codes)
-        whole = self._frame.whole_cost(n_samples, self._power)
-        self._fit_from(start, codes, whole if self.lam is None else self._framed_weight(self.lam, n_samples))
+        frame, power = self._frame, self._power
+        lam = frame.whole_cost(n_samples, power) if self.lam is None else frame.weight_into(self.lam, power)
+        self._fit_from(start, codes, lam)
         self._complain_of_moving()
 
     def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
@@ -233,19 +230,14 @@ class VariationalFairKMeans(PrototypeClusterer):
         self._complain_of_moving()
 
     def _start_on_samples(self, rows: ChunkedRows) -> tuple[Prototypes, np.ndarray, float]:
-        """Centres and prices from fits on samples, and the weight for all rows.
-
-        If the weight has no unit, the samples decide it.
-        """
+        """Centres and prices from fits on samples, and the weight for all rows; the samples decide the default one."""
         known = rows.known
         model = clone(self).set_params(target=self.target_, precision=self._precision)
-        lam: float | None = None
-        if self.lam is not None and not self.relative_weights:
-            lam = self.lam / known.n_rows
+        lam = None if self.lam is None else self.lam / known.n_rows
         for n_rows in rows.samples:
             if lam is not None:
                 # A weight is absolute and grows with the number of rows, so the sample gets its share of the weight.
-                model.set_params(lam=lam * n_rows, relative_weights=False)
+                model.set_params(lam=lam * n_rows)
             model.fit(known.X[:n_rows], sensitive_features=known.codes[:n_rows])
             model.set_params(init=model.cluster_centers_)
             lam = model.lam_ / n_rows

@@ -63,7 +63,6 @@ class VariationalFairNCut(GraphClusterer):
     ----------
     lam : float, default=10.0
         Weight of fairness. The cut lies between 0 and K for all data, so weights from 1 to 100 span the trade-off.
-        `fairclust.smallest_weight` searches for the smallest one with which clusters are fair enough.
     affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
         "nearest_neighbors" builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With "precomputed",
         X is the affinity: a sparse or dense square matrix that is non-negative and symmetric and has no node without
