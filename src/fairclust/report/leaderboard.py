@@ -41,7 +41,7 @@ COLUMNS = [
 ]
 LEADERBOARD_RULE = (
     "An instance is a data set with a K. A level of fairness says how far shares may be from those of the data: at "
-    "20%, a group with the share m in the data has a share from 0.8 m to m / 0.8 in every cluster. One percentage "
+    "20 %, a group with the share m in the data has a share from 0.8 m to m / 0.8 in every cluster. One percentage "
     "point more and a single row more or less are allowed, because shares of whole rows are seldom exact. Clusterings "
     "with empty clusters reach no level.",
     "One start of a method has a front, its settings. Its cost at a level is read on this front, between the cheapest "
@@ -51,7 +51,7 @@ LEADERBOARD_RULE = (
     "any method at this level. That of the method is the median over the instances where it was run. It is infinite if "
     "the method reaches the level on fewer than half of them. A method that cannot treat a data set (status "
     "'skipped') is not compared there.",
-    "The interval covers 95% of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
+    "The interval covers 95 % of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
     "its K, and then the starts of every instance. Behind it stands on how many of the instances the level is reached.",
     "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
     "level. Methods that are no cheaper than random labels on most instances stand last, however fair they are.",
@@ -237,13 +237,12 @@ def instances_of(board: pd.DataFrame, cost: str, level: float | None = None) -> 
     return rows.set_index([*INSTANCE, "level", "method"]).value.unstack("method", sort=False)
 
 
-def compared(values: pd.DataFrame, a: str, b: str) -> tuple[int, int, int]:
-    """On how many instances A is cheaper than B, B is cheaper than A, and both were run and one reaches the level."""
-    mine, other = (values[name].to_numpy(float) for name in (a, b))
-    both = ~np.isnan(mine) & ~np.isnan(other) & (np.isfinite(mine) | np.isfinite(other))
-    mine, other = mine[both], other[both]
+def compared(mine: pd.Series, other: pd.Series) -> tuple[int, int, int]:
+    """On how many instances one cost is lower, is higher, and is known beside the other, with one of them finite."""
+    known = mine.notna() & other.notna() & (np.isfinite(mine) | np.isfinite(other))
+    mine, other = mine[known], other[known]
     cheaper, dearer = mine < other * (1 - _EQUAL), other < mine * (1 - _EQUAL)
-    return int(cheaper.sum()), int(dearer.sum()), int(both.sum())
+    return int(cheaper.sum()), int(dearer.sum()), len(mine)
 
 
 def with_ours(board: pd.DataFrame, cost: str) -> pd.DataFrame:
@@ -310,28 +309,6 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
         each = each.assign(excess=by.excess.quantile(0.5, interpolation="higher"))
         usable = each[(each.n == each.n.max()) & np.isfinite(each.excess)]
         yield str(kind), float(level), usable.sort_values(["excess", "seconds"]).reset_index()
-
-
-def mean_ranks(board: pd.DataFrame, cost: str, level: float) -> tuple[pd.Series, float, float]:
-    """Mean ranks of the methods that were run on all data sets, Nemenyi's critical difference, and Friedman's p.
-
-    A block is a data set, because its K are not independent: methods are ranked by their mean rank over the K. The
-    series is empty if there are fewer than three methods or data sets.
-    """
-    # Imported here, because it is slow to import and other modules need only the names of the metrics.
-    from scipy import stats
-
-    values = instances_of(board, cost, level).dropna(axis=1)
-    ranks = values.rank(axis=1).groupby(level="dataset").mean().rank(axis=1)
-    n, k = ranks.shape
-    if n < 3 or k < 3:
-        return pd.Series(dtype=float), math.nan, math.nan
-    differ = math.sqrt(k * (k + 1) / (6 * n)) * stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
-    return (
-        ranks.mean().sort_values(),
-        float(differ),
-        float(stats.friedmanchisquare(*ranks.T.to_numpy()).pvalue),
-    )
 
 
 def make_settings(scores: pd.DataFrame) -> pd.DataFrame:

@@ -17,7 +17,6 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.charts import ranks_picture
 from fairclust.report.leaderboard import (
     FAIRNESS,
     LEVELS,
@@ -26,7 +25,6 @@ from fairclust.report.leaderboard import (
     instances_of,
     kinds_of_data,
     losses,
-    mean_ranks,
     with_ours,
 )
 from fairclust.report.render import (
@@ -69,56 +67,50 @@ def glossary(audited: Iterable[str] = ()) -> Table:
 
 def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     """The views of a `make_leaderboard` for each cost, with its position in `SHOWN`."""
-    found = []
-    for cost in dict.fromkeys(board.cost):
-        label = METRICS[cost].label
-        pictures = []
-        for level in LEVELS:
-            ranks, differ, p = mean_ranks(board, cost, level)
-            if len(ranks):
-                title = f"Shares within {level:.0%}: mean ranks over data sets (Friedman's p = {p:.2g})"
-                pictures.append({"title": title, "svg": ranks_picture(ranks, differ, names)})
-        found.append({
+    return [
+        {
             "cost": SHOWN.index(cost),
-            "losses": _losses(board, cost, names),
             "kinds": _kinds_table(board, cost, names),
-            "table": _distances_table(board, cost, names, f"{label}: distance to the best known"),
-            "pairs": _pairs_table(board, cost, names),
-            "pictures": pictures,
-        })  # fmt: skip
-    return found
+            "table": _distances_table(board, cost, names),
+            **_losses(board, cost, names),
+        }
+        for cost in dict.fromkeys(board.cost)
+    ]
 
 
 def _distance(excess: float) -> str:
     return "∞" if math.isinf(excess) else percent(excess).removeprefix("+")
 
 
-def _losses(board: pd.DataFrame, cost: str, names: Names) -> str:
-    """The sentence with which the page begins: where another method is cheaper than all of ours."""
+def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
+    """Where another method is cheaper than all of ours: a sentence, with which the page begins, facts and a table."""
     if not board[board.cost == cost].ours.any():
-        return ""
+        return {"losses": "", "facts": [], "against": None}
     lost, values = losses(board, cost), instances_of(with_ours(board, cost), cost)
-    if lost.empty:
-        return f"No other method is cheaper than ours on any of {len(values)} settings of data, K and level."
-    worst, more = lost.iloc[0], lost.method.value_counts()
-    by = ", ".join(f"{names.method(str(name))} ({n})" for name, n in more.head(3).items())
-    by += f" and others ({more[3:].sum()})" if len(more) > 3 else ""
-    where = f"{instance_title(names, worst.dataset, worst.n_clusters)}, shares within {worst.level:.0%}"
-    how = (
-        f"{names.method(worst.method)} is {worst.share:.1%} cheaper"
-        if worst.share < 1
-        else f"{names.method(worst.method)} alone reaches the level"
-    )
+    sentence, facts = f"No other method is cheaper than ours on any of {len(values)} settings", []
+    if len(lost):
+        sentence = f"Our methods lose on {len(lost)} of {len(values)} settings"
+        worst, rivals = lost.iloc[0], lost.method.value_counts()
+        by = [f"{names.method(str(name))} on {n}" for name, n in rivals.head(3).items()]
+        by += [f"others on {rivals[3:].sum()}"] if len(rivals) > 3 else []
+        how = f"is {100 * worst.share:.1f} % cheaper" if worst.share < 1 else "alone reaches the level"
+        where = f"{instance_title(names, worst.dataset, worst.n_clusters)}, shares within {_share(worst.level)}"
+        facts.append(f"The cheapest method there: {', '.join(by)}.")
+        facts.append(f"The clearest loss: {where}, where {names.method(worst.method)} {how}.")
     ours = [name for name in values if names.is_ours(str(name))]
-    values["*"] = values.drop(columns=ours).min(axis=1)
-    single = [(name, *compared(values, name, "*")) for name in ours]
-    alone = "; ".join(
-        f"{names.method(str(name))} is dearer on {dearer} of {both}" for name, _, dearer, both in single
-    )
-    return (
-        f"Our methods lose on {len(lost)} of {len(values)} settings of data, K and level. The cheapest there are {by}. "
-        f"The clearest loss: {where}, where {how}. One by one, against the cheapest of all others: {alone}."
-    )
+    rival = values.drop(columns=ours).min(axis=1)
+    records = []
+    for name in ours:
+        cheaper, dearer, both = compared(values[name], rival)
+        record = {"Method": names.method(str(name)), "Cheaper on": cheaper, "Dearer on": dearer}
+        records.append({**record, "Settings": both})
+    against = Table("Each of our methods against the cheapest of all others", records)
+    return {"losses": f"{sentence} of data, K and level.", "facts": facts, "against": against}
+
+
+def _share(level: float) -> str:
+    """A level of fairness, for readers."""
+    return f"{100 * level:.0f} %"
 
 
 def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
@@ -134,11 +126,11 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             for one in of.head(1).itertuples():
                 text = f"{labelled(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
             record = records.setdefault((kind, place), {"Data": kind, "Place": place})
-            record[f"Within {level:.0%}"] = text
+            record[f"Within {_share(level)}"] = text
     return Table("Which method for what: distance to the best known, and seconds", list(records.values()))
 
 
-def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -> Table:
+def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     rows = board[(board.cost == cost) & board.dataset.isna()]
     at = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
     records = []
@@ -149,7 +141,7 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -
             if (of := at.get((row["method"], level))) is not None:
                 excess, low, high = (_distance(of[name]) for name in ("excess", "low", "high"))
                 text = f"{excess} ({low}–{high}), {of['reached']:.0f} of {of['instances']:.0f}"
-            record[f"Within {level:.0%}"] = text
+            record[f"Within {_share(level)}"] = text
         bound = row["certified"]
         record |= {
             "Seconds of a fit": number(row["seconds"], 2),
@@ -159,24 +151,7 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -
             "Remark": "no cheaper than random labels" if row["worse"] else "",
         }
         records.append(record)
-    return Table(title, records, filters=("Family",))
-
-
-def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
-    """On how many settings each method is cheaper than each other one."""
-    order = list(board[(board.cost == cost) & board.dataset.isna() & board.level.isna()].method)
-    records = []
-    for level in LEVELS:
-        values = instances_of(board, cost, level)
-        shown = [name for name in order if name in values]
-        for a in shown:
-            record = {"Shares within": f"{level:.0%}", "Is cheaper": labelled(names, a)}
-            for b in shown:
-                cheaper, _, both = compared(values, a, b)
-                record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
-            records.append(record)
-    filters = ("Shares within", "Is cheaper")
-    return Table("On how many settings each method is cheaper than another one", records, filters=filters)
+    return Table(f"{METRICS[cost].label}: distance to the best known", records, filters=("Family",))
 
 
 def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
