@@ -197,9 +197,9 @@ def test_the_page_begins_with_where_ours_lose_and_has_the_leaderboard_of_every_c
     assert {row[0].removesuffix(" (ours)") for row in body} == set(NAMES.methods.values())
     assert {row[0] for row in body if row[0].endswith("(ours)")} == {"VFC K-means (ours)"}
     assert {row[head.index("Starts")] for row in body} == {"2"}
-    assert all(row[head.index("Within 50%")].endswith(" of 2") for row in body)
+    assert all(row[head.index("Within 50 %")].endswith(" of 2") for row in body)
     # The results come before the rule.
-    assert html.index("SSE: distance to the best known") < html.index("The interval covers 95%")
+    assert html.index("SSE: distance to the best known") < html.index("The interval covers 95 %")
     assert "K-medians cost: distance to the best known" in page.tables
     assert "Ncut: distance to the best known" not in page.tables
 

@@ -448,14 +448,3 @@ def test_a_graph_shows_the_cost_that_it_has(browser, tmp_path):
     labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
     assert labels == ["K-medians cost (lower is better)", "Ncut (lower is better)"]
     assert browser.errors == []
-
-
-def test_diagrams_of_ranks_are_no_fronts(browser, tmp_path):
-    """They are pictures without marks, and the form and the charts work beside them."""
-    scores = made_up_scores()
-    third = scores[scores.dataset == "adult"].assign(dataset="synthetic", key=lambda rows: rows.key + "3")
-    page = make_page_folder(tmp_path / "results", pd.concat([scores, third], ignore_index=True), papers=())
-    browser.open(page)
-    assert browser.js("document.querySelectorAll('#leaderboard figure').length") >= 1
-    assert browser.js("document.getElementById('ask').elements.level.value") != ""
-    assert browser.errors == []

@@ -34,6 +34,7 @@ from fairclust.report.selection import (
     choose_printed,
     reported_level,
     settings_table,
+    where,
     whole_settings,
     within,
 )
@@ -134,8 +135,8 @@ class Case:
         return words
 
     def _rows(self, values: pd.DataFrame, dataset: str, method: str) -> pd.DataFrame:
-        rows = values[(values.dataset == dataset) & (values.method == method)]
-        same_k = rows[rows.n_clusters == self.n_clusters]
+        rows = where(values, dataset=dataset, method=method)
+        same_k = where(rows, n_clusters=self.n_clusters)
         return same_k if len(same_k) else rows
 
 
@@ -178,7 +179,8 @@ def compare(case: Case) -> Finding:
 
     With `margin`, it is better by at least this difference, for values whose ratio says nothing. With `equal`, the
     methods are compared where they are equal in that metric of fairness or of cost, on fronts that are interpolated
-    between settings; `order` forms these fronts, by default the metric itself. config/README.md describes the options.
+    between settings; `order` forms these fronts, by default the metric itself. Times are those of this project's
+    implementations; those of published programs, and those that the paper reports, stand beside them and are not judged.
     """
     first, *rivals = case.claim.methods
     there = replace(case, dataset=str(case.claim.options.get("other_dataset", case.dataset)))
@@ -261,29 +263,6 @@ def reaches(case: Case) -> Finding:
     if case.claim.check == "cannot_reach":
         return (FAILS if any(means) else IN_PART if any(starts) else HOLDS), told
     return (HOLDS if all(means) else IN_PART if any(starts) else FAILS), told
-
-
-def faster(case: Case) -> Finding:
-    """The second method takes at least `factor` times the seconds of the first, by the mean over all fits.
-
-    The claim holds in part if the second method is slower, but by a smaller factor. `metrics` can name cpu_seconds
-    instead. These are times of this project's implementations. Those of published programs, and those that the paper
-    reports, are shown beside them and not judged.
-    """
-    metric = case.claim.metrics[0] if case.claim.metrics else "seconds"
-    factor, methods = case.number("factor", 1.0), case.claim.methods[:2]
-    seconds = [float(case.cells(method)[metric].mean()) for method in methods]
-    for method, found in zip(methods, seconds, strict=True):
-        if math.isnan(found):
-            raise CannotTest(f"{case.name(method)} has no {metric_label(metric).lower()}")
-    ratio = seconds[1] / seconds[0] if seconds[0] else math.inf
-    first, second = map(case.name, methods)
-    times = f"{first} takes {seconds[0]:.3g} s, {second} {seconds[1]:.3g} s"
-    ours = f"our implementations: {times}: ratio {ratio:.3g}, {factor:g} asked"
-    told = "; ".join([ours, *case.program_times()])
-    if ratio >= factor:
-        return HOLDS, told
-    return (IN_PART, told) if ratio > 1 else (FAILS, f"{told}; the order reverses")
 
 
 def spread_over_seeds(case: Case) -> Finding:
@@ -430,7 +409,7 @@ def smooth_beyond(case: Case) -> Finding:
 
 
 _OF_COMPARE = (
-    *("agg", "factor", "margin", "direction", "other_dataset"),
+    *("agg", "factor", "margin", "direction", "other_dataset", "programs_on"),
     *("equal", "level_from", "level", "whole_range", "table", "order"),
 )
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
@@ -440,7 +419,6 @@ CHECKS: Mapping[str, Check] = {
     "settles": Check(settles, ("columns", "first"), needs=("columns",)),
     "cannot_reach": Check(reaches, ("level",), needs=("level",)),
     "reaches": Check(reaches, ("level",), needs=("level",)),
-    "faster": Check(faster, ("factor", "programs_on"), 2),
     "spread": Check(spread_over_seeds, ("factor",), 2),
     "same_order": Check(same_order, ("table",), 0, ("table",)),
     "levels_off": Check(levels_off),

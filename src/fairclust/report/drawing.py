@@ -23,6 +23,7 @@ from fairclust.report.material import Material
 
 SOFT = "0.35"
 EMPTY = "nothing to show"
+BY_ROWS = "n_rows"
 # A quoted path in a reason, which would say more about the machine than about the data.
 _PLACE = re.compile(r"'[^' ]*/[^' ]*'")
 
@@ -43,7 +44,6 @@ matplotlib.rcParams.update(
 # Inches around the axes of one panel, and widths of letters at the legend's and the notes' font sizes.
 _LEFT, _RIGHT, _TOP, _BOTTOM, _TITLE = 0.78, 0.22, 0.36, 0.58, 0.42
 _LETTER, _LINE = 0.068, 0.17
-_MOST_IN_ROW = 4
 
 
 class NothingToShow(Exception):
@@ -173,10 +173,9 @@ class Plot:
     methods: bool = False  # whether each method has a panel of its own
     # Whether each metric of `y` has one, and the metrics of a figure that names none; None if a panel shows them all.
     metrics: tuple[str, ...] | None = None
-    joined: bool = False  # whether all data sets are in one panel
     least_methods: int = 0  # panels with fewer methods are drawn only if all are like this
-    per_row: int = 3  # panels in a row; with several metrics, a row has all of them
-    row_per_dataset: bool = False  # whether a row has the panels of a single data set, at most `per_row`
+    per_row: int = 2  # panels in a row, which must be legible at the width of a page
+    in_rows: bool = False  # whether a row has the panels of a single data set
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,10 +193,8 @@ class FigureData(Material):
         ys = ("",) if plot.metrics is None else self.spec.y or plot.metrics
         panels = list(self._panels(plot, ys))
         panels = [panel for panel in panels if panel.cells.method.nunique() >= plot.least_methods] or panels
-        n_columns = min(_MOST_IN_ROW, len(ys)) if len(ys) > 1 else plot.per_row
-        if plot.row_per_dataset and len(ys) == 1:
-            most = max(Counter(panel.dataset for panel in panels).values())
-            n_columns = min(plot.per_row, most)
+        shown = Counter(panel.dataset for panel in panels)
+        n_columns = min(plot.per_row, max(shown.values())) if plot.in_rows else plot.per_row
         sheet = Sheet(self.spec.title, n_columns, plot.size, plot.left)
         empty: list[tuple[Axes, Panel, str]] = []
         for panel in panels:
@@ -208,9 +205,8 @@ class FigureData(Material):
                 empty.append((axes, panel, f"{EMPTY}: {_PLACE.sub('a file', str(error))}"))
         sheet.is_empty = len(empty) == len(panels)
         # Where the panels of a data set belong together, an empty place keeps the others where they are.
-        shown = Counter(panel.dataset for panel in panels)
         shown.subtract(panel.dataset for _, panel, _ in empty)
-        in_rows = plot.row_per_dataset or len(ys) > 1
+        in_rows = plot.in_rows or len(ys) > 1
         for axes, panel, why in empty:
             if sheet.is_empty or (in_rows and shown[panel.dataset]):
                 axes.set_axis_off()
@@ -223,7 +219,7 @@ class FigureData(Material):
         return sheet
 
     def _panels(self, plot: Plot, ys: Sequence[str]) -> Iterator[Panel]:
-        if plot.joined:
+        if self.spec.x == BY_ROWS:  # all data sets are in one panel
             ks = self.cells.n_clusters.unique()
             title = f"{self.cells.dataset.nunique()} data sets" + (f", K = {ks[0]}" if len(ks) == 1 else "")
             yield from (Panel("", None, "", y, self.cells, title) for y in ys)

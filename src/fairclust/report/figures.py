@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -23,8 +22,8 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.papers import FigureSpec
 from fairclust.pipeline.scores import labels_of
-from fairclust.plot import in_figure
-from fairclust.report.drawing import SOFT, FigureData, NothingToShow, Panel, Plot, Sheet
+from fairclust.plot import draw_shares, in_figure
+from fairclust.report.drawing import BY_ROWS, SOFT, FigureData, NothingToShow, Panel, Plot, Sheet
 from fairclust.report.material import Material
 from fairclust.report.render import metric_label
 from fairclust.report.selection import (
@@ -266,20 +265,20 @@ def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
     _note_starts(sheet, panel.cells, ok)
 
 
-def draw_lines(x: str, material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """Each of `y` against `x`, K or the number of rows, with a line for each method.
 
     A line has one setting on every data set and K, with the lambda that the figure names, or else the largest. If
     several settings have this lambda, the one with the lowest mean objective is used.
     """
-    cells, y, drawn = panel.cells, panel.y, []
-    ok = _usable(cells, x, y)
+    x, y, drawn = str(material.spec.x), panel.y, []
+    ok = _usable(panel.cells, x, y)
     for method in material.methods(ok):
         places = ok[ok.method == method].groupby(["dataset", "n_clusters"])
-        at_places = [_at_lam(of, material.spec.lam) for _, of in places]
-        if any(of.params.nunique() > 1 for of in at_places):
+        at_lam = [_at_lam(cells, material.spec.lam) for _, cells in places]
+        if any(cells.params.nunique() > 1 for cells in at_lam):
             sheet.note("if a method has several settings, the one with the lowest objective is shown")
-        drawn.append(pd.concat([choose(of).cells for of in at_places]))
+        drawn.append(pd.concat([choose(cells).cells for cells in at_lam]))
         line = _draw_band(axes, drawn[-1], x, y, *material.look(method))
         lams = drawn[-1].lam.dropna().unique()
         name = material.names.method(method) + (f", λ = {lams[0]:g}" if len(lams) == 1 and lams[0] else "")
@@ -287,8 +286,8 @@ def draw_lines(x: str, material: FigureData, sheet: Sheet, axes: Axes, panel: Pa
     axes.set_ylabel(_axis_label(y))
     if y not in _WITHOUT_ZERO:
         axes.set_ylim(bottom=0)
-    _note_starts(sheet, cells, pd.concat(drawn))
-    if x == "n_rows":
+    _note_starts(sheet, panel.cells, pd.concat(drawn))
+    if x == BY_ROWS:
         axes.set(xlabel="Rows", xscale="log")
         if y in _LOGARITHMIC:
             axes.set_yscale("log")
@@ -392,19 +391,13 @@ def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
         raise NothingToShow(choice.note or "the cell has no counts")
     lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
     sheet.set_title(axes, panel.title + lam)
-    table = json.loads(cell.counts)
-    counts = np.array(list(table.values()), dtype=float)
-    counts = counts[:, counts.sum(axis=0) > 0]
-    columns = np.column_stack([counts.sum(axis=1), counts])
-    shares = columns / columns.sum(axis=0)
-    # Bars are placed by number and not by their text, because two clusters may have the same size.
-    places, bottom = np.arange(columns.shape[1]), np.zeros(columns.shape[1])
-    for number, (group, row) in enumerate(zip(table, shares, strict=True)):
-        bars = axes.bar(places, row, bottom=bottom, color=COLOURS[number % len(COLOURS)], width=0.8)
+    counts = pd.DataFrame(json.loads(cell.counts), dtype=float)
+    counts = counts[counts.sum(axis=1) > 0]
+    names = ["all", *(f"{size:,.0f}" for size in counts.sum(axis=1))]
+    counts = pd.concat([counts.sum().to_frame().T, counts]).set_axis(names)
+    for group, bars in draw_shares(axes, counts.div(counts.sum(axis=1), axis=0)).items():
         sheet.legend.setdefault(group, bars)
-        bottom += row
-    names = ["all", *(f"{size:,.0f}" for size in columns.sum(axis=0)[1:])]
-    axes.set_xticks(places, names, fontsize=7, rotation=90 if len(names) > 6 else 0)
+    axes.tick_params(axis="x", labelsize=7, labelrotation=90 if len(names) > 6 else 0)
     axes.set_ylabel("Share of the groups")
     axes.grid(False)
 
@@ -472,28 +465,15 @@ def _axis_label(name: str) -> str:
 PLOTS = {
     # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
     "front": Plot(draw_front, (3.7, 2.9), ("x", "y"), metrics=(), least_methods=3),
-    "bands": Plot(
-        draw_bands,
-        (3.0, 2.5),
-        ("x", "y"),
-        ks="first",
-        methods=True,
-        metrics=(),
-        row_per_dataset=True,
-        per_row=4,
-    ),
+    "bands": Plot(draw_bands, (3.0, 2.5), ("x", "y"), ks="first", methods=True, metrics=(), in_rows=True),
     "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True),
     "cost_by_k": Plot(draw_cost_by_k, (3.5, 2.7), ("y",), ks="joined", methods=True, metrics=()),
-    "metric_by_k": Plot(partial(draw_lines, "n_clusters"), (3.5, 2.7), ("y",), ks="joined", metrics=()),
-    "by_size": Plot(partial(draw_lines, "n_rows"), (3.5, 2.7), ("y",), metrics=(), joined=True),
-    "convergence": Plot(draw_steps, (3.0, 2.4), methods=True, metrics=("objective",)),
-    "terms": Plot(
-        draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("clustering", "fairness"), per_row=4
-    ),
+    "lines": Plot(draw_lines, (3.5, 2.7), ("x", "y"), ks="joined", metrics=()),
+    "steps": Plot(draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("objective",)),
     "clusters": Plot(
-        draw_clusters, (1.55, 1.4), ks="first", left=0.12, methods=True, row_per_dataset=True, per_row=8
+        draw_clusters, (1.55, 1.4), ks="first", left=0.12, methods=True, per_row=8, in_rows=True
     ),
-    "group_shares": Plot(draw_group_shares, (3.0, 2.4), ks="first", methods=True, per_row=4),
+    "group_shares": Plot(draw_group_shares, (3.0, 2.4), ks="first", methods=True),
 }
 """The plots that a figure of a paper can name."""
 

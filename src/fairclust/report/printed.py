@@ -31,6 +31,7 @@ from fairclust.report.render import (
     metric_label,
     number,
 )
+from fairclust.report.selection import where
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABLE, SIGNS
 
 WIDTH = 100
@@ -47,6 +48,7 @@ Rows = list[tuple[str, list[str]]]
 Numbers = list[tuple[str, bool]]
 _ORDER = (DIFFERS, AS_PROGRAM, AGREES, NOT_COMPARABLE)
 Pick = dict[str, Any]
+_PLACE = ("dataset", "n_clusters", "method", "lam")
 
 
 @dataclass
@@ -311,9 +313,7 @@ def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
 def _entry(lines: pd.DataFrame, pick: Pick) -> Entry:
     """The cell that shows what `pick` selects of the lines of a `_book`."""
     unit, entry, verdicts = float(pick.get("unit", 1.0)), Entry(), []
-    for key in {"dataset", "n_clusters", "method", "lam"} & pick.keys():
-        same = lines[key].isna() if pd.isna(pick[key]) else (lines[key] == pick[key]).fillna(False)
-        lines = lines[same.astype(bool)]
+    lines = where(lines, **{key: pick[key] for key in _PLACE if key in pick})
     metrics: list[str] = pick.get("metric", [])
     for metric in metrics:
         found = lines[lines.metric == metric]

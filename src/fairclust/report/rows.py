@@ -28,6 +28,7 @@ from fairclust.report.selection import (
     choose_printed,
     reported_level,
     spread,
+    where,
 )
 
 AS_PRINTED, MATCHED = "as printed", "matched fairness"
@@ -159,23 +160,20 @@ class Part:
 
     def _program_runs(self, method: str, lam: float) -> tuple[ProgramRuns, ...]:
         """The runs of published programs beside the row of a method."""
-        at = self.programs
-        if at is None or at.empty:
+        if self.programs is None or self.programs.empty:
             return ()
-        at = at[(at.table == self.spec.number) & (at.dataset == self.dataset) & (at.method == method)]
-        k = math.nan if self.n_clusters is None else float(self.n_clusters)
-        for column, wanted in (("n_clusters", k), ("lam", lam)):
-            at = at[at[column].isna() if math.isnan(wanted) else at[column] == wanted]
-        found = []
-        for (program, words), lines in at.groupby(["program", "variant"], sort=False):
+        place = {"table": self.spec.number, "dataset": self.dataset, "n_clusters": self.n_clusters}
+        printed = where(self.programs, **place, method=method, lam=lam)
+        runs = []
+        for (program, words), lines in printed.groupby(["program", "variant"], sort=False):
             values = {
                 str(v.metric): Spread(float(v.mean), float(v.sd), float(v.low), float(v.high), int(v.runs))
                 for v in lines.itertuples()
             }
             first = lines.iloc[0]
             setting = joined(str(words), str(first.setting))
-            found.append(ProgramRuns(str(program), str(first.kind), setting, values))
-        return tuple(found)
+            runs.append(ProgramRuns(str(program), str(first.kind), setting, values))
+        return tuple(runs)
 
     def _extra_rows(self) -> Iterator[Row]:
         """Rows that are not the paper's: our methods and stand-ins. A row without cells would be empty."""
@@ -243,10 +241,9 @@ class Part:
         row = (self.dataset, method, self.spec.own, k, lam)
         if (level := reported_level(match, number, self.reported, *row)) is None:
             return None
-        at = self.reported[(self.reported.table == number) & (self.reported.dataset == self.dataset)]
-        at = at[(at.method == method) & (at.metric == match.order)]
-        at = at if k is None else at[(at.n_clusters == k).fillna(False)]
-        cost = float(at.value.iloc[0]) if len(at) else math.nan
+        place = {"table": number, "dataset": self.dataset} | ({} if k is None else {"n_clusters": k})
+        costs = where(self.reported, **place, method=method, metric=match.order).value
+        cost = float(costs.iloc[0]) if len(costs) else math.nan
         choice = at_level(cells, level[0], match, cost)
         found = choice.spread(match.order).mean
         higher = column_of(match.order).direction == "higher"

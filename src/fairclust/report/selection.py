@@ -87,12 +87,18 @@ class Choice:
         return spread(self.cells[metric]) if metric in self.cells else Spread()
 
 
+def where(rows: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
+    """The rows with these values in these columns; NaN and None stand for a missing value."""
+    for column, value in wanted.items():
+        same = rows[column].isna() if pd.isna(value) else rows[column] == value
+        rows = rows[same.fillna(False).astype(bool)]
+    return rows
+
+
 def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float | None = None) -> pd.DataFrame:
     """The cells of a method on a data set with one K, or with every K if it is None or NaN."""
-    found = cells[(cells.dataset == dataset) & (cells.method == method)]
-    if n_clusters is None or pd.isna(n_clusters):
-        return found
-    return found[found.n_clusters == int(n_clusters)]
+    one_k = {} if n_clusters is None or pd.isna(n_clusters) else {"n_clusters": int(n_clusters)}
+    return where(cells, dataset=dataset, method=method, **one_k)
 
 
 def whole(points: pd.DataFrame) -> pd.DataFrame:
@@ -294,15 +300,14 @@ def reported_level(
     Values of the table that `match` names count, or else those of `table`, with this K, and with this lambda if the
     paper reports several for the method. None if the paper reports no value.
     """
-    at = reported[reported.table == (match.table or table)]
-    at = at[(at.dataset == dataset) & (at.metric == match.fairness)].dropna(subset="value")
-    if n_clusters is not None and not pd.isna(n_clusters):
-        at = at[(at.n_clusters == int(n_clusters)).fillna(False)]
+    one_k = {} if n_clusters is None or pd.isna(n_clusters) else {"n_clusters": int(n_clusters)}
+    table = match.table or table
+    printed = where(reported, table=table, dataset=dataset, metric=match.fairness, **one_k).dropna(subset="value")
     lower = COLUMNS[match.fairness].direction == "lower"
     for name in (method, own):
-        mine = at[at.method == name]
+        mine = where(printed, method=name)
         if name == method and (mine.lam == lam).any():
-            mine = mine[mine.lam == lam]
+            mine = where(mine, lam=lam)
         if len(mine):
             first = mine.sort_values("value", ascending=lower).iloc[0]
             value = float(first.value)
