@@ -22,7 +22,6 @@ METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM", "spectral":
 NAMES = Names(datasets={"adult": "Adult", "ds577": "DS-577"}, methods=METHODS, order=METHODS)
 AXES = {
     "front": {"x": "sse", "y": ["balance", "delta"]},
-    "bands": {"x": "sse", "y": ["balance"]},
     "lam_tradeoff": {"y": ["sse", "fairness_error"]},
     "cost_by_k": {"y": ["sse"]},
     "lines": {"x": "n_clusters", "y": ["sse"]},

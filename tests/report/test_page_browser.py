@@ -1,6 +1,5 @@
 """The page in a real browser: sorting, filters, charts, keys, contrast, a narrow screen."""
 
-import pandas as pd
 import pytest
 from pages import made_up_scores, make_page_folder
 

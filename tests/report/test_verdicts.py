@@ -143,10 +143,7 @@ def test_a_value_that_was_not_scored_keeps_a_row_from_being_reproduced(tmp_path)
     row = only(judged(table(**PRINTED), values, starts("own", [100.0, 100.0])))
     assert said(row) == (DIFFERS, OFF) and "no value for DI" in row.note
     nothing = only(judged(table(**PRINTED), values, starts("own", [np.nan, np.nan])))
-    assert said(nothing) == (
-        NOT_COMPARABLE,
-        "this run has no value: the scorer has none for these metrics",
-    )
+    assert said(nothing) == (NOT_COMPARABLE, "this run has no value: the scorer has none for these metrics")
 
 
 def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):

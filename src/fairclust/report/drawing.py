@@ -63,8 +63,6 @@ class Sheet:
     size: tuple[float, float] = (3.5, 2.6)
     left: float = _LEFT
     figure: Figure = field(default_factory=Figure)
-    # The first panel of each group of panels that share their axes. Their limit is set after the last has its points.
-    shared: dict[Any, Axes] = field(default_factory=dict)
     panels: list[Axes] = field(default_factory=list)
     is_empty: bool = False  # whether no panel has anything to show, which the PNG says for tools/publish.py
     legend: dict[str, Any] = field(default_factory=dict)
@@ -120,8 +118,6 @@ class Sheet:
             y = height - above - (row + 1) * cell[1] + _BOTTOM
             place = (x / width, y / height, self.size[0] / width, self.size[1] / height)
             axes.set_position(place)
-        for axes in self.shared.values():
-            axes.set_ylim(bottom=0)
         self.figure.suptitle(in_figure("\n".join(title)), y=1 - 0.1 / height, va="top", fontsize=11)
         if self.legend:
             self.figure.legend(
@@ -139,12 +135,11 @@ class Sheet:
     def save(self, stem: Path, formats: Sequence[str]) -> None:
         """Write the figure. Equal figures give equal files."""
         self.lay_out()
-        for kind in formats:
-            metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
-            if kind == "png" and self.is_empty:
-                metadata = {"Comment": EMPTY}
-            with atomic_write(stem.with_name(f"{stem.name}.{kind}")) as file:
-                self.figure.savefig(file, format=kind, metadata=metadata, dpi=150)
+        metadata: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+        metadata["png"] = {"Comment": EMPTY} if self.is_empty else {}
+        for ending in formats:
+            with atomic_write(stem.with_name(f"{stem.name}.{ending}")) as file:
+                self.figure.savefig(file, format=ending, metadata=metadata[ending], dpi=150)
 
 
 @dataclass(frozen=True)
@@ -225,13 +220,13 @@ class FigureData(Material):
             yield from (Panel("", None, "", y, self.cells, title) for y in ys)
             return
         for dataset in self.spec.datasets:
-            of_dataset = self.cells[self.cells.dataset == dataset]
+            cells_of_data = self.cells[self.cells.dataset == dataset]
             every: list[int | None]
-            every = [int(k) for k in sorted(of_dataset.n_clusters.unique())] if plot.ks != "joined" else []
+            every = [int(k) for k in sorted(cells_of_data.n_clusters.unique())] if plot.ks != "joined" else []
             if plot.ks == "first" and not self.spec.n_clusters:
                 every = every[:1]
             for k in every or [None]:
-                of_k = of_dataset if k is None else of_dataset[of_dataset.n_clusters == k]
+                of_k = cells_of_data if k is None else cells_of_data[cells_of_data.n_clusters == k]
                 for method in (self.spec.methods or self.methods(of_k) or [""]) if plot.methods else [""]:
                     cells = of_k[of_k.method == method] if plot.methods else of_k
                     label = self.names.method(method) if method else ""
@@ -241,5 +236,5 @@ class FigureData(Material):
 
     def methods(self, cells: pd.DataFrame) -> list[str]:
         """The methods of the cells, in the order of the figure, or else of the run."""
-        found = list(self.names.in_order(cells.method.unique()))
-        return sorted(found, key=self.spec.methods.index) if self.spec.methods else found
+        methods = list(self.names.in_order(cells.method.unique()))
+        return sorted(methods, key=self.spec.methods.index) if self.spec.methods else methods

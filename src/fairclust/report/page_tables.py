@@ -94,7 +94,9 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
         by = [f"{names.method(str(name))} on {n}" for name, n in rivals.head(3).items()]
         by += [f"others on {rivals[3:].sum()}"] if len(rivals) > 3 else []
         how = f"is {100 * worst.share:.1f} % cheaper" if worst.share < 1 else "alone reaches the level"
-        where = f"{instance_title(names, worst.dataset, worst.n_clusters)}, shares within {_share(worst.level)}"
+        where = (
+            f"{instance_title(names, worst.dataset, worst.n_clusters)}, shares within {_share(worst.level)}"
+        )
         facts.append(f"The cheapest method there: {', '.join(by)}.")
         facts.append(f"The clearest loss: {where}, where {names.method(worst.method)} {how}.")
     ours = [name for name in values if names.is_ours(str(name))]

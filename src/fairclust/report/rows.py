@@ -26,6 +26,7 @@ from fairclust.report.selection import (
     cells_of,
     choose,
     choose_printed,
+    of_k,
     reported_level,
     spread,
     where,
@@ -241,7 +242,7 @@ class Part:
         row = (self.dataset, method, self.spec.own, k, lam)
         if (level := reported_level(match, number, self.reported, *row)) is None:
             return None
-        place = {"table": number, "dataset": self.dataset} | ({} if k is None else {"n_clusters": k})
+        place = {"table": number, "dataset": self.dataset, **of_k(k)}
         costs = where(self.reported, **place, method=method, metric=match.order).value
         cost = float(costs.iloc[0]) if len(costs) else math.nan
         choice = at_level(cells, level[0], match, cost)

@@ -97,8 +97,12 @@ def where(rows: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
 
 def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float | None = None) -> pd.DataFrame:
     """The cells of a method on a data set with one K, or with every K if it is None or NaN."""
-    one_k = {} if n_clusters is None or pd.isna(n_clusters) else {"n_clusters": int(n_clusters)}
-    return where(cells, dataset=dataset, method=method, **one_k)
+    return where(cells, dataset=dataset, method=method, **of_k(n_clusters))
+
+
+def of_k(n_clusters: float | None) -> dict[str, int]:
+    """The column of K for `where`, which every K has if it is None or NaN."""
+    return {} if n_clusters is None or pd.isna(n_clusters) else {"n_clusters": int(n_clusters)}
 
 
 def whole(points: pd.DataFrame) -> pd.DataFrame:
@@ -300,9 +304,8 @@ def reported_level(
     Values of the table that `match` names count, or else those of `table`, with this K, and with this lambda if the
     paper reports several for the method. None if the paper reports no value.
     """
-    one_k = {} if n_clusters is None or pd.isna(n_clusters) else {"n_clusters": int(n_clusters)}
-    table = match.table or table
-    printed = where(reported, table=table, dataset=dataset, metric=match.fairness, **one_k).dropna(subset="value")
+    place = {"table": match.table or table, "dataset": dataset, "metric": match.fairness, **of_k(n_clusters)}
+    printed = where(reported, **place).dropna(subset="value")
     lower = COLUMNS[match.fairness].direction == "lower"
     for name in (method, own):
         mine = where(printed, method=name)
