@@ -134,11 +134,11 @@ class FrontDisplay:
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
         self.lines_ = {}
-        for method, of in self.points.groupby("method", sort=False):
-            of = of.sort_values(x)
+        for method, points in self.points.groupby("method", sort=False):
+            points = points.sort_values(x)
             colour, mark = in_matplotlib(look(str(method)))
             (self.lines_[str(method)],) = self.ax_.plot(
-                of[x], of[y], color=colour, marker=mark, linewidth=0.8, label=in_figure(str(method))
+                points[x], points[y], color=colour, marker=mark, linewidth=0.8, label=in_figure(str(method))
             )
         self.ax_.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
         self.ax_.legend()

@@ -98,9 +98,9 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         "keys": list(dict.fromkeys(marks[i]["method"] for i in on_front if marks[i]["x"])),
         "head": [metric.label for metric in shown],
         "rows": [
-            [names.method(of["method"]), of["setting"] or MISSING, str(of["seed"]),
-             *(number(float(of[name]), METRICS[name].decimals) for name in (costs[0], FAIRNESS[0]))]
-            for of in points.loc[on_front].to_dict("records")
+            [names.method(row["method"]), row["setting"] or MISSING, str(row["seed"]),
+             *(number(float(row[name]), METRICS[name].decimals) for name in (costs[0], FAIRNESS[0]))]
+            for row in points.loc[on_front].to_dict("records")
         ],
         "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "levels": levels},
     }  # fmt: skip

@@ -88,11 +88,11 @@ def _fronts(results: Results) -> dict[str, Any]:
     # The data sets and values of K with the most settings come first.
     instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
     fronts: dict[str, list[dict[str, Any]]] = {}
-    for at, of in instances:
-        chart = front_chart(of, methods, names, page_tables.instance_title(names, *at))
+    for instance, rows in instances:
+        chart = front_chart(rows, methods, names, page_tables.instance_title(names, *instance))
         fronts.setdefault(chart["dataset"], []).append(chart)
     # In the order of the page, which is that of its data.
-    charts = [chart for of in fronts.values() for chart in of]
+    charts = [chart for rows in fronts.values() for chart in rows]
     metrics = [
         {
             "label": metric.label,

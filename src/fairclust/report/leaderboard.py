@@ -77,7 +77,7 @@ def deviations(cells: pd.DataFrame) -> np.ndarray:
 
     With several sensitive columns it is one minus the fairness ratio, which is that of the least fair column.
     """
-    found = [
+    unfair = [
         1 - ratio
         if pd.isna(counts) or (isinstance(by_column, str) and by_column != "{}")
         else deviation(list(json.loads(counts).values()))
@@ -86,7 +86,7 @@ def deviations(cells: pd.DataFrame) -> np.ndarray:
         )
     ]
     empty = cells.n_nonempty.to_numpy(float) < cells.n_clusters.to_numpy(float)
-    return np.where(np.isnan(np.array(found, float)) | empty, np.inf, found)
+    return np.where(np.isnan(np.array(unfair, float)) | empty, np.inf, unfair)
 
 
 def cost_at(level: float, costs: np.ndarray, unfair: np.ndarray) -> float:
@@ -120,13 +120,13 @@ def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
     use = ~lacks.transform("any").to_numpy() if len(tried) else ok
     starts = tried.groupby([*INSTANCE, "method", "seed"], sort=False).indices.items()
     rows = [
-        (*at, level, cost_at(level, costs[of], unfair[of]))
+        (*start, level, cost_at(level, costs[index], unfair[index]))
         for level in LEVELS
-        for at, of in starts
-        if use[of].all()
+        for start, index in starts
+        if use[index].all()
     ]
-    found = pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", "level", "value"])
-    return found.astype({"level": float, "value": float})
+    table = pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", "level", "value"])
+    return table.astype({"level": float, "value": float})
 
 
 def interval(
@@ -140,13 +140,13 @@ def interval(
     # Medians of drawn starts by data set and K; NaN where a data set has fewer K than another one.
     drawn = np.full((excess.dataset.nunique(), int(places.max()) + 1, resamples), np.nan)
     numbers = excess.groupby("dataset", sort=False).ngroup()
-    for at, values in excess.groupby([numbers, places], sort=False).excess:
-        own = values.to_numpy(float)
-        drawn[at] = _median(own[rng.integers(len(own), size=(resamples, len(own)))])
+    for instance, values in excess.groupby([numbers, places], sort=False).excess:
+        starts = values.to_numpy(float)
+        drawn[instance] = _median(starts[rng.integers(len(starts), size=(resamples, len(starts)))])
     chosen = rng.integers(len(drawn), size=(resamples, len(drawn)))
-    found = np.sort(drawn[chosen, :, np.arange(resamples)[:, None]].reshape(resamples, -1))
-    found = found[np.arange(resamples), (~np.isnan(found)).sum(axis=1) // 2]
-    low, high = np.quantile(found, [0.025, 0.975], method="closest_observation")
+    medians = np.sort(drawn[chosen, :, np.arange(resamples)[:, None]].reshape(resamples, -1))
+    medians = medians[np.arange(resamples), (~np.isnan(medians)).sum(axis=1) // 2]
+    low, high = np.quantile(medians, [0.025, 0.975], method="closest_observation")
     return float(low), float(high)
 
 
@@ -163,22 +163,22 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
     """
     parts = [_board(scores, cost, names) for cost in COSTS if cost in scores and scores[cost].notna().any()]
     parts = [part for part in parts if len(part)]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-    found["label"] = [names.method(str(name)) for name in found.method]
-    found["ours"] = [names.is_ours(str(name)) for name in found.method]
-    return found.reindex(columns=COLUMNS).astype({"n_clusters": "Int64"})
+    board = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+    board["label"] = [names.method(str(name)) for name in board.method]
+    board["ours"] = [names.is_ours(str(name)) for name in board.method]
+    return board.reindex(columns=COLUMNS).astype({"n_clusters": "Int64"})
 
 
 def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
-    starts, at = start_costs(scores, cost), [*INSTANCE, "level"]
-    starts = starts.assign(best=starts.groupby(at).value.transform("min"))
+    starts, place = start_costs(scores, cost), [*INSTANCE, "level"]
+    starts = starts.assign(best=starts.groupby(place).value.transform("min"))
     # Nothing can be compared at a level that no start reaches, or on an instance with a single method.
     several = starts.groupby(INSTANCE).method.transform("nunique") > 1
     starts = starts[np.isfinite(starts.best) & several]
     if starts.empty:
         return starts
     starts = starts.assign(excess=starts.value / starts.best - 1)
-    of_start = starts.groupby([*at, "method"], sort=False)
+    of_start = starts.groupby([*place, "method"], sort=False)
     rows = of_start[["value", "excess"]].quantile(0.5, interpolation="higher").reset_index()
     control = [name for name in rows.method.unique() if names.family(name) == CONTROL]
     tried = scores[scores.status != "skipped"]
@@ -196,16 +196,18 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     rows = rows.assign(worse=is_worse.astype(float).where(rows.random.notna()))
     certified = pd.Series(map(_excess, ok.estimator, ok[cost]), ok.index, float).groupby(ok.method).max()
     summaries, whole, rng = [], [], np.random.default_rng(0)
-    for (method, level), of in rows.groupby(["method", "level"], sort=False):
+    for (method, level), part in rows.groupby(["method", "level"], sort=False):
         mine = starts[(starts.method == method) & (starts.level == level)]
         low, high = interval(mine, rng)
-        summaries.append(_summary(of) | {"method": method, "level": level, "low": low, "high": high})
-    for method, of in rows.groupby("method", sort=False):
+        summaries.append(_summary(part) | {"method": method, "level": level, "low": low, "high": high})
+    for method, part in rows.groupby("method", sort=False):
         # Without random labels to compare with, the mean is NaN, and the method is not worse.
-        worse = float(method in control or of.worse.mean() > 0.5)
+        worse = float(method in control or part.worse.mean() > 0.5)
         bound = certified.get(method) if cost in _CERTIFIED else None
-        whole.append(_summary(of) | {"method": method, "worse": worse, "certified": bound})
-    order = sorted(whole, key=lambda of: (of["worse"], of["excess"], -of["reached"] / of["instances"]))
+        whole.append(_summary(part) | {"method": method, "worse": worse, "certified": bound})
+    order = sorted(
+        whole, key=lambda part: (part["worse"], part["excess"], -part["reached"] / part["instances"])
+    )
     return pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True).assign(
         cost=cost
     )
@@ -256,14 +258,14 @@ def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
 
     Columns of `INSTANCE` and level, ``method`` and ``share``, by which it is cheaper.
     """
-    rows, at = with_ours(board, cost), [*INSTANCE, "level"]
+    rows, place = with_ours(board, cost), [*INSTANCE, "level"]
     rows = rows[np.isfinite(rows.value)]
     is_ours = rows.ours.astype(bool)
-    best = rows[~is_ours].sort_values("value", kind="stable").drop_duplicates(at).sort_index()
-    ours = rows[is_ours].groupby(at).value.min().rename("ours_best")
-    best = best.join(ours, on=at).fillna({"ours_best": math.inf})
+    best = rows[~is_ours].sort_values("value", kind="stable").drop_duplicates(place).sort_index()
+    ours = rows[is_ours].groupby(place).value.min().rename("ours_best")
+    best = best.join(ours, on=place).fillna({"ours_best": math.inf})
     best = best[best.value < (1 - _EQUAL) * best.ours_best]
-    best = best.assign(share=1 - best.value / best.ours_best)[[*at, "method", "share"]]
+    best = best.assign(share=1 - best.value / best.ours_best)[[*place, "method", "share"]]
     return best.sort_values("share", ascending=False, ignore_index=True)
 
 
@@ -275,15 +277,15 @@ def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) ->
     """
     rows = []
     for level, starts in start_costs(cells, cost).groupby("level"):
-        of = starts.groupby("method").value.quantile(0.5, interpolation="higher")
+        costs = starts.groupby("method").value.quantile(0.5, interpolation="higher")
         best = starts.loc[starts.value.idxmin()] if np.isfinite(starts.value).any() else None
         rows.append({
             "level": level,
             "reached": unfair <= level + _SLACK,
             "best": math.nan if best is None else best.value,
             "method": "" if best is None else best.method,
-            "methods": int(np.isfinite(of).sum()),
-            "cheaper": int((of < value * (1 - _EQUAL)).sum()),
+            "methods": int(np.isfinite(costs).sum()),
+            "cheaper": int((costs < value * (1 - _EQUAL)).sum()),
         })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -303,8 +305,8 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
     ]
     rows = rows.assign(kind=kinds, several=rows.groupby(INSTANCE).method.transform("nunique"))
     rows = rows[2 * rows.several >= rows.groupby("kind").several.transform("max")]
-    for (kind, level), of in rows.groupby(["kind", "level"], sort=True):
-        by = of.groupby("method")
+    for (kind, level), group in rows.groupby(["kind", "level"], sort=True):
+        by = group.groupby("method")
         each = by.agg(seconds=("seconds", "median"), n=("excess", "size"))
         each = each.assign(excess=by.excess.quantile(0.5, interpolation="higher"))
         usable = each[(each.n == each.n.max()) & np.isfinite(each.excess)]
@@ -319,22 +321,24 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     share a cost exceeds that of the cheapest labels for the fitted centres at most, where the fit has certified it.
     """
     points = best_starts(scores)
-    of = points.set_index(SETTING).index
-    table = settings_table(scores, SHOWN, with_sd=True).reindex(of).reset_index(drop=True)
-    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(of).array
+    places = points.set_index(SETTING).index
+    table = settings_table(scores, SHOWN, with_sd=True).reindex(places).reset_index(drop=True)
+    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(places).array
     setting = pd.Series("", index=points.index)
-    for _, own in points.groupby([*INSTANCE, "method"], sort=False):
-        differ = varied_params(own.params)
-        for at, text in own.params.items():
+    for _, grid in points.groupby([*INSTANCE, "method"], sort=False):
+        differ = varied_params(grid.params)
+        for index, text in grid.params.items():
             shown = {name: differ[text][name] for name in sorted(set(differ[text]) - {"lam"})}
             params = json.loads(text)
             shown = {"λ": params["lam"], **shown} if "lam" in params else shown
-            setting[at] = ", ".join(f"{name} = {plain(value)}" for name, value in shown.items())
-    found = points.assign(setting=setting, starts=table.starts, all_seconds=seconds)
-    found = found.join(table[list(SHOWN)].add_suffix(" mean")).join(table[[f"{name} sd" for name in SHOWN]])
+            setting[index] = ", ".join(f"{name} = {plain(value)}" for name, value in shown.items())
+    settings = points.assign(setting=setting, starts=table.starts, all_seconds=seconds)
+    settings = settings.join(table[list(SHOWN)].add_suffix(" mean")).join(
+        table[[f"{name} sd" for name in SHOWN]]
+    )
     for cost in _CERTIFIED:
-        found[f"excess_{cost}"] = list(map(_excess, points.estimator, points[cost]))
-    return found.astype({f"excess_{cost}": float for cost in _CERTIFIED})
+        settings[f"excess_{cost}"] = list(map(_excess, points.estimator, points[cost]))
+    return settings.astype({f"excess_{cost}": float for cost in _CERTIFIED})
 
 
 def _excess(estimator: object, value: float) -> float:

@@ -123,9 +123,9 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             second, others = "cheapest of others", methods[~methods.method.map(names.is_ours).astype(bool)]
         else:
             second, others = "runner-up", methods[1:]
-        for place, of in (("cheapest", methods), (second, others)):
+        for place, ranked in (("cheapest", methods), (second, others)):
             text = MISSING
-            for one in of.head(1).itertuples():
+            for one in ranked.head(1).itertuples():
                 text = f"{labelled(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
             record = records.setdefault((kind, place), {"Data": kind, "Place": place})
             record[f"Within {_share(level)}"] = text
@@ -134,15 +134,15 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
 
 def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     rows = board[(board.cost == cost) & board.dataset.isna()]
-    at = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
+    summaries = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
     records = []
     for row in rows[rows.level.isna()].to_dict("records"):
         record = {"Method": labelled(names, row["method"]), "Family": names.family(row["method"])}
         for level in LEVELS:
             text = MISSING
-            if (of := at.get((row["method"], level))) is not None:
-                excess, low, high = (_distance(of[name]) for name in ("excess", "low", "high"))
-                text = f"{excess} ({low}–{high}), {of['reached']:.0f} of {of['instances']:.0f}"
+            if (summary := summaries.get((row["method"], level))) is not None:
+                excess, low, high = (_distance(summary[name]) for name in ("excess", "low", "high"))
+                text = f"{excess} ({low}–{high}), {summary['reached']:.0f} of {summary['instances']:.0f}"
             record[f"Within {_share(level)}"] = text
         bound = row["certified"]
         record |= {
@@ -167,24 +167,26 @@ def _fairest_settings(
     usable = points[points[FAIRNESS[0]].notna()]
     if column is not None:
         usable = usable[usable[column].map(lambda text: isinstance(text, str)).astype(bool)]
-    for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
-        for method in names.in_order(of.method.unique()):
-            mine = of[of.method == method]
+    for (dataset, k), settings in usable.groupby(INSTANCE, sort=False):
+        for method in names.in_order(settings.method.unique()):
+            mine = settings[settings.method == method]
             yield dataset, k, method, mine.loc[mine[FAIRNESS[0]].idxmax()]
 
 
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
-    found = [
+    fairest_settings = [
         (dataset, k, method, fairest.setting or MISSING, json.loads(fairest.by_column))
         for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
     ]
-    some_numbers = any(OF_NUMBERS in of for *_, by_column in found for of in by_column.values())
+    some_numbers = any(
+        OF_NUMBERS in values for *_, by_column in fairest_settings for values in by_column.values()
+    )
     shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
     records = [
-        {**_place(names, *at), "Setting": setting, "Sensitive column": column, **_values(of, shown)}
-        for *at, setting, by_column in found
-        for column, of in by_column.items()
+        {**_place(names, *place), "Setting": setting, "Sensitive column": column, **_values(values, shown)}
+        for *place, setting, by_column in fairest_settings
+        for column, values in by_column.items()
     ]
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
@@ -222,15 +224,15 @@ def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
     def records(by: list[str]) -> list[dict[str, str]]:
         return [
             {
-                **(_place(names, *at) if len(at) > 1 else {"Method": names.method(*at)}),
-                "Fits": f"{len(of):,}",
-                "Median s": number(of.seconds.median(), 3),
-                "Slowest s": number(of.seconds.max(), 3),
-                "All s": number(of.seconds.sum(), 1),
-                "All CPU s": number(of.cpu_seconds.sum(), 1),
-                "Peak memory MB": number(of.peak_memory_mb.max(), 0),
+                **(_place(names, *place) if len(place) > 1 else {"Method": names.method(*place)}),
+                "Fits": f"{len(fits):,}",
+                "Median s": number(fits.seconds.median(), 3),
+                "Slowest s": number(fits.seconds.max(), 3),
+                "All s": number(fits.seconds.sum(), 1),
+                "All CPU s": number(fits.cpu_seconds.sum(), 1),
+                "Peak memory MB": number(fits.peak_memory_mb.max(), 0),
             }
-            for at, of in ok.groupby(by, sort=False)
+            for place, fits in ok.groupby(by, sort=False)
         ]
 
     both, filters = records([*INSTANCE, "method"]), ("Data set", "Method")
@@ -251,11 +253,11 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
             "Status": status,
             "Data set": names.dataset(dataset),
             # Separated by semicolons, because labels may contain commas.
-            "Methods": "; ".join(dict.fromkeys(names.method(str(method)) for method in of.method)),
-            "Fits": str(len(of)),
+            "Methods": "; ".join(dict.fromkeys(names.method(str(method)) for method in fits.method)),
+            "Fits": str(len(fits)),
             "Reason": reason,
         }
-        for (status, dataset, reason), of in bad.groupby(["status", "dataset", "reason"], sort=False)
+        for (status, dataset, reason), fits in bad.groupby(["status", "dataset", "reason"], sort=False)
     ]
     return Table("Fits without a result", records, filters=("Status", "Data set"))
 
@@ -263,15 +265,15 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
 def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
     """The data sets of the run and their sizes."""
     records = []
-    for dataset, of in scores.groupby("dataset", sort=False):
-        first = of.sort_values("n_rows", na_position="last").iloc[0]
+    for dataset, fits in scores.groupby("dataset", sort=False):
+        first = fits.sort_values("n_rows", na_position="last").iloc[0]
         sizes = {"Rows": first.n_rows, "Features": first.n_features, "Groups": first.n_groups}
         records.append(
             {
                 "Data set": names.dataset(str(dataset)),
                 **{name: MISSING if pd.isna(size) else f"{int(size):,}" for name, size in sizes.items()},
-                "K": ", ".join(str(k) for k in sorted(of.n_clusters.unique())),
-                "Cells ok": f"{(of.status == 'ok').sum():,} of {len(of):,}",
+                "K": ", ".join(str(k) for k in sorted(fits.n_clusters.unique())),
+                "Cells ok": f"{(fits.status == 'ok').sum():,} of {len(fits):,}",
             }
         )
     return Table("Data sets of the run", records)

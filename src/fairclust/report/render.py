@@ -239,8 +239,8 @@ def read_data(
         "dtype": dict.fromkeys(texts, str),
         "na_values": {name: [""] for name in numbers},
     }
-    found = pd.read_csv(path, keep_default_na=False, **kinds)[columns]
-    return found.astype({name: "Int64" if name in counts else float for name in numbers})
+    data = pd.read_csv(path, keep_default_na=False, **kinds)[columns]
+    return data.astype({name: "Int64" if name in counts else float for name in numbers})
 
 
 def _list(lines: Iterable[str]) -> list[str]:

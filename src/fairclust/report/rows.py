@@ -148,16 +148,16 @@ class Part:
         """The row of a method of the paper, and those of its variants that were run."""
         names = (method, *self.spec.variants.get(method, ()))
         runs = [self._program_runs(name, lam) for name in names]
-        for name, own in zip(names, runs, strict=True):
+        for name, program_runs in zip(names, runs, strict=True):
             kind, choice = self.chosen(name, lam, of=method)
             if name == method or choice.n_all:
-                found = [
+                printed = [
                     Value(str(v.metric), float(v.value), int(v.decimals), note=str(v.note))
                     for v in values.fillna({"decimals": 0}).itertuples()
                 ]
                 role, every = "paper" if name == method else "variant", tuple(chain(*runs))
-                at = (self.dataset, name, self.n_clusters, lam)
-                yield Row(*at, role, kind, choice, found, runs=own, all_runs=every)
+                place = (self.dataset, name, self.n_clusters, lam)
+                yield Row(*place, role, kind, choice, printed, runs=program_runs, all_runs=every)
 
     def _program_runs(self, method: str, lam: float) -> tuple[ProgramRuns, ...]:
         """The runs of published programs beside the row of a method."""
@@ -211,21 +211,21 @@ class Part:
             ok = self.cells.n_rows.notna().any()
             why_not = f"the data set is {NOT_RUN}" if self.cells.empty else "no fit ended well"
             return AS_PRINTED, Choice(self.cells[:0], "" if ok else why_not)
-        at = cells_of(self.cells, self.dataset, method, self.n_clusters)
-        if at.empty:
+        cells = cells_of(self.cells, self.dataset, method, self.n_clusters)
+        if cells.empty:
             why_not = f"the {'data set' if self.cells.empty else 'method'} is {NOT_RUN}"
             ran = (self.cells.method == method).any()
-            return kind, Choice(at, f"not run with K = {self.n_clusters}" if ran else why_not)
-        if self.n_clusters is None and at.n_clusters.nunique() > 1:
-            return kind, Choice(at[:0], "the paper does not state K")
+            return kind, Choice(cells, f"not run with K = {self.n_clusters}" if ran else why_not)
+        if self.n_clusters is None and cells.n_clusters.nunique() > 1:
+            return kind, Choice(cells[:0], "the paper does not state K")
         if printed and not (self.original and spec.match and not math.isnan(lam)):
-            return AS_PRINTED, choose_printed(at, lam, spec.settings.get(named, {}))
+            return AS_PRINTED, choose_printed(cells, lam, spec.settings.get(named, {}))
         if spec.match is not None:
-            choice = (self.original or self)._at_reported_level(spec.match, at, named, lam)
+            choice = (self.original or self)._at_reported_level(spec.match, cells, named, lam)
             if choice is not None:
                 return MATCHED, choice
-        choice = choose(at)
-        if at.params.nunique() > 1:
+        choice = choose(cells)
+        if cells.params.nunique() > 1:
             note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
             choice = replace(choice, note=joined(choice.note, note))
         return AS_PRINTED, choice
@@ -246,16 +246,16 @@ class Part:
         costs = where(self.reported, **place, method=method, metric=match.order).value
         cost = float(costs.iloc[0]) if len(costs) else math.nan
         choice = at_level(cells, level[0], match, cost)
-        found = choice.spread(match.order).mean
+        mean = choice.spread(match.order).mean
         higher = column_of(match.order).direction == "higher"
-        if choice.reached and (found >= cost if higher else found <= cost):
+        if choice.reached and (mean >= cost if higher else mean <= cost):
             return choice
         return replace(at_level(cells, level[1], match, cost), loosened=True)
 
     def measure(self, rows: list[Row]) -> None:
         """Add our values to the rows, including further metrics that the table shows (`spec.beside`)."""
-        own = next((row for row in rows if row.method == self.spec.own), None)
-        unit = own.choice.spread("seconds").mean if own else math.nan
+        reference = next((row for row in rows if row.method == self.spec.own), None)
+        unit = reference.choice.spread("seconds").mean if reference else math.nan
         for row in rows:
             shown = {value.metric for value in row.values}
             row.say(row.choice.note)
