@@ -222,7 +222,7 @@ def test_lambda_on_the_axis_cost_left_and_error_right(cells):
     np.testing.assert_allclose(left.lines[1].get_ydata(), one.sse)
     # At lambda 0 the error is infinite, so that the mean has a gap.
     np.testing.assert_array_equal(np.isnan(right.lines[0].get_ydata()), [True, False, False])
-    assert "in up to 3 of 3 starts at λ = 0;" in words(found)
+    assert "in up to 3 of 3 starts at λ = 0 (" in words(found)
     # Nor is a mean without its infinite starts drawn.
     some = at.copy()
     some.loc[(at.lam == 10) & (at.seed == 1), "fairness_error"] = np.inf

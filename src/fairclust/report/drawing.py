@@ -66,10 +66,9 @@ class Sheet:
     panels: list[Axes] = field(default_factory=list)
     is_empty: bool = False  # whether no panel has anything to show, which the PNG says for tools/publish.py
     legend: dict[str, Any] = field(default_factory=dict)
-    notes: dict[str, None] = field(default_factory=dict)
-    starts: dict[str, set[int]] = field(
-        default_factory=dict
-    )  # numbers of starts behind the lines, marks or points
+    notes: dict[str, list[str]] = field(default_factory=dict)  # a note to its details, one for each panel
+    # The numbers of starts behind the lines, marks or points.
+    starts: dict[str, set[int]] = field(default_factory=dict)
 
     def add(self, title: str) -> Axes:
         """Add the next panel, row by row."""
@@ -83,10 +82,9 @@ class Sheet:
         whole = title.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
         axes.set_title(in_figure("\n".join(wrap(whole, int(self.size[0] / 0.085)))))
 
-    def note(self, text: str) -> None:
-        """Add a note below the panels, unless it is already there."""
-        if text:
-            self.notes[text] = None
+    def note(self, text: str, panel: Panel | None = None, detail: str = "") -> None:
+        """Add a note below the panels, unless it is already there, with its detail for a panel."""
+        self.notes.setdefault(text, []).extend([f"{detail} ({panel.title})"] if panel else [])
 
     def lay_out(self) -> Figure:
         """Give the panels, the legend and the notes their places."""
@@ -104,7 +102,8 @@ class Sheet:
             words = f"{most} starts" if least == most else f"{least} to {most} starts"
             means = f"means over {words}, with a standard deviation to each side"
             starts.append(f"{what}: {'one start' if most == 1 else means}")
-        notes = [line for note in [*starts, *self.notes] for line in wrap(note, int(width / 0.062))]
+        notes = [f"{note}: {'; '.join(details)}" if details else note for note, details in self.notes.items()]
+        notes = [line for note in [*starts, *notes] for line in wrap(note, int(width / 0.062))]
         longest = max(map(len, self.legend), default=0)
         per_line = max(1, min(len(self.legend), int((width - 0.3) / (0.5 + _LETTER * longest))))
         legend = -(-len(self.legend) // per_line) * _LINE + 0.15 if self.legend else 0.0

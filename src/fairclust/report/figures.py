@@ -91,10 +91,8 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         }  # fmt: skip
         beyond = points[points.x > limit]
         if len(beyond):
-            sheet.note(
-                f"{panel.title}: settings of {name} that cost more than the panel shows: "
-                f"{len(beyond)}, up to {beyond.x.max():,.5g}"
-            )
+            detail = f"{len(beyond)}, up to {beyond.x.max():,.5g}"
+            sheet.note(f"settings of {name} that cost more than the panel shows", panel, detail)
             points = points[points.x <= limit]
         # If both axes show fairness, there is no trade-off with a cost, so no setting is drawn as beaten.
         front = points[points.own] if is_cost else points
@@ -109,7 +107,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         sheet.legend.setdefault(name, line)
         printed = reported[reported.method == method]
         if len(far := printed[printed.value_x > limit]):
-            sheet.note(f"{panel.title}: reported for {name}, beyond the panel: {far.value_x.max():,.5g}")
+            sheet.note(f"reported for {name}, beyond the panel", panel, f"{far.value_x.max():,.5g}")
             printed = printed[printed.value_x <= limit]
         if len(printed):
             axes.plot(
@@ -128,10 +126,9 @@ def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame
     for method, settings in cells.groupby("method").params:
         lost = settings.nunique() - kept.params[kept.method == method].nunique()
         if lost:
-            sheet.note(
-                f"{panel.title}: settings of {material.names.method(str(method))} that leave clusters empty: "
-                f"{lost} of {settings.nunique()}"
-            )
+            name = material.names.method(str(method))
+            detail = f"{lost} of {settings.nunique()}"
+            sheet.note(f"settings of {name} that leave clusters empty", panel, detail)
     return kept
 
 
@@ -172,9 +169,9 @@ def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
         if len(endless := endless[endless > 0]):
             lams = f"{endless.index[0]:g}" + (f" to {endless.index[-1]:g}" if len(endless) > 1 else "")
             most = f"{endless.max()} of {ok.groupby('lam').size().max()}"
+            why = "because a group is missing from a cluster, so that the mean has a gap"
             sheet.note(
-                f"{panel.title}: {metric_label(right)} is infinite, because a group is missing from a cluster, in up "
-                f"to {most} starts at λ = {lams}; the mean has a gap there"
+                f"{metric_label(right)} is infinite, {why}", panel, f"in up to {most} starts at λ = {lams}"
             )
     _note_starts(sheet, panel.cells, ok)
 
@@ -212,8 +209,8 @@ def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
     used = whole(ok)
     lost = ok.drop(used.index).groupby(["lam", "n_clusters"]).size()
     if len(lost):
-        where = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
-        sheet.note(f"left out because they leave clusters empty: {where}")
+        fits = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
+        sheet.note(f"left out because they leave clusters empty: {fits}")
     colour, mark = material.look(panel.method)
     for number, (lam, fits) in enumerate(used.groupby("lam")):
         # Without the fairness term, a method is a plain one, which is black everywhere.
@@ -414,7 +411,8 @@ def _note_starts(sheet: Sheet, cells: pd.DataFrame, ok: pd.DataFrame, what: str 
     """Note the number of starts behind the means, and missing cells."""
     sheet.starts.setdefault(what, set()).update(ok.groupby(SETTING).seed.nunique())
     bad = int((cells.status != "ok").sum())
-    sheet.note(f"{bad:,} of {len(cells):,} cells are missing" if bad else "")
+    if bad:
+        sheet.note(f"{bad:,} of {len(cells):,} cells are missing")
 
 
 def _axis_label(name: str) -> str:
