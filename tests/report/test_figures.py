@@ -207,9 +207,6 @@ def test_marks_are_means_over_the_starts_with_a_standard_deviation():
     said = words(found)
     assert "marks: means over 1 to 2 starts" in said
     assert said.count("starts") == 1
-    other = starts[starts.seed == 0].assign(method="vfc_kmeans")
-    found = sheet("front", pd.concat([starts, other]), x="sse", y=["balance"], datasets=["ds577"])
-    assert "marks: means over 1 to 2 starts" in words(found)
 
 
 def test_lambda_on_the_axis_cost_left_and_error_right(cells):

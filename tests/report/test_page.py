@@ -15,7 +15,6 @@ from frames import cell
 from frames import frame as table
 from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
-from fairclust.report.charts import full_fairness
 from fairclust.report.leaderboard import make_settings
 from fairclust.report.selection import best_starts
 
@@ -213,17 +212,6 @@ def test_fronts_are_pictures_and_tables_without_javascript(frame, page, html):
     costs = [float(row[3].replace(",", "")) for row in body]
     assert costs == sorted(costs)
     assert [float(row[4]) for row in body] == sorted(float(row[4]) for row in body)
-
-
-def test_full_fairness_is_almost_the_best_of_any_method(frame):
-    settings = make_settings(frame).query("dataset == 'adult'")
-    level = full_fairness(settings, "sse", "balance")
-    plain, best = settings.loc[settings.sse.idxmin()].balance, settings.balance.max()
-    assert plain + 0.95 * (best - plain) - 1e-4 <= level <= plain + 0.95 * (best - plain)
-    # A clustering with empty clusters does not count, however fair it is.
-    fairest = settings.balance == best
-    one = settings.assign(n_nonempty=np.where(fairest, 1, settings.n_clusters))
-    assert full_fairness(one, "sse", "balance") == full_fairness(settings[~fairest], "sse", "balance") < level
 
 
 def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):

@@ -209,8 +209,8 @@ def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
     used = whole(ok)
     lost = ok.drop(used.index).groupby(["lam", "n_clusters"]).size()
     if len(lost):
-        fits = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
-        sheet.note(f"left out because they leave clusters empty: {fits}")
+        words = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
+        sheet.note(f"left out because they leave clusters empty: {words}")
     colour, mark = material.look(panel.method)
     for number, (lam, fits) in enumerate(used.groupby("lam")):
         # Without the fairness term, a method is a plain one, which is black everywhere.

@@ -129,7 +129,7 @@ def _tables(results: Results) -> dict[str, Any]:
         "leaderboard_rule": LEADERBOARD_RULE,
         "boards": page_tables.leaderboards(results.leaderboard, names),
         "columns": page_tables.columns_table(settings, names),
-        "times": page_tables.times_tables(scores, names),
+        "times": page_tables.times_table(scores, names),
         "audits": page_tables.audit_tables(settings, names),
         "glossary": page_tables.glossary(page_tables.audited_metrics(settings)),
         "missing": page_tables.missing_table(scores, names),

@@ -24,9 +24,6 @@ FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "aver
 SHOWN = (*COSTS, *FAIRNESS)
 _CERTIFIED = ("sse", "kmedians_cost")
 """Costs that some fits bound from below."""
-# A method counts as fully fair if its fairness covers this share of the range from the fairness of the cheapest
-# clustering to the best fairness.
-FAIR_ENOUGH = 0.95
 LEVELS = (0.0, 0.1, 0.2, 0.5)
 """How far the share of a group in a cluster may be from its share in the data."""
 _SLACK = 0.01

@@ -217,29 +217,21 @@ def audit_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     return [Table(title, rows, filters=["Method"]) for title, rows in records.items()]
 
 
-def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
-    """Seconds of the fits: by method, and by data set and method."""
-    ok = scores[scores.status == "ok"]
-
-    def records(by: list[str]) -> list[dict[str, str]]:
-        return [
-            {
-                **(_place(names, *place) if len(place) > 1 else {"Method": names.method(*place)}),
-                "Fits": f"{len(fits):,}",
-                "Median s": number(fits.seconds.median(), 3),
-                "Slowest s": number(fits.seconds.max(), 3),
-                "All s": number(fits.seconds.sum(), 1),
-                "All CPU s": number(fits.cpu_seconds.sum(), 1),
-                "Peak memory MB": number(fits.peak_memory_mb.max(), 0),
-            }
-            for place, fits in ok.groupby(by, sort=False)
-        ]
-
-    both, filters = records([*INSTANCE, "method"]), ("Data set", "Method")
-    return {
-        "methods": Table("Run times by method", records(["method"])),
-        "all": Table("Run times by data set and method", both, filters=filters),
-    }
+def times_table(scores: pd.DataFrame, names: Names) -> Table:
+    """Seconds of the fits by data set, K and method."""
+    records = [
+        {
+            **_place(names, *place),
+            "Fits": f"{len(fits):,}",
+            "Median s": number(fits.seconds.median(), 3),
+            "Slowest s": number(fits.seconds.max(), 3),
+            "All s": number(fits.seconds.sum(), 1),
+            "All CPU s": number(fits.cpu_seconds.sum(), 1),
+            "Peak memory MB": number(fits.peak_memory_mb.max(), 0),
+        }
+        for place, fits in scores[scores.status == "ok"].groupby([*INSTANCE, "method"], sort=False)
+    ]
+    return Table("Run times by data set and method", records, filters=("Data set", "Method"))
 
 
 def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
