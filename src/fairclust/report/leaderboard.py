@@ -202,9 +202,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
         worse = float(method in control or part.worse.mean() > 0.5)
         bound = certified.get(method) if cost in _CERTIFIED else None
         whole.append(_summary(part) | {"method": method, "worse": worse, "certified": bound})
-    order = sorted(
-        whole, key=lambda part: (part["worse"], part["excess"], -part["reached"] / part["instances"])
-    )
+    order = sorted(whole, key=lambda row: (row["worse"], row["excess"], -row["reached"] / row["instances"]))
     return pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True).assign(
         cost=cost
     )
@@ -330,9 +328,8 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
             shown = {"λ": params["lam"], **shown} if "lam" in params else shown
             setting[index] = ", ".join(f"{name} = {plain(value)}" for name, value in shown.items())
     settings = points.assign(setting=setting, starts=table.starts, all_seconds=seconds)
-    settings = settings.join(table[list(SHOWN)].add_suffix(" mean")).join(
-        table[[f"{name} sd" for name in SHOWN]]
-    )
+    sds = table[[f"{name} sd" for name in SHOWN]]
+    settings = settings.join(table[list(SHOWN)].add_suffix(" mean")).join(sds)
     for cost in _CERTIFIED:
         settings[f"excess_{cost}"] = list(map(_excess, points.estimator, points[cost]))
     return settings.astype({f"excess_{cost}": float for cost in _CERTIFIED})

@@ -87,18 +87,16 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
     if not board[board.cost == cost].ours.any():
         return {"losses": "", "facts": [], "against": None}
     lost, values = losses(board, cost), instances_of(with_ours(board, cost), cost)
-    sentence, facts = f"No other method is cheaper than ours on any of {len(values)} settings", []
+    sentence, facts = f"No other method is cheaper than ours on any of {len(values)} settings", list[str]()
     if len(lost):
         sentence = f"Our methods lose on {len(lost)} of {len(values)} settings"
         worst, rivals = lost.iloc[0], lost.method.value_counts()
         by = [f"{names.method(str(name))} on {n}" for name, n in rivals.head(3).items()]
         by += [f"others on {rivals[3:].sum()}"] if len(rivals) > 3 else []
         how = f"is {100 * worst.share:.1f} % cheaper" if worst.share < 1 else "alone reaches the level"
-        where = (
-            f"{instance_title(names, worst.dataset, worst.n_clusters)}, shares within {_share(worst.level)}"
-        )
-        facts.append(f"The cheapest method there: {', '.join(by)}.")
-        facts.append(f"The clearest loss: {where}, where {names.method(worst.method)} {how}.")
+        place = instance_title(names, worst.dataset, worst.n_clusters)
+        how = f"shares within {_share(worst.level)}, where {names.method(worst.method)} {how}"
+        facts = [f"The cheapest method there: {', '.join(by)}.", f"The clearest loss: {place}, {how}."]
     ours = [name for name in values if names.is_ours(str(name))]
     rival = values.drop(columns=ours).min(axis=1)
     records = []
@@ -179,9 +177,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
         (dataset, k, method, fairest.setting or MISSING, json.loads(fairest.by_column))
         for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
     ]
-    some_numbers = any(
-        OF_NUMBERS in values for *_, by_column in fairest_settings for values in by_column.values()
-    )
+    some_numbers = any(OF_NUMBERS in one for *_, by_column in fairest_settings for one in by_column.values())
     shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
     records = [
         {**_place(names, *place), "Setting": setting, "Sensitive column": column, **_values(values, shown)}

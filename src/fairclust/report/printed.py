@@ -286,10 +286,7 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
 def _combined(levels: Sequence[Mapping[str, Pick]]) -> Iterator[tuple[tuple[str, ...], Pick]]:
     """All combinations of the headings of several levels, with what they select together."""
     for pairs in product(*(level.items() for level in levels)):
-        yield (
-            tuple(head for head, _ in pairs),
-            {key: value for _, pick in pairs for key, value in pick.items()},
-        )
+        yield tuple(head for head, _ in pairs), dict(item for _, pick in pairs for item in pick.items())
 
 
 def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
@@ -361,10 +358,7 @@ def _stand_ins(
     for original, dataset, k in pairs.itertuples(index=False):
         place: Pick = {"dataset": dataset, "n_clusters": k}
         of_data = [
-            (head, pick)
-            for _, replaced in parts
-            for head, pick in replaced
-            if pick.get("dataset") == original
+            (head, pick) for _, rows in parts for head, pick in rows if pick.get("dataset") == original
         ]
         title, replaced = names.dataset(dataset), names.dataset(original)
         if replaced.partition(" (")[0] not in title:

@@ -345,10 +345,8 @@ def varied_params(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Settings (JSON texts), each with its parameters that differ among them."""
     parsed = {text: json.loads(text) for text in settings}
     names = dict.fromkeys(name for params in parsed.values() for name in params)
-    differ = [
-        name for name in names if len({canonical_json(stated.get(name)) for stated in parsed.values()}) > 1
-    ]
-    return {text: {n: value for n, value in stated.items() if n in differ} for text, stated in parsed.items()}
+    differ = [name for name in names if len({canonical_json(one.get(name)) for one in parsed.values()}) > 1]
+    return {text: {n: value for n, value in one.items() if n in differ} for text, one in parsed.items()}
 
 
 def varied(params: str, settings: Iterable[str]) -> str:

@@ -159,7 +159,7 @@ def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFram
             lines.append(
                 {
                     **{**vars(row), **vars(value), **vars(value.ours)},
-                    **{f"program_{name}": figure for name, figure in vars(value.program).items()},
+                    **{f"program_{name}": entry for name, entry in vars(value.program).items()},
                     **of_row,
                     **{"program": program.program if program else "", "program_runs": value.program.n},
                     **{"program_kind": program.kind if program else "", "seeds": value.ours.n},
