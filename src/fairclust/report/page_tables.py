@@ -87,7 +87,8 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
     if not board[board.cost == cost].ours.any():
         return {"losses": "", "facts": [], "against": None}
     lost, values = losses(board, cost), instances_of(with_ours(board, cost), cost)
-    sentence, facts = f"No other method is cheaper than ours on any of {len(values)} settings", list[str]()
+    sentence = f"No other method is cheaper than ours on any of {len(values)} settings"
+    facts: list[str] = []
     if len(lost):
         sentence = f"Our methods lose on {len(lost)} of {len(values)} settings"
         worst, rivals = lost.iloc[0], lost.method.value_counts()
