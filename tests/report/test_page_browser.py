@@ -149,9 +149,8 @@ def test_hovering_shows_what_a_mark_is(page):
 
 def test_hovering_shows_what_a_dot_of_the_first_picture_is(page):
     page.hover(".dot.c1")
-    assert page.js("document.getElementById('tip').textContent").startswith(
-        "VFC, Table 3: Bank <J=3> & co, Bera"
-    )
+    text = page.js("document.getElementById('tip').textContent")
+    assert text.startswith("VFC, Table 3: Bank <J=3> & co, Bera")
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
     assert page.js("document.getElementById('tip').hidden")
 
@@ -246,9 +245,8 @@ def test_the_form_finds_the_cheapest_at_a_level_of_fairness(page):
     plain, best = min(points)[1], max(balance for _, balance in points)
     assert page.js(LEVEL) == pytest.approx(plain + 0.95 * (best - plain), abs=1e-4)
     assert "Runner-up: " in page.js(ANSWER)
-    assert "Cheapest:  VFC K-means" in page.js(
-        ANSWER
-    ) and "over the cheapest clustering, of K-means" in page.js(ANSWER)
+    assert "Cheapest:  VFC K-means" in page.js(ANSWER)
+    assert "over the cheapest clustering, of K-means" in page.js(ANSWER)
     choose(page, "ask", "level", "0")
     assert "Cheapest:  K-means" in page.js(ANSWER) and "No clustering is cheaper." in page.js(ANSWER)
     choose(page, "ask", "level", "1")
@@ -305,11 +303,8 @@ def test_the_header_stays_and_is_low_on_a_telephone(page):
 
 def test_a_legend_shows_marks_on_and_off_the_front(page):
     keys = "[...document.querySelectorAll('.levels li')]"
-    assert [text.split()[0] for text in page.js(f"{keys}.map(e => e.textContent.trim())")] == [
-        "on",
-        "only",
-        "beaten",
-    ]
+    texts = page.js(f"{keys}.map(e => e.textContent.trim())")
+    assert [text.split()[0] for text in texts] == ["on", "only", "beaten"]
     opacity = page.js(f"{keys}.map(e => +getComputedStyle(e.querySelector('use')).opacity)")
     assert opacity == sorted(opacity, reverse=True) and len(set(opacity)) == 3
     drawn = "(l => [...document.querySelectorAll(`svg.front .l${l}`)].map(e => +getComputedStyle(e).opacity))"
