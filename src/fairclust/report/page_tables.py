@@ -174,24 +174,24 @@ def _fairest_settings(
 
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
-    fairest_settings = [
-        (dataset, k, method, fairest.setting or MISSING, json.loads(fairest.by_column))
-        for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
-    ]
-    some_numbers = any(OF_NUMBERS in one for *_, by_column in fairest_settings for one in by_column.values())
-    shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
     records = [
-        {**_place(names, *place), "Setting": setting, "Sensitive column": column, **_values(values, shown)}
-        for *place, setting, by_column in fairest_settings
-        for column, values in by_column.items()
+        {
+            **_place(names, dataset, k, method),
+            "Setting": fairest.setting or MISSING,
+            "Sensitive column": column,
+        }
+        | _values(values, [*BY_COLUMN, OF_NUMBERS])
+        for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
+        for column, values in json.loads(fairest.by_column).items()
     ]
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
     return Table(title, records, filters=filters) if records else None
 
 
-def _values(of: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
-    return {METRICS[name].label: number(of.get(name), METRICS[name].decimals) for name in shown}
+def _values(values: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
+    known = [METRICS[name] for name in shown if name in values]
+    return {metric.label: number(values[metric.name], metric.decimals) for metric in known}
 
 
 def audited_metrics(points: pd.DataFrame) -> list[str]:
