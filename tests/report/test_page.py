@@ -60,7 +60,7 @@ class Reader(HTMLParser):
 
     def handle_data(self, data):
         if self.text is not None:
-            self.text += data
+            self.text += data.replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.fixture(scope="module")
