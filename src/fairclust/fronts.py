@@ -19,10 +19,10 @@ def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
     whether higher fairness values are better.
     """
     gain = np.where(np.isfinite(cost) & np.isfinite(fairness), fairness if higher else -fairness, -np.inf)
-    best, at, on = -np.inf, np.inf, np.zeros(len(cost), bool)
+    best, cheapest, on = -np.inf, np.inf, np.zeros(len(cost), bool)
     for i in np.lexsort((-gain, cost)):
-        if gain[i] > best or (gain[i] == best and cost[i] == at and np.isfinite(best)):
-            on[i], best, at = True, gain[i], cost[i]
+        if gain[i] > best or (gain[i] == best and cost[i] == cheapest and np.isfinite(best)):
+            on[i], best, cheapest = True, gain[i], cost[i]
     return on
 
 

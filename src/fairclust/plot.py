@@ -15,7 +15,7 @@ import pandas as pd
 
 from fairclust.fronts import Front, front_of
 from fairclust.group_encoding import encode_groups
-from fairclust.looks import in_matplotlib, look
+from fairclust.looks import COLOURS, in_matplotlib, look
 from fairclust.metrics import Scored, contingency, score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.sensitive import read_groups
@@ -134,11 +134,11 @@ class FrontDisplay:
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
         self.lines_ = {}
-        for method, of in self.points.groupby("method", sort=False):
-            of = of.sort_values(x)
+        for method, points in self.points.groupby("method", sort=False):
+            points = points.sort_values(x)
             colour, mark = in_matplotlib(look(str(method)))
             (self.lines_[str(method)],) = self.ax_.plot(
-                of[x], of[y], color=colour, marker=mark, linewidth=0.8, label=in_figure(str(method))
+                points[x], points[y], color=colour, marker=mark, linewidth=0.8, label=in_figure(str(method))
             )
         self.ax_.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
         self.ax_.legend()
@@ -218,12 +218,7 @@ class ClusterSharesDisplay:
         """
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
-        self.bars_ = {}
-        below = np.zeros(len(self.shares))
-        for group, share in self.shares.fillna(0).items():
-            bars = self.ax_.bar(self.shares.index, share, bottom=below, label=in_figure(str(group)))
-            self.bars_[str(group)] = bars
-            below = below + share.to_numpy()
+        self.bars_ = draw_shares(self.ax_, self.shares)
         # Lines show the shares in all rows, for comparison with every cluster.
         for level in self.shares.loc["all"].cumsum()[:-1]:
             self.ax_.axhline(level, color="black", linewidth=0.8, linestyle="--")
@@ -239,6 +234,18 @@ def _axes(ax: Any) -> Any:
     import matplotlib.pyplot as plt
 
     return plt.subplots()[1]
+
+
+def draw_shares(axes: Any, shares: pd.DataFrame) -> dict[str, Any]:
+    """Draw a stacked bar for each row of shares, and return the bars of each column."""
+    # Bars are placed by number and not by the text of the row, because two rows may have the same.
+    places, below, bars = np.arange(len(shares)), np.zeros(len(shares)), {}
+    for number, (group, share) in enumerate(shares.fillna(0).items()):
+        colour, label = COLOURS[number % len(COLOURS)], in_figure(str(group))
+        bars[str(group)] = axes.bar(places, share, bottom=below, color=colour, label=label)
+        below = below + share.to_numpy()
+    axes.set_xticks(places, shares.index)
+    return bars
 
 
 def in_figure(text: str) -> str:

@@ -22,9 +22,9 @@ METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM", "spectral":
 NAMES = Names(datasets={"adult": "Adult", "ds577": "DS-577"}, methods=METHODS, order=METHODS)
 AXES = {
     "front": {"x": "sse", "y": ["balance", "delta"]},
-    "bands": {"x": "sse", "y": ["balance"]},
     "lam_tradeoff": {"y": ["sse", "fairness_error"]},
-    **{name: {"y": ["sse"]} for name in ("cost_by_k", "metric_by_k", "by_size")},
+    "cost_by_k": {"y": ["sse"]},
+    "lines": {"x": "n_clusters", "y": ["sse"]},
 }
 NO_STEPS = pd.DataFrame(columns=["key", "step", "objective"])
 
@@ -104,10 +104,9 @@ def test_a_figure_says_why_it_has_no_data(plot, cells, steps, tmp_path):
     assert "nothing to show" in words(sheet(plot, cells[:0]))
     text = words(sheet(plot, bad)) if plot != "clusters" else "no network"
     assert "no network" in text and "more" not in text
-    if plot != "by_size":  # which joins the data sets
-        found = words(sheet(plot, cells, steps=steps, datasets=["adult", "absent"]))
-        assert "absent" in found and "Adult" in found
-        assert "no cell was run" in found or "not prepared" in found
+    found = words(sheet(plot, cells, steps=steps, datasets=["adult", "absent"]))
+    assert "absent" in found and "Adult" in found
+    assert "no cell was run" in found or "not prepared" in found
 
 
 def settings(*rows):
@@ -208,9 +207,6 @@ def test_marks_are_means_over_the_starts_with_a_standard_deviation():
     said = words(found)
     assert "marks: means over 1 to 2 starts" in said
     assert said.count("starts") == 1
-    other = starts[starts.seed == 0].assign(method="vfc_kmeans")
-    found = sheet("front", pd.concat([starts, other]), x="sse", y=["balance"], datasets=["ds577"])
-    assert "marks: means over 1 to 2 starts" in words(found)
 
 
 def test_lambda_on_the_axis_cost_left_and_error_right(cells):
@@ -223,7 +219,7 @@ def test_lambda_on_the_axis_cost_left_and_error_right(cells):
     np.testing.assert_allclose(left.lines[1].get_ydata(), one.sse)
     # At lambda 0 the error is infinite, so that the mean has a gap.
     np.testing.assert_array_equal(np.isnan(right.lines[0].get_ydata()), [True, False, False])
-    assert "in up to 3 of 3 starts at λ = 0;" in words(found)
+    assert "in up to 3 of 3 starts at λ = 0 (" in words(found)
     # Nor is a mean without its infinite starts drawn.
     some = at.copy()
     some.loc[(at.lam == 10) & (at.seed == 1), "fairness_error"] = np.inf
@@ -257,7 +253,7 @@ def test_cost_by_k_has_a_line_for_each_lambda(cells):
 
 def test_steps_are_those_of_the_lambda_asked_for(cells, steps):
     for lam, key in ((None, 20), (15, 10)):
-        found = sheet("convergence", cells, steps=steps, methods=["vfc_kmeans"], n_clusters=[3], lam=lam)
+        found = sheet("steps", cells, steps=steps, methods=["vfc_kmeans"], n_clusters=[3], lam=lam)
         assert f"λ = {key}" in words(found)
         assert len(found.panels[0].lines) == 3  # seeds
         np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [9, 4.5, 3, 2.25])
@@ -265,7 +261,7 @@ def test_steps_are_those_of_the_lambda_asked_for(cells, steps):
 
 def test_terms_have_a_panel_for_each_name_even_if_it_is_not_recorded(cells, steps):
     found = sheet(
-        "terms", cells, steps=steps, methods=["vfc_kmeans"], y=["nll", "clustering", "balance", "objective"],
+        "steps", cells, steps=steps, methods=["vfc_kmeans"], y=["nll", "clustering", "balance", "objective"],
     )  # fmt: skip
     assert [axes.get_ylabel() for axes in found.panels if axes.lines] == [
         "NLL",
@@ -332,7 +328,7 @@ def sizes():
 def test_one_figure_across_the_sizes_with_a_line_for_each_method(sizes):
     models = sizes[sizes.dataset != "lastfm"]
     asked = {"datasets": ["msbm_1000", "msbm_2000"], "y": ["clustering_error", "cpu_seconds"]}
-    found = sheet("by_size", models, **asked)
+    found = sheet("lines", models, x="n_rows", **asked)
     assert list(found.legend) == ["SC", "s-FairSC"]
     error, seconds = found.panels
     # Means over two seeds, with a band of their standard deviation.
@@ -344,7 +340,7 @@ def test_one_figure_across_the_sizes_with_a_line_for_each_method(sizes):
 
 
 def test_a_metric_by_k(sizes):
-    found = sheet("metric_by_k", sizes, datasets=["lastfm"], y=["average_balance"])
+    found = sheet("lines", sizes, datasets=["lastfm"], y=["average_balance"])
     np.testing.assert_allclose(found.panels[0].lines[0].get_xydata(), [[2, 0.2], [3, 0.3]])
     assert "lines: means over 2 starts, with a standard deviation to each side" in words(found)
 
@@ -371,6 +367,6 @@ def test_shares_without_a_table_are_those_of_the_largest_lambda(sizes):
 
 def test_of_several_settings_at_one_lambda_the_lowest_objective_is_drawn(sizes):
     other = sizes.assign(params='{"x": 1.0}', average_balance=0.9, objective=99.0)
-    found = sheet("metric_by_k", pd.concat([sizes, other]), datasets=["lastfm"], y=["average_balance"])
+    found = sheet("lines", pd.concat([sizes, other]), datasets=["lastfm"], y=["average_balance"])
     np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [0.2, 0.3])
     assert any("lowest objective" in note for note in found.notes)

@@ -15,7 +15,6 @@ from frames import cell
 from frames import frame as table
 from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
-from fairclust.report.charts import full_fairness
 from fairclust.report.leaderboard import make_settings
 from fairclust.report.selection import best_starts
 
@@ -115,13 +114,10 @@ def test_names_cannot_break_the_page(html, page):
 
 def test_a_table_of_a_paper_is_shown_as_printed(page, html):
     rows = page.tables["VFC, Table 3: Fair K-means"]
-    assert rows[0] == ["", "SSE", "Fairness error", "Balance"] or rows[0][:3] == ["", "SSE", "Fairness error"]
+    assert rows[0][:3] == ["", "SSE", "Fairness error"]
     assert ["Adult"] in rows and ["Bank <J=3> & co"] in rows
-    assert rows[rows.index(["Adult"]) + 1][:3] == [
-        "VFC K-means, λ = 9,000",
-        "9,984.50 ✓9,984.01",
-        "0.02 ✓0.02",
-    ]
+    first = rows[rows.index(["Adult"]) + 1]
+    assert first[:3] == ["VFC K-means, λ = 9,000", "9,984.50 ✓9,984.01", "0.02 ✓0.02"]
     assert '10,020.00 <span class="s differs" title="differs">≠</span><br><small>10,300.00</small>' in html
     assert "≠ Bank &lt;J=3&gt; &amp; co, Bera &lt;/script&gt; et al.: Because." in html
 
@@ -130,15 +126,10 @@ def test_the_evidence_of_a_table_has_every_value(page):
     head, *body = page.tables["Evidence of VFC, Table 3: Fair K-means"]
     assert len(body) == 5
     rows = [dict(zip(head, row, strict=True)) for row in body]
-    assert (
-        rows[0]
-        | {
-            **{"Data set": "Adult", "Method": "VFC K-means", "Metric": "SSE", "Reported": "9,984.01"},
-            **{"Ours": "9,984.50 ± 2.00, best 9,975.50", "Verdict": "agrees"},
-            "Starts and setting": "as printed; 2 of 2 starts; (printed: 9,000)",
-        }
-        == rows[0]
-    )
+    wanted = {"Data set": "Adult", "Method": "VFC K-means", "Metric": "SSE", "Reported": "9,984.01"}
+    wanted |= {"Ours": "9,984.50 ± 2.00, best 9,975.50", "Verdict": "agrees"}
+    wanted |= {"Starts and setting": "as printed; 2 of 2 starts; (printed: 9,000)"}
+    assert wanted.items() <= rows[0].items()
     assert rows[2]["Why"] == "Because."
     # Only costs show the best start.
     assert rows[1]["Ours"] == "0.02 ± 2.00"
@@ -147,15 +138,8 @@ def test_the_evidence_of_a_table_has_every_value(page):
 
 def test_the_summary_counts_rows(page, html):
     head, *body = page.tables["Rows of the papers' tables"]
-    assert head == [
-        "paper",
-        "rows",
-        "agree",
-        "agree with the program",
-        "differ",
-        "not comparable",
-        "claims that hold",
-    ]
+    assert head[:5] == ["paper", "rows", "agree", "agree with the program", "differ"]
+    assert head[5:] == ["not comparable", "claims that hold"]
     # A row with two values counts once.
     assert body == [["VFC", "3", "1", "0", "1", "1", "0 of 1"]]
     summary = html.partition('<section id="fronts">')[0]
@@ -165,10 +149,8 @@ def test_the_summary_counts_rows(page, html):
 def test_the_page_opens_with_a_picture_of_all_compared_values(html):
     first = html.partition("Which method is cheapest")[0]
     assert first.count('class="dot ') == 3
-    assert (
-        "<title>VFC, Table 3: Adult, VFC K-means, λ = 9,000: SSE 9,984.50, reported 9,984.01: agrees</title>"
-        in first
-    )
+    text = "VFC, Table 3: Adult, VFC K-means, λ = 9,000: SSE 9,984.50, reported 9,984.01: agrees"
+    assert f"<title>{text}</title>" in first
 
 
 def test_papers_without_data_of_the_run_have_no_section(page, html):
@@ -197,9 +179,9 @@ def test_the_page_begins_with_where_ours_lose_and_has_the_leaderboard_of_every_c
     assert {row[0].removesuffix(" (ours)") for row in body} == set(NAMES.methods.values())
     assert {row[0] for row in body if row[0].endswith("(ours)")} == {"VFC K-means (ours)"}
     assert {row[head.index("Starts")] for row in body} == {"2"}
-    assert all(row[head.index("Within 50%")].endswith(" of 2") for row in body)
+    assert all(row[head.index("Within 50 %")].endswith(" of 2") for row in body)
     # The results come before the rule.
-    assert html.index("SSE: distance to the best known") < html.index("The interval covers 95%")
+    assert html.index("SSE: distance to the best known") < html.index("The interval covers 95 %")
     assert "K-medians cost: distance to the best known" in page.tables
     assert "Ncut: distance to the best known" not in page.tables
 
@@ -213,17 +195,6 @@ def test_fronts_are_pictures_and_tables_without_javascript(frame, page, html):
     costs = [float(row[3].replace(",", "")) for row in body]
     assert costs == sorted(costs)
     assert [float(row[4]) for row in body] == sorted(float(row[4]) for row in body)
-
-
-def test_full_fairness_is_almost_the_best_of_any_method(frame):
-    settings = make_settings(frame).query("dataset == 'adult'")
-    level = full_fairness(settings, "sse", "balance")
-    plain, best = settings.loc[settings.sse.idxmin()].balance, settings.balance.max()
-    assert plain + 0.95 * (best - plain) - 1e-4 <= level <= plain + 0.95 * (best - plain)
-    # A clustering with empty clusters does not count, however fair it is.
-    fairest = settings.balance == best
-    one = settings.assign(n_nonempty=np.where(fairest, 1, settings.n_clusters))
-    assert full_fairness(one, "sse", "balance") == full_fairness(settings[~fairest], "sse", "balance") < level
 
 
 def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):

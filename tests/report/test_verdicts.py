@@ -12,6 +12,7 @@ from fairclust.report.verdicts import (
     AGREES,
     AS_PROGRAM,
     BY_MEAN,
+    BY_PROGRAM,
     BY_START,
     CHEAPER,
     DEARER,
@@ -143,10 +144,7 @@ def test_a_value_that_was_not_scored_keeps_a_row_from_being_reproduced(tmp_path)
     row = only(judged(table(**PRINTED), values, starts("own", [100.0, 100.0])))
     assert said(row) == (DIFFERS, OFF) and "no value for DI" in row.note
     nothing = only(judged(table(**PRINTED), values, starts("own", [np.nan, np.nan])))
-    assert said(nothing) == (
-        NOT_COMPARABLE,
-        "this run has no value: the scorer has none for these metrics",
-    )
+    assert said(nothing) == (NOT_COMPARABLE, "this run has no value: the scorer has none for these metrics")
 
 
 def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
@@ -176,10 +174,8 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
     assert verdict(150.0, error=0.2) == (DIFFERS, LESS_FAIR)
     assert verdict(90.0, error=math.inf) == (DIFFERS, LESS_FAIR)
     # The level has a tolerance of 2 %, or of half a unit of its last digit.
-    assert verdict(100.0, error=0.105) == (AGREES, ON_FRONT) and verdict(90.0, error=0.107) == (
-        DIFFERS,
-        LESS_FAIR,
-    )
+    assert verdict(100.0, error=0.105) == (AGREES, ON_FRONT)
+    assert verdict(90.0, error=0.107) == (DIFFERS, LESS_FAIR)
     # The tolerance does not make a row better: a front through the reported point is on the front.
     cells = [
         *starts("own", [20.0, 20.0], lam=1, fairness_error=0.20),
@@ -235,13 +231,8 @@ def test_collapsed_and_lost_solutions_are_noted(tmp_path):
 
 def test_impossible_values(tmp_path):
     values = reported(tmp_path, "own,sse,758.4", "own,balance,0.30")
-    reason = {
-        "method": "own",
-        "metric": "sse",
-        "kind": "impossible",
-        "reason": "400 rows",
-        "evidence": "run me",
-    }
+    reason = {"method": "own", "metric": "sse", "kind": "impossible"}
+    reason |= {"reason": "400 rows", "evidence": "run me"}
     spec = table(**PRINTED, reasons=[reason])
     row = only(judged(spec, values, starts("own", [758.4] * 2, balance=0.3)))
     assert row.verdict == NOT_COMPARABLE
@@ -319,20 +310,11 @@ def test_the_published_program_tells_who_differs(tmp_path):
     # Ours has the program's value, which the paper does not print.
     row = only(judged(spec, values, cells, programs=program(("own", "sse", "", 141.0))))
     assert row.verdict == AS_PROGRAM
-    assert (
-        why(row) == "ours agrees with a run of the published program, whose values are not the printed ones"
-    )
+    assert why(row) == BY_PROGRAM.format(source="published program")
     assert value_verdict(row, row.values[0]) == AS_PROGRAM
-    assert (
-        "the paper's value is not that of its published program: SSE 140.00 to 142.00 in 5 runs" in row.note
-    )
+    assert "not that of its published program: SSE 140.00 to 142.00 in 5 runs" in row.note
     line = evidence_of("paper", spec, [row]).iloc[0]
-    assert (line.program, line.program_mean, line.program_low, line.program_runs) == (
-        "theirs",
-        141.0,
-        140.0,
-        5,
-    )
+    assert (line.program, line.program_mean, line.program_low, line.program_runs) == ("theirs", 141, 140, 5)
     # Neither the paper nor we have it.
     other = program(("own", "sse", "", 200.0))
     neither = only(judged(spec, values, cells, programs=other))
@@ -388,10 +370,8 @@ def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):
     # Nor does a level that plain clustering reaches at no higher cost say anything about a fair method.
     plain = [*starts("own", [90.0] * 2, balance=0.31), *starts("plain", [80.0] * 2, balance=0.31)]
     controlled = table(match={"fairness": "balance", "order": "sse"}, control="plain")
-    assert said(only(judged(controlled, values, plain))) == (
-        NOT_COMPARABLE,
-        "plain clustering has these values, too",
-    )
+    row = only(judged(controlled, values, plain))
+    assert said(row) == (NOT_COMPARABLE, "plain clustering has these values, too")
 
 
 def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):

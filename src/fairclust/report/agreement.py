@@ -32,7 +32,7 @@ def compared(board: pd.DataFrame, titles: Mapping[str, str], names: Names) -> pd
     their short names.
     """
     shown = board[(board.role == "paper") & board.value_verdict.isin(list(LOOKS)) & board["mean"].notna()]
-    found = []
+    rows = []
     for line in shown.itertuples():
         by_program = line.value_verdict == AS_PROGRAM
         value, what = (line.program_mean, "program") if by_program else (line.reported, "reported")
@@ -42,8 +42,8 @@ def compared(board: pd.DataFrame, titles: Mapping[str, str], names: Names) -> pd
             f"{method_text(names, line.method, line.lam)}: {metric_label(line.metric)} {number(line.mean, digits)}, "
             f"{what} {number(value, digits)}: {line.value_verdict}"
         )
-        found.append((value, line.mean, line.value_verdict, text))
-    points = pd.DataFrame(found, columns=["reported", "ours", "verdict", "text"])
+        rows.append((value, line.mean, line.value_verdict, text))
+    points = pd.DataFrame(rows, columns=["reported", "ours", "verdict", "text"])
     # What agrees is drawn first, so that it covers nothing else.
     order = points.verdict.map({verdict: i for i, verdict in enumerate(LOOKS)})
     return points.iloc[order.argsort(kind="stable")].reset_index(drop=True)

@@ -17,9 +17,8 @@ from markupsafe import Markup, escape
 from fairclust.fronts import Front, front_of, tick_text, ticks
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
-from fairclust.report.leaderboard import COSTS, FAIR_ENOUGH, FAIRNESS, SHOWN
-from fairclust.report.render import MISSING, labelled, number
-from fairclust.report.selection import whole
+from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
+from fairclust.report.render import MISSING, number
 
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
@@ -30,40 +29,22 @@ def with_values(points: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
     return [name for name in metrics if np.isfinite(points[name].astype(float)).any()]
 
 
-def full_fairness(points: pd.DataFrame, cost: str, fairness: str) -> float | None:
-    """The level at which a clustering of an instance counts as fully fair, rounded to the looser side.
-
-    It is 95 % of the way from the cheapest clustering to the best fairness. None if no clustering has both values.
-    """
-    points = whole(points)
-    costs, values = points[cost].to_numpy(float), points[fairness].to_numpy(float)
-    usable = np.isfinite(costs) & np.isfinite(values)
-    if not usable.any():
-        return None
-    costs, values, higher = costs[usable], values[usable], METRICS[fairness].direction == "higher"
-    start, best = values[costs.argmin()], values.max() if higher else values.min()
-    level, scale = start + FAIR_ENOUGH * (best - start), 10.0 ** METRICS[fairness].decimals
-    return (math.floor(level * scale + 1e-6) if higher else math.ceil(level * scale - 1e-6)) / scale
-
-
 def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, title: str) -> dict[str, Any]:
     """The fronts of one data set and K, for the template; `points` are its rows of `leaderboard.make_settings`.
 
     ``marks`` are the settings, as in the first picture. In ``data``, ``pictures`` has a picture for every pair of
-    metrics, by their positions in `SHOWN`, and one of all costs where settings lie beyond its edges. ``levels`` has the
-    level of full fairness for every pair.
+    metrics, by their positions in `SHOWN`, and one of all costs where settings lie beyond its edges.
     """
     # Costs and fairness that agree to seven digits are equal: machines round differently.
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
     costs = with_values(points, COSTS) or [COSTS[0]]
     points = points.sort_values([costs[0], "method", "params"], ignore_index=True)
-    pictures, levels = {}, {}
+    pictures = {}
     for cost in costs:
         for fairness in FAIRNESS:
             pair = f"{SHOWN.index(cost)},{SHOWN.index(fairness)}"
             higher = METRICS[fairness].direction == "higher"
             front = front_of(points[["method", cost, fairness]], cost, fairness, higher=higher)
-            levels[pair] = full_fairness(points, cost, fairness)
             pictures[pair] = _picture(front, names, fairness)
             if pictures[pair]["note"]:
                 pictures[f"{pair},whole"] = _picture(front, names, fairness, whole=True)
@@ -98,41 +79,12 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         "keys": list(dict.fromkeys(marks[i]["method"] for i in on_front if marks[i]["x"])),
         "head": [metric.label for metric in shown],
         "rows": [
-            [names.method(of["method"]), of["setting"] or MISSING, str(of["seed"]),
-             *(number(float(of[name]), METRICS[name].decimals) for name in (costs[0], FAIRNESS[0]))]
-            for of in points.loc[on_front].to_dict("records")
+            [names.method(row["method"]), row["setting"] or MISSING, str(row["seed"]),
+             *(number(float(row[name]), METRICS[name].decimals) for name in (costs[0], FAIRNESS[0]))]
+            for row in points.loc[on_front].to_dict("records")
         ],
-        "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "levels": levels},
+        "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures},
     }  # fmt: skip
-
-
-def ranks_picture(ranks: pd.Series, differ: float, names: Names) -> Markup:
-    """Mean ranks of methods with bars of the critical difference: methods whose bars do not overlap differ."""
-    left, width, step = 250, 640, 20
-    low, high = min(1.0, ranks.min() - differ / 2), max(float(len(ranks)), ranks.max() + differ / 2)
-
-    def across(rank: float) -> float:
-        return round(left + (rank - low) / (high - low) * (width - left - 12), 1)
-
-    bottom = step * (len(ranks) + 1)
-    parts = [
-        f'<path class="axes" d="M{across(at):g} 8V{bottom - 8}"/><text class="tx" x="{across(at):g}" '
-        f'y="{bottom + 8}">{tick_text(at)}</text>'
-        for at in ticks(low, high)
-    ]
-    for line, (method, rank) in enumerate(ranks.items(), 1):
-        colour, shape = names.look(str(method))
-        bar = f"M{across(rank - differ / 2):g} {line * step}H{across(rank + differ / 2):g}"
-        label = escape(labelled(names, str(method)))
-        parts += [
-            f'<text class="ty" x="{left - 8}" y="{line * step + 4}">{label}</text>',
-            f'<path class="l c{colour}" d="{bar}"/>',
-            f'<use href="#m{shape}" class="p c{colour} l2" transform="translate({across(rank):g} {line * step})"/>',
-        ]
-    size = f"0 0 {width} {bottom + 20}"
-    return Markup(
-        f'<svg class="dots" viewBox="{size}" role="img" aria-label="Mean ranks">{"".join(parts)}</svg>'
-    )
 
 
 def _picture(front: Front, names: Names, fairness: str, *, whole: bool = False) -> dict[str, str]:

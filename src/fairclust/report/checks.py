@@ -34,6 +34,7 @@ from fairclust.report.selection import (
     choose_printed,
     reported_level,
     settings_table,
+    where,
     whole_settings,
     within,
 )
@@ -73,42 +74,40 @@ class Case:
 
     def cells(self, method: str, lam_option: str = "lam") -> pd.DataFrame:
         """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
-        at, shown = cells_of(self.material.cells, self.dataset, method, self.n_clusters), self.name(method)
-        at = at[at.sweep == self.claim.sweep]
-        if at.empty:
-            raise CannotTest(f"{shown} is {NOT_RUN}")
-        lam = self.number(lam_option, math.nan) if at.lam.notna().any() else math.nan
+        cells, name = cells_of(self.material.cells, self.dataset, method, self.n_clusters), self.name(method)
+        cells = cells[cells.sweep == self.claim.sweep]
+        if cells.empty:
+            raise CannotTest(f"{name} is {NOT_RUN}")
+        lam = self.number(lam_option, math.nan) if cells.lam.notna().any() else math.nan
         params = (self.claim.options.get("settings") or {}).get(method, {})
         if not math.isnan(lam) or params:
-            choice = choose_printed(at, lam, params)
+            choice = choose_printed(cells, lam, params)
             if not choice.n_ok:
-                raise CannotTest(f"{shown}: {choice.note}")
-            at = at[at.params.isin(choice.cells.params)]
-        ok = at[at.status == "ok"]
+                raise CannotTest(f"{name}: {choice.note}")
+            cells = cells[cells.params.isin(choice.cells.params)]
+        ok = cells[cells.status == "ok"]
         if ok.empty:
-            raise CannotTest(f"{shown}: {choose(at).note}")
+            raise CannotTest(f"{name}: {choose(cells).note}")
         return ok
 
     def whole_cells(self, method: str, lam_option: str = "lam") -> pd.DataFrame:
         """The `whole_settings` of a method, because a method that collapses would reach every level of fairness."""
-        found = whole_settings(self.cells(method, lam_option))
-        if found.empty:
+        cells = whole_settings(self.cells(method, lam_option))
+        if cells.empty:
             raise CannotTest(f"{self.name(method)} leaves clusters empty, in most starts of every setting")
-        return found
+        return cells
 
     def histories(self, columns: list[str]) -> list[pd.DataFrame]:
         """The histories of the methods' fits that have the columns at two or more steps, in the order of the steps."""
-        found = []
         for column in columns:
             if column not in self.material.steps:
                 raise CannotTest(f"this run has no history of {column!r}")
-        for method in self.claim.methods:
-            of = self.material.steps[self.material.steps.key.isin(self.cells(method).key)]
-            fits = of.dropna(subset=columns).groupby("key", sort=False)
-            found += [one.sort_values("step") for _, one in fits if len(one) > 1]
-        if not found:
+        keys = [key for method in self.claim.methods for key in self.cells(method).key]
+        fits = dict(list(self.material.steps.dropna(subset=columns).groupby("key", sort=False)))
+        histories = [fits[key].sort_values("step") for key in keys if key in fits and len(fits[key]) > 1]
+        if not histories:
             raise CannotTest(f"no fit has a history of {', '.join(columns)} with two or more steps")
-        return found
+        return histories
 
     def program_times(self) -> list[str]:
         """The times that the paper reports and those of its published programs, as a text for each data set.
@@ -119,23 +118,23 @@ class Case:
         words = []
         asked = self.claim.options.get("programs_on", {self.dataset: self.claim.methods})
         for dataset, methods in asked.items():
-            told = []
+            times = []
             for method in methods:
                 rows = self._rows(self.material.reported, dataset, method)
                 values = rows.value[rows.metric == "seconds"].dropna()
                 name = self.name(method)
                 if len(values):
-                    told.append(f"{name} {_seconds(values)} s as the paper reports")
+                    times.append(f"{name} {_seconds(values)} s as the paper reports")
                 if not self.material.programs.empty:
                     runs = self._rows(self.material.programs.dropna(subset="seconds"), dataset, method)
                     for program, seconds in runs.groupby("program", sort=False).seconds:
-                        told.append(f"{name} {_seconds(seconds)} s by the published program {program}")
-            words += [f"on {self.material.names.dataset(dataset)}: {', '.join(told)}"] if told else []
+                        times.append(f"{name} {_seconds(seconds)} s by the published program {program}")
+            words += [f"on {self.material.names.dataset(dataset)}: {', '.join(times)}"] if times else []
         return words
 
     def _rows(self, values: pd.DataFrame, dataset: str, method: str) -> pd.DataFrame:
-        rows = values[(values.dataset == dataset) & (values.method == method)]
-        same_k = rows[rows.n_clusters == self.n_clusters]
+        rows = where(values, dataset=dataset, method=method)
+        same_k = where(rows, n_clusters=self.n_clusters)
         return same_k if len(same_k) else rows
 
 
@@ -178,20 +177,21 @@ def compare(case: Case) -> Finding:
 
     With `margin`, it is better by at least this difference, for values whose ratio says nothing. With `equal`, the
     methods are compared where they are equal in that metric of fairness or of cost, on fronts that are interpolated
-    between settings; `order` forms these fronts, by default the metric itself. config/README.md describes the options.
+    between settings; `order` forms these fronts, by default the metric itself. Beside times stand those of published
+    programs and those that the paper reports, which are not judged. config/README.md describes the options.
     """
     first, *rivals = case.claim.methods
     there = replace(case, dataset=str(case.claim.options.get("other_dataset", case.dataset)))
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for rival in rivals:
         pair = _Pair(case, (first, rival), [case.whole_cells(first), there.whole_cells(rival)])
         for metric in case.metrics:
             if "equal" in case.claim.options:
-                found.append(pair.at_equal(metric))
+                findings.append(pair.at_equal(metric))
             else:
-                found.append(pair.compared([choose_best(cells, metric) for cells in pair.cells], metric))
+                findings.append(pair.compared([choose_best(cells, metric) for cells in pair.cells], metric))
     is_of_times = any(metric in TIMES for metric in case.metrics)
-    return together(found, case.program_times() if is_of_times else [])
+    return together(findings, case.program_times() if is_of_times else [])
 
 
 def never_rises(case: Case) -> Finding:
@@ -248,42 +248,18 @@ def reaches(case: Case) -> Finding:
     for method in case.claim.methods:
         cells, name = case.whole_cells(method), case.name(method)
         choice = choose_best(cells, metric)
-        found = choice.spread(metric)
-        if not found.n:
+        best = choice.spread(metric)
+        if not best.n:
             raise CannotTest(f"{name} has no value of {metric_label(metric)}")
-        means.append(bool(within(pd.Series([found.mean]), level, metric).iloc[0]))
+        means.append(bool(within(pd.Series([best.mean]), level, metric).iloc[0]))
         starts.append(bool(within(cells[metric].dropna(), level, metric).any()))
         single = "" if means[-1] or not starts[-1] else ", single starts reach it"
         setting = f" at {choice.setting}" if choice.setting else ""
-        text = spread_text(found.mean, found.sd, COLUMNS[metric].decimals)
-        words.append(f"{name} {text}{setting}{single}")
-    told = f"best {metric_in_text(metric)} over the settings, against {level:g}: {'; '.join(words)}"
+        words.append(f"{name} {spread_text(best.mean, best.sd, COLUMNS[metric].decimals)}{setting}{single}")
+    sentence = f"best {metric_in_text(metric)} over the settings, against {level:g}: {'; '.join(words)}"
     if case.claim.check == "cannot_reach":
-        return (FAILS if any(means) else IN_PART if any(starts) else HOLDS), told
-    return (HOLDS if all(means) else IN_PART if any(starts) else FAILS), told
-
-
-def faster(case: Case) -> Finding:
-    """The second method takes at least `factor` times the seconds of the first, by the mean over all fits.
-
-    The claim holds in part if the second method is slower, but by a smaller factor. `metrics` can name cpu_seconds
-    instead. These are times of this project's implementations. Those of published programs, and those that the paper
-    reports, are shown beside them and not judged.
-    """
-    metric = case.claim.metrics[0] if case.claim.metrics else "seconds"
-    factor, methods = case.number("factor", 1.0), case.claim.methods[:2]
-    seconds = [float(case.cells(method)[metric].mean()) for method in methods]
-    for method, found in zip(methods, seconds, strict=True):
-        if math.isnan(found):
-            raise CannotTest(f"{case.name(method)} has no {metric_label(metric).lower()}")
-    ratio = seconds[1] / seconds[0] if seconds[0] else math.inf
-    first, second = map(case.name, methods)
-    times = f"{first} takes {seconds[0]:.3g} s, {second} {seconds[1]:.3g} s"
-    ours = f"our implementations: {times}: ratio {ratio:.3g}, {factor:g} asked"
-    told = "; ".join([ours, *case.program_times()])
-    if ratio >= factor:
-        return HOLDS, told
-    return (IN_PART, told) if ratio > 1 else (FAILS, f"{told}; the order reverses")
+        return (FAILS if any(means) else IN_PART if any(starts) else HOLDS), sentence
+    return (HOLDS if all(means) else IN_PART if any(starts) else FAILS), sentence
 
 
 def spread_over_seeds(case: Case) -> Finding:
@@ -303,8 +279,8 @@ def spread_over_seeds(case: Case) -> Finding:
     sds = [math.sqrt(float(one.mean())) for one in (first, second)]
     decimals = COLUMNS[metric].decimals
     words = [f"{case.name(method)} {number(sd, decimals)}" for method, sd in zip(methods, sds, strict=True)]
-    at = ", ".join(f"{lam:g}" for lam in first.index)
-    pooled = f"standard deviation of {metric_label(metric)}, pooled over lambda {at}: {', '.join(words)}"
+    lams = ", ".join(f"{lam:g}" for lam in first.index)
+    pooled = f"standard deviation of {metric_label(metric)}, pooled over lambda {lams}: {', '.join(words)}"
     return _of_booleans([sds[0] <= case.number("factor", 1.0) * sds[1] * HAIR]), pooled
 
 
@@ -327,7 +303,7 @@ def same_order(case: Case) -> Finding:
         and (not case.claim.methods or row.method in case.claim.methods)
         and (case.n_clusters is None or row.n_clusters in (None, case.n_clusters))
     ]
-    found = []
+    findings = []
     for metric in case.metrics:
         values = [value for row in rows for value in row.values if value.metric == metric]
         pairs = [(value.reported, value.ours.mean) for value in values]
@@ -336,8 +312,8 @@ def same_order(case: Case) -> Finding:
             raise CannotTest(f"fewer than two methods have a value of {metric_label(metric)}")
         tau = _tau(pairs, f"all methods have the same {metric_label(metric)}")
         words = f"{metric_label(metric)} of {len(pairs)} methods: tau = {tau:.2f}"
-        found.append((_of_tau(tau), words))
-    return together(found)
+        findings.append((_of_tau(tau), words))
+    return together(findings)
 
 
 def trend(case: Case) -> Finding:
@@ -349,9 +325,9 @@ def trend(case: Case) -> Finding:
     """
     options, methods = case.claim.options, case.claim.methods
     metric, x = case.metrics[0], str(options["x"])
-    sign, found = 1 if options["direction"] == "rises" else -1, []
-    for of in [methods] if x == "sizes" else [[method] for method in methods]:
-        points = _points(case, of, x, metric)
+    sign, findings = 1 if options["direction"] == "rises" else -1, []
+    for line in [methods] if x == "sizes" else [[method] for method in methods]:
+        points = _points(case, line, x, metric)
         if len(points) < 3:
             raise CannotTest(f"fewer than three values of {metric_label(metric)}")
         if "power" in options:
@@ -367,18 +343,17 @@ def trend(case: Case) -> Finding:
             tau = _tau(points, "all values are the same")
             verdict, more = _of_tau(sign * tau), f"tau = {tau:.2f}"
         few = points[:: max(1, len(points) // _SHOWN)] if len(points) > 2 * _SHOWN else points
-        shown = ", ".join(f"{y:.4g} at {at:,.4g}" for at, y in few)
-        name = "" if x == "sizes" else f" of {case.name(of[0])}"
+        shown = ", ".join(f"{value:.4g} at {place:,.4g}" for place, value in few)
+        name = "" if x == "sizes" else f" of {case.name(line[0])}"
         gap = "Gap in " if "minus_lam" in options else ""
         axis = {"n_clusters": "K", "lam": "lambda", "sizes": "size"}.get(x) or metric_in_text(x)
         named = set(case.claim.n_clusters or ()) if x == "n_clusters" else set()
-        if lost := sorted(named - {int(at) for at, _ in points}):
+        if lost := sorted(named - {int(k) for k, _ in points}):
             verdict = IN_PART if verdict == HOLDS else verdict
-            more += (
-                f"; no setting with K = {', '.join(map(str, lost))} uses all clusters in half of its starts"
-            )
-        found.append((verdict, f"{gap}{metric_label(metric)}{name} by {axis}: {shown}: {more}"))
-    return together(found)
+            ks = ", ".join(map(str, lost))
+            more += f"; no setting with K = {ks} uses all clusters in half of its starts"
+        findings.append((verdict, f"{gap}{metric_label(metric)}{name} by {axis}: {shown}: {more}"))
+    return together(findings)
 
 
 def levels_off(case: Case) -> Finding:
@@ -386,7 +361,7 @@ def levels_off(case: Case) -> Finding:
 
     Over the last quarter of the lambdas it changes by at most a tenth of its whole range.
     """
-    found = []
+    findings = []
     for method in case.claim.methods:
         for metric in case.metrics:
             points = _points(case, [method], "lam", metric)
@@ -397,8 +372,8 @@ def levels_off(case: Case) -> Finding:
             share = float(np.ptp(last) / (np.ptp(values) or 1.0))
             words = f"{metric_label(metric)} of {case.name(method)} at {len(lams)} lambdas from {lams.min():g} to "
             words += f"{lams.max():g} changes by {share:.1%} of its range over the last quarter"
-            found.append((_of_booleans([share <= _SETTLED * HAIR]), words))
-    return together(found)
+            findings.append((_of_booleans([share <= _SETTLED * HAIR]), words))
+    return together(findings)
 
 
 def smooth_beyond(case: Case) -> Finding:
@@ -407,7 +382,7 @@ def smooth_beyond(case: Case) -> Finding:
     The curve of a start is as rough as the mean absolute change of its slope from one lambda to the next. In the median
     of the starts this must be at most `factor` (default 0.5) times as large above the level as below it.
     """
-    level, metric, found = case.number("level", 0.0), case.metrics[0], []
+    level, metric, findings = case.number("level", 0.0), case.metrics[0], []
     for method in case.claim.methods:
         cells, ratios = case.whole_cells(method), []
         for _, start in cells.dropna(subset=["lam", metric]).groupby("seed"):
@@ -420,17 +395,17 @@ def smooth_beyond(case: Case) -> Finding:
             raise CannotTest("no start has three lambdas on both sides of the level")
         ratio = float(np.median(ratios))
         verdict = HOLDS if ratio <= case.number("factor", 0.5) * HAIR else IN_PART if ratio < 1 else FAILS
-        found.append((
+        findings.append((
             verdict,
             f"change of the slope of {metric_label(metric)} of {case.name(method)} from lambda {level:g} on, as a "
             f"multiple of that below: median {ratio:.2f}, {min(ratios):.2f} to {max(ratios):.2f} over "
             f"{len(ratios)} starts",
         ))  # fmt: skip
-    return together(found)
+    return together(findings)
 
 
 _OF_COMPARE = (
-    *("agg", "factor", "margin", "direction", "other_dataset"),
+    *("agg", "factor", "margin", "direction", "other_dataset", "programs_on"),
     *("equal", "level_from", "level", "whole_range", "table", "order"),
 )
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
@@ -440,7 +415,6 @@ CHECKS: Mapping[str, Check] = {
     "settles": Check(settles, ("columns", "first"), needs=("columns",)),
     "cannot_reach": Check(reaches, ("level",), needs=("level",)),
     "reaches": Check(reaches, ("level",), needs=("level",)),
-    "faster": Check(faster, ("factor", "programs_on"), 2),
     "spread": Check(spread_over_seeds, ("factor",), 2),
     "same_order": Check(same_order, ("table",), 0, ("table",)),
     "levels_off": Check(levels_off),
@@ -506,31 +480,31 @@ class _Pair:
         reach = ", ".join(f"{name} {number(best, decimals)}" for name, (best, _) in pairs)
         verdicts, ratios, differences, levels = [], [], [], self._levels(ranges, match)
         for level in levels:
-            at = f"at {what} {number(level, decimals)} (best: {reach})"
+            place = f"at {what} {number(level, decimals)} (best: {reach})"
             choices = [at_level(cells, level, match) for cells in self.cells]
             reached = [choice.reached for choice in choices]
             if not any(reached):
-                raise CannotTest(f"{at}: neither method is as good")
+                raise CannotTest(f"{place}: neither method is as good")
             if not all(reached):
-                return (IN_PART if reached[0] else FAILS), f"{at}: only one method is as good"
+                return (IN_PART if reached[0] else FAILS), f"{place}: only one method is as good"
             verdict, sentence = self.compared(choices, metric)
             # A method whose settings are all better than the level is at a disadvantage in the other metric.
             loser = 0 if verdict == FAILS else 1
             worst = ranges[loser][1]
             if not within(pd.Series([level]), worst, equal).iloc[0] and not _alike(worst, level, equal):
                 least = number(worst, decimals)
-                raise CannotTest(f"{at}: every setting of {names[loser]} is better, at least {least}")
+                raise CannotTest(f"{place}: every setting of {names[loser]} is better, at least {least}")
             verdicts.append(verdict)
             mine, theirs = (choice.spread(metric).mean for choice in choices)
             ratios += [mine / theirs] if theirs else []
             differences.append(mine - theirs)
         if len(levels) == 1:
-            return verdict, f"{at}, {sentence}"
+            return verdict, f"{place}, {sentence}"
         ok, ratios = [verdict == HOLDS for verdict in verdicts], ratios or [math.nan]
         span = f"ratio {number(min(ratios), 3)} to {number(max(ratios), 3)}"
         if "margin" in self.case.claim.options:
             span = f"difference {number(min(differences), 3)} to {number(max(differences), 3)}"
-        told = (
+        words = (
             f"{metric_label(metric)} of {names[0]} against {names[1]} at {len(ok)} levels of {what} from "
             f"{number(levels[0], decimals)} to {number(levels[-1], decimals)} (best: {reach}): "
             f"{span}, {self._asked(metric)}, true at {sum(ok)}"
@@ -539,8 +513,8 @@ class _Pair:
         if self.case.claim.options.get("whole_range") and not (
             within(pd.Series([mine]), theirs, equal).iloc[0] or _alike(mine, theirs, equal)
         ):
-            return (IN_PART if any(ok) else FAILS), f"{told}; beyond that, only {names[1]} has settings"
-        return _of_booleans(ok), told
+            return (IN_PART if any(ok) else FAILS), f"{words}; beyond that, only {names[1]} has settings"
+        return _of_booleans(ok), words
 
     def _levels(self, ranges: list[tuple[float, float]], match: MatchSpec) -> list[float]:
         """The levels at which the methods are compared, from the best to the worst; `ranges` are those of `_range`."""
@@ -550,8 +524,8 @@ class _Pair:
             return [case.number("level", 0.0)]
         if source == "reported":
             table = case.material.tables[str(case.claim.options["table"])].number
-            at = (case.dataset, *self.methods, case.n_clusters)
-            level = reported_level(match, table, case.material.reported, *at)
+            row = (case.dataset, *self.methods, case.n_clusters)
+            level = reported_level(match, table, case.material.reported, *row)
             if level is None:
                 raise CannotTest(f"the paper reports no {metric_in_text(equal)} for these methods")
             return [level[1]]
@@ -623,29 +597,29 @@ def _range(cells: pd.DataFrame, metric: str) -> tuple[float, float]:
 
 def _points(case: Case, methods: Iterable[str], x: str, metric: str) -> list[tuple[float, float]]:
     """The points (x, mean of the metric) of a trend, sorted by x; only finite ones."""
-    found: list[tuple[float, float]] = []
+    points: list[tuple[float, float]] = []
     for method in methods:
         cells = case.whole_cells(method)
         if x == "sizes":
             size = case.claim.options["sizes"][case.claim.methods.index(method)]
-            found.append((float(size), choose_best(cells, metric).spread(metric).mean))
+            points.append((float(size), choose_best(cells, metric).spread(metric).mean))
         elif x == "n_clusters":
             values = _by_k(case, cells, metric)
             if "minus_lam" in case.claim.options:
                 values = values - _by_k(case, case.whole_cells(method, "minus_lam"), metric)
-            found += [(float(k), float(value)) for k, value in values.items()]
+            points += [(float(k), float(value)) for k, value in values.items()]
         else:
             means = settings_table(cells, [metric, x])
-            found += list(zip(means[x], means[metric], strict=True))
-    return sorted(point for point in found if all(map(math.isfinite, point)))
+            points += list(zip(means[x], means[metric], strict=True))
+    return sorted(point for point in points if all(map(math.isfinite, point)))
 
 
 def _by_k(case: Case, cells: pd.DataFrame, metric: str) -> pd.Series:
     """The best mean of a metric at every K that the claim names."""
     if case.claim.n_clusters:
         cells = cells[cells.n_clusters.isin(case.claim.n_clusters)]
-    found = {k: choose_best(one, metric).spread(metric).mean for k, one in cells.groupby("n_clusters")}
-    return pd.Series(found, dtype=float)
+    means = {k: choose_best(one, metric).spread(metric).mean for k, one in cells.groupby("n_clusters")}
+    return pd.Series(means, dtype=float)
 
 
 def _tau(points: list[tuple[float, float]], why_not: str) -> float:
@@ -666,17 +640,17 @@ def _of_booleans(ok: list[bool]) -> str:
     return HOLDS if all(ok) else IN_PART if any(ok) else FAILS
 
 
-def together(found: Iterable[Finding], more: Iterable[str] = ()) -> Finding:
+def together(findings: Iterable[Finding], more: Iterable[str] = ()) -> Finding:
     """Several findings as one, with more words."""
-    verdicts, words = zip(*found, strict=True)
+    verdicts, words = zip(*findings, strict=True)
     return common_verdict(verdicts), "; ".join([*words, *more])
 
 
 def common_verdict(verdicts: Iterable[str]) -> str:
     """The common verdict: it holds only if it holds everywhere, and in part if it holds somewhere."""
-    found = set(verdicts)
-    if found <= {NOT_TESTED, NOT_COMPARABLE}:
-        return NOT_COMPARABLE if NOT_COMPARABLE in found else NOT_TESTED
-    if found == {HOLDS}:
+    distinct = set(verdicts)
+    if distinct <= {NOT_TESTED, NOT_COMPARABLE}:
+        return NOT_COMPARABLE if NOT_COMPARABLE in distinct else NOT_TESTED
+    if distinct == {HOLDS}:
         return HOLDS
-    return IN_PART if found & {HOLDS, IN_PART} else FAILS
+    return IN_PART if distinct & {HOLDS, IN_PART} else FAILS

@@ -40,16 +40,16 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
         except CannotTest as error:
             verdict, numbers = NOT_TESTED, str(error)
         lines.append((dataset, k, verdict, numbers))
-    found = pd.DataFrame(lines, columns=_RESULT).astype({"n_clusters": "Int64"})
-    if found.empty:
+    places = pd.DataFrame(lines, columns=_RESULT).astype({"n_clusters": "Int64"})
+    if places.empty:
         together = ("", None, NOT_TESTED, f"its data sets and methods are {NOT_RUN}")
     else:
         words = []
-        for line in found.itertuples():
-            several = found.n_clusters[found.dataset == line.dataset].nunique(dropna=False) > 1
+        for line in places.itertuples():
+            several = places.n_clusters[places.dataset == line.dataset].nunique(dropna=False) > 1
             where = material.names.dataset(line.dataset) + (f", K = {line.n_clusters}" if several else "")
-            words.append(f"{where}: {line.numbers}" if len(found) > 1 else line.numbers)
-        together = ("", None, common_verdict(found.verdict), "; ".join(words))
+            words.append(f"{where}: {line.numbers}" if len(places) > 1 else line.numbers)
+        together = ("", None, common_verdict(places.verdict), "; ".join(words))
     return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
 
 

@@ -23,6 +23,7 @@ from fairclust.report.material import Material
 
 SOFT = "0.35"
 EMPTY = "nothing to show"
+BY_ROWS = "n_rows"
 # A quoted path in a reason, which would say more about the machine than about the data.
 _PLACE = re.compile(r"'[^' ]*/[^' ]*'")
 
@@ -43,7 +44,6 @@ matplotlib.rcParams.update(
 # Inches around the axes of one panel, and widths of letters at the legend's and the notes' font sizes.
 _LEFT, _RIGHT, _TOP, _BOTTOM, _TITLE = 0.78, 0.22, 0.36, 0.58, 0.42
 _LETTER, _LINE = 0.068, 0.17
-_MOST_IN_ROW = 4
 
 
 class NothingToShow(Exception):
@@ -63,15 +63,12 @@ class Sheet:
     size: tuple[float, float] = (3.5, 2.6)
     left: float = _LEFT
     figure: Figure = field(default_factory=Figure)
-    # The first panel of each group of panels that share their axes. Their limit is set after the last has its points.
-    shared: dict[Any, Axes] = field(default_factory=dict)
     panels: list[Axes] = field(default_factory=list)
     is_empty: bool = False  # whether no panel has anything to show, which the PNG says for tools/publish.py
     legend: dict[str, Any] = field(default_factory=dict)
-    notes: dict[str, None] = field(default_factory=dict)
-    starts: dict[str, set[int]] = field(
-        default_factory=dict
-    )  # numbers of starts behind the lines, marks or points
+    notes: dict[str, list[str]] = field(default_factory=dict)  # a note to its details, one for each panel
+    # The numbers of starts behind the lines, marks or points.
+    starts: dict[str, set[int]] = field(default_factory=dict)
 
     def add(self, title: str) -> Axes:
         """Add the next panel, row by row."""
@@ -85,10 +82,9 @@ class Sheet:
         whole = title.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
         axes.set_title(in_figure("\n".join(wrap(whole, int(self.size[0] / 0.085)))))
 
-    def note(self, text: str) -> None:
-        """Add a note below the panels, unless it is already there."""
-        if text:
-            self.notes[text] = None
+    def note(self, text: str, panel: Panel | None = None, detail: str = "") -> None:
+        """Add a note below the panels, unless it is already there, with its detail for a panel."""
+        self.notes.setdefault(text, []).extend([f"{detail} ({panel.title})"] if panel else [])
 
     def lay_out(self) -> Figure:
         """Give the panels, the legend and the notes their places."""
@@ -106,7 +102,8 @@ class Sheet:
             words = f"{most} starts" if least == most else f"{least} to {most} starts"
             means = f"means over {words}, with a standard deviation to each side"
             starts.append(f"{what}: {'one start' if most == 1 else means}")
-        notes = [line for note in [*starts, *self.notes] for line in wrap(note, int(width / 0.062))]
+        notes = [f"{note}: {'; '.join(details)}" if details else note for note, details in self.notes.items()]
+        notes = [line for note in [*starts, *notes] for line in wrap(note, int(width / 0.062))]
         longest = max(map(len, self.legend), default=0)
         per_line = max(1, min(len(self.legend), int((width - 0.3) / (0.5 + _LETTER * longest))))
         legend = -(-len(self.legend) // per_line) * _LINE + 0.15 if self.legend else 0.0
@@ -120,8 +117,6 @@ class Sheet:
             y = height - above - (row + 1) * cell[1] + _BOTTOM
             place = (x / width, y / height, self.size[0] / width, self.size[1] / height)
             axes.set_position(place)
-        for axes in self.shared.values():
-            axes.set_ylim(bottom=0)
         self.figure.suptitle(in_figure("\n".join(title)), y=1 - 0.1 / height, va="top", fontsize=11)
         if self.legend:
             self.figure.legend(
@@ -139,12 +134,11 @@ class Sheet:
     def save(self, stem: Path, formats: Sequence[str]) -> None:
         """Write the figure. Equal figures give equal files."""
         self.lay_out()
-        for kind in formats:
-            metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
-            if kind == "png" and self.is_empty:
-                metadata = {"Comment": EMPTY}
-            with atomic_write(stem.with_name(f"{stem.name}.{kind}")) as file:
-                self.figure.savefig(file, format=kind, metadata=metadata, dpi=150)
+        metadata: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+        metadata["png"] = {"Comment": EMPTY} if self.is_empty else {}
+        for ending in formats:
+            with atomic_write(stem.with_name(f"{stem.name}.{ending}")) as file:
+                self.figure.savefig(file, format=ending, metadata=metadata[ending], dpi=150)
 
 
 @dataclass(frozen=True)
@@ -173,10 +167,9 @@ class Plot:
     methods: bool = False  # whether each method has a panel of its own
     # Whether each metric of `y` has one, and the metrics of a figure that names none; None if a panel shows them all.
     metrics: tuple[str, ...] | None = None
-    joined: bool = False  # whether all data sets are in one panel
     least_methods: int = 0  # panels with fewer methods are drawn only if all are like this
-    per_row: int = 3  # panels in a row; with several metrics, a row has all of them
-    row_per_dataset: bool = False  # whether a row has the panels of a single data set, at most `per_row`
+    per_row: int = 2  # panels in a row, which must be legible at the width of a page
+    in_rows: bool = False  # whether a row has the panels of a single data set
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,10 +187,8 @@ class FigureData(Material):
         ys = ("",) if plot.metrics is None else self.spec.y or plot.metrics
         panels = list(self._panels(plot, ys))
         panels = [panel for panel in panels if panel.cells.method.nunique() >= plot.least_methods] or panels
-        n_columns = min(_MOST_IN_ROW, len(ys)) if len(ys) > 1 else plot.per_row
-        if plot.row_per_dataset and len(ys) == 1:
-            most = max(Counter(panel.dataset for panel in panels).values())
-            n_columns = min(plot.per_row, most)
+        shown = Counter(panel.dataset for panel in panels)
+        n_columns = min(plot.per_row, max(shown.values())) if plot.in_rows else plot.per_row
         sheet = Sheet(self.spec.title, n_columns, plot.size, plot.left)
         empty: list[tuple[Axes, Panel, str]] = []
         for panel in panels:
@@ -208,9 +199,8 @@ class FigureData(Material):
                 empty.append((axes, panel, f"{EMPTY}: {_PLACE.sub('a file', str(error))}"))
         sheet.is_empty = len(empty) == len(panels)
         # Where the panels of a data set belong together, an empty place keeps the others where they are.
-        shown = Counter(panel.dataset for panel in panels)
         shown.subtract(panel.dataset for _, panel, _ in empty)
-        in_rows = plot.row_per_dataset or len(ys) > 1
+        in_rows = plot.in_rows or len(ys) > 1
         for axes, panel, why in empty:
             if sheet.is_empty or (in_rows and shown[panel.dataset]):
                 axes.set_axis_off()
@@ -223,19 +213,19 @@ class FigureData(Material):
         return sheet
 
     def _panels(self, plot: Plot, ys: Sequence[str]) -> Iterator[Panel]:
-        if plot.joined:
+        if self.spec.x == BY_ROWS:  # all data sets are in one panel
             ks = self.cells.n_clusters.unique()
             title = f"{self.cells.dataset.nunique()} data sets" + (f", K = {ks[0]}" if len(ks) == 1 else "")
             yield from (Panel("", None, "", y, self.cells, title) for y in ys)
             return
         for dataset in self.spec.datasets:
-            of_dataset = self.cells[self.cells.dataset == dataset]
+            cells_of_data = self.cells[self.cells.dataset == dataset]
             every: list[int | None]
-            every = [int(k) for k in sorted(of_dataset.n_clusters.unique())] if plot.ks != "joined" else []
+            every = [int(k) for k in sorted(cells_of_data.n_clusters.unique())] if plot.ks != "joined" else []
             if plot.ks == "first" and not self.spec.n_clusters:
                 every = every[:1]
             for k in every or [None]:
-                of_k = of_dataset if k is None else of_dataset[of_dataset.n_clusters == k]
+                of_k = cells_of_data if k is None else cells_of_data[cells_of_data.n_clusters == k]
                 for method in (self.spec.methods or self.methods(of_k) or [""]) if plot.methods else [""]:
                     cells = of_k[of_k.method == method] if plot.methods else of_k
                     label = self.names.method(method) if method else ""
@@ -245,5 +235,5 @@ class FigureData(Material):
 
     def methods(self, cells: pd.DataFrame) -> list[str]:
         """The methods of the cells, in the order of the figure, or else of the run."""
-        found = list(self.names.in_order(cells.method.unique()))
-        return sorted(found, key=self.spec.methods.index) if self.spec.methods else found
+        methods = list(self.names.in_order(cells.method.unique()))
+        return sorted(methods, key=self.spec.methods.index) if self.spec.methods else methods

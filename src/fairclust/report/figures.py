@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -23,8 +22,8 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.papers import FigureSpec
 from fairclust.pipeline.scores import labels_of
-from fairclust.plot import in_figure
-from fairclust.report.drawing import SOFT, FigureData, NothingToShow, Panel, Plot, Sheet
+from fairclust.plot import draw_shares, in_figure
+from fairclust.report.drawing import BY_ROWS, SOFT, FigureData, NothingToShow, Panel, Plot, Sheet
 from fairclust.report.material import Material
 from fairclust.report.render import metric_label
 from fairclust.report.selection import (
@@ -34,7 +33,7 @@ from fairclust.report.selection import (
     first_line,
     settings_table,
     varied,
-    varied_params,
+    where,
     whole,
     whole_settings,
 )
@@ -92,10 +91,8 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         }  # fmt: skip
         beyond = points[points.x > limit]
         if len(beyond):
-            sheet.note(
-                f"{panel.title}: settings of {name} that cost more than the panel shows: "
-                f"{len(beyond)}, up to {beyond.x.max():,.5g}"
-            )
+            detail = f"{len(beyond)}, up to {beyond.x.max():,.5g}"
+            sheet.note(f"settings of {name} that cost more than the panel shows", panel, detail)
             points = points[points.x <= limit]
         # If both axes show fairness, there is no trade-off with a cost, so no setting is drawn as beaten.
         front = points[points.own] if is_cost else points
@@ -108,13 +105,13 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         joined = ":" if is_cost and len(front) > 1 else ""
         line = axes.plot(front.x, front.y, linestyle=joined, linewidth=1, **style)[0]
         sheet.legend.setdefault(name, line)
-        of = reported[reported.method == method]
-        if len(far := of[of.value_x > limit]):
-            sheet.note(f"{panel.title}: reported for {name}, beyond the panel: {far.value_x.max():,.5g}")
-            of = of[of.value_x <= limit]
-        if len(of):
+        printed = reported[reported.method == method]
+        if len(far := printed[printed.value_x > limit]):
+            sheet.note(f"reported for {name}, beyond the panel", panel, f"{far.value_x.max():,.5g}")
+            printed = printed[printed.value_x <= limit]
+        if len(printed):
             axes.plot(
-                of.value_x, of.value_y, linestyle="", marker=mark, markersize=11, markerfacecolor="none",
+                printed.value_x, printed.value_y, linestyle="", marker=mark, markersize=11, markerfacecolor="none",
                 markeredgecolor=colour, markeredgewidth=1.5,
             )  # fmt: skip
             sheet.note("hollow: reported by the paper")
@@ -125,15 +122,14 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
 
 def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
     """The `whole_settings`, as in claims, with a note on the others."""
-    found = whole_settings(cells)
-    for method, of in cells.groupby("method").params:
-        lost = of.nunique() - found.params[found.method == method].nunique()
+    kept = whole_settings(cells)
+    for method, settings in cells.groupby("method").params:
+        lost = settings.nunique() - kept.params[kept.method == method].nunique()
         if lost:
-            sheet.note(
-                f"{panel.title}: settings of {material.names.method(str(method))} that leave clusters empty: "
-                f"{lost} of {of.nunique()}"
-            )
-    return found
+            name = material.names.method(str(method))
+            detail = f"{lost} of {settings.nunique()}"
+            sheet.note(f"settings of {name} that leave clusters empty", panel, detail)
+    return kept
 
 
 def _reach(mean: pd.Series, sd: pd.Series, metric: str) -> np.ndarray:
@@ -144,50 +140,11 @@ def _reach(mean: pd.Series, sd: pd.Series, metric: str) -> np.ndarray:
 
 def _reported(material: FigureData, panel: Panel, metric: str) -> pd.DataFrame:
     """The values that the paper reports for a metric: columns method, lam and value."""
-    of, table = material.reported, material.spec.table
-    of = of[(of.dataset == panel.dataset) & (of.n_clusters == panel.k) & (of.metric == metric) & bool(table)]
+    place = {"dataset": panel.dataset, "n_clusters": panel.k, "metric": metric}
+    values = where(material.reported, **place).dropna(subset=["value"])[: None if material.spec.table else 0]
     # Some papers report the cost and the fairness in different tables.
-    mine = of[of.table == table].dropna(subset=["value"])
-    return (mine if len(mine) else of.dropna(subset=["value"]))[["method", "lam", "value"]]
-
-
-def draw_bands(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """`x` against each of `y`, with a panel for each method. The panels of a data set have the same axes.
-
-    A point is the mean of a setting over its starts, with one standard deviation to each side and its lambda. A line
-    with a band joins the means that no other mean of the method beats in both metrics.
-    """
-    x, y = material.spec.x, panel.y
-    ok = _usable(panel.cells, x, y, with_lam=True)
-    first = sheet.shared.setdefault((panel.dataset, y), axes)
-    if first is not axes:
-        axes.sharex(first)
-        axes.sharey(first)
-    points, found = _means_front(ok, x, y), varied_params(ok.params.unique())
-    # Only parameters that every setting has can tell the settings apart. Others, such as `record_labels`, change only
-    # what a fit records.
-    shared = sorted(set.intersection(*map(set, found.values())) - {"lam"})
-    lams = ok.groupby("params").lam.first()
-    colour, mark = material.look(panel.method)
-    axes.errorbar(
-        points.x, points.y, _reach(points.y, points.y_sd, y), points.x_sd,
-        linestyle="", marker=mark, markersize=5, color=colour, alpha=0.35, linewidth=1,
-    )  # fmt: skip
-    front = points[points.own]
-    axes.plot(front.x, front.y, color=colour, marker=mark, markersize=5)
-    down, up = _reach(front.y, front.y_sd, y)
-    axes.fill_between(front.x, front.y - down, front.y + up, color=colour, alpha=0.18, linewidth=0)
-    for point in points.itertuples():
-        text = str(point.params)
-        name = ", ".join([f"{lams[text]:g}", *(str(found[text][of]) for of in shared)])
-        axes.annotate(
-            in_figure(name), (point.x, point.y), textcoords="offset points", xytext=(4, 3),
-            fontsize=6, color=SOFT,
-        )  # fmt: skip
-    axes.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    sheet.note("numbers at the points: lambda")
-    _note_starts(sheet, panel.cells, ok, "points")
+    mine = where(values, table=material.spec.table)
+    return (mine if len(mine) else values)[["method", "lam", "value"]]
 
 
 def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
@@ -212,9 +169,9 @@ def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
         if len(endless := endless[endless > 0]):
             lams = f"{endless.index[0]:g}" + (f" to {endless.index[-1]:g}" if len(endless) > 1 else "")
             most = f"{endless.max()} of {ok.groupby('lam').size().max()}"
+            why = "because a group is missing from a cluster, so that the mean has a gap"
             sheet.note(
-                f"{panel.title}: {metric_label(right)} is infinite, because a group is missing from a cluster, in up "
-                f"to {most} starts at λ = {lams}; the mean has a gap there"
+                f"{metric_label(right)} is infinite, {why}", panel, f"in up to {most} starts at λ = {lams}"
             )
     _note_starts(sheet, panel.cells, ok)
 
@@ -236,8 +193,8 @@ def _draw_on(sheet: Sheet, axes: Axes, cells: pd.DataFrame, metric: str, colour:
     axes.set_ylabel(in_figure(metric_label(metric)), color=colour)
     axes.tick_params(axis="y", colors=colour)
     # Matplotlib would make rounding errors of a constant as high as the panel.
-    if np.ptp(found := values[metric].dropna()) <= 1e-9 * abs(found.max()):
-        axes.set_ylim(-0.03, 1) if found.max() == 0 else axes.set_ylim(*np.array([0.9, 1.1]) * found.max())
+    if np.ptp(known := values[metric].dropna()) <= 1e-9 * abs(known.max()):
+        axes.set_ylim(-0.03, 1) if known.max() == 0 else axes.set_ylim(*np.array([0.9, 1.1]) * known.max())
 
 
 def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
@@ -252,13 +209,13 @@ def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
     used = whole(ok)
     lost = ok.drop(used.index).groupby(["lam", "n_clusters"]).size()
     if len(lost):
-        where = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
-        sheet.note(f"left out because they leave clusters empty: {where}")
+        words = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
+        sheet.note(f"left out because they leave clusters empty: {words}")
     colour, mark = material.look(panel.method)
-    for number, (lam, at) in enumerate(used.groupby("lam")):
+    for number, (lam, fits) in enumerate(used.groupby("lam")):
         # Without the fairness term, a method is a plain one, which is black everywhere.
         style = (colour, mark) if lam else in_matplotlib(look("KMeans"))
-        line = _draw_band(axes, at, "n_clusters", panel.y, *style)
+        line = _draw_band(axes, fits, "n_clusters", panel.y, *style)
         line.set_linestyle(("-", "--", ":")[max(0, number - 1) % 3])
         sheet.legend.setdefault(f"λ = {lam:g}", line)
     axes.set(xlabel="K", ylabel=_axis_label(panel.y))
@@ -266,20 +223,20 @@ def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
     _note_starts(sheet, panel.cells, ok)
 
 
-def draw_lines(x: str, material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """Each of `y` against `x`, K or the number of rows, with a line for each method.
 
     A line has one setting on every data set and K, with the lambda that the figure names, or else the largest. If
     several settings have this lambda, the one with the lowest mean objective is used.
     """
-    cells, y, drawn = panel.cells, panel.y, []
-    ok = _usable(cells, x, y)
+    x, y, drawn = str(material.spec.x), panel.y, []
+    ok = _usable(panel.cells, x, y)
     for method in material.methods(ok):
         places = ok[ok.method == method].groupby(["dataset", "n_clusters"])
-        at_places = [_at_lam(of, material.spec.lam) for _, of in places]
-        if any(of.params.nunique() > 1 for of in at_places):
+        at_lam = [_at_lam(cells, material.spec.lam) for _, cells in places]
+        if any(cells.params.nunique() > 1 for cells in at_lam):
             sheet.note("if a method has several settings, the one with the lowest objective is shown")
-        drawn.append(pd.concat([choose(of).cells for of in at_places]))
+        drawn.append(pd.concat([choose(cells).cells for cells in at_lam]))
         line = _draw_band(axes, drawn[-1], x, y, *material.look(method))
         lams = drawn[-1].lam.dropna().unique()
         name = material.names.method(method) + (f", λ = {lams[0]:g}" if len(lams) == 1 and lams[0] else "")
@@ -287,8 +244,8 @@ def draw_lines(x: str, material: FigureData, sheet: Sheet, axes: Axes, panel: Pa
     axes.set_ylabel(_axis_label(y))
     if y not in _WITHOUT_ZERO:
         axes.set_ylim(bottom=0)
-    _note_starts(sheet, cells, pd.concat(drawn))
-    if x == "n_rows":
+    _note_starts(sheet, panel.cells, pd.concat(drawn))
+    if x == BY_ROWS:
         axes.set(xlabel="Rows", xscale="log")
         if y in _LOGARITHMIC:
             axes.set_yscale("log")
@@ -327,19 +284,19 @@ def _choice(material: FigureData, panel: Panel) -> Choice:
     If the paper reports nothing, it is the start with the lowest objective. A figure that refers to a table takes it
     from all settings. Other figures take it from the settings with the lambda that they name, or the largest one.
     """
-    spec, of = material.spec, panel.cells
+    spec, cells = material.spec, panel.cells
     if not panel.method:
-        return Choice(of, "no cell was run")
-    ok = of[of.status == "ok"]
+        return Choice(cells, "no cell was run")
+    ok = cells[cells.status == "ok"]
     apart = pd.Series(0.0, ok.index)
     for metric in spec.y:
         values = _reported(material, panel, metric)
         for value in values.value[values.method == panel.method][:1]:
             apart += ((ok[metric].astype(float) - value) / (abs(value) or 1.0)) ** 2
     if not apart.any():
-        return choose(of if spec.table and spec.lam is None else _at_lam(of, spec.lam))
-    found = ok.loc[[apart.idxmin()]]
-    return Choice(found, setting=varied(str(found.params.iloc[0]), ok.params.unique()))
+        return choose(cells if spec.table and spec.lam is None else _at_lam(cells, spec.lam))
+    nearest = ok.loc[[apart.idxmin()]]
+    return Choice(nearest, setting=varied(str(nearest.params.iloc[0]), ok.params.unique()))
 
 
 def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
@@ -368,9 +325,9 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
         raise NothingToShow("the cell has no labels")
     style: dict[str, Any] = {"s": 10, "alpha": 0.7, "linewidths": 0, "rasterized": len(labels) > _MAX_SHAPES}
     for number, group in enumerate(data.group_names):
-        of, mark = data.groups == number, MARKS[number % len(MARKS)]
-        colours = [COLOURS[label % len(COLOURS)] for label in labels[of]]
-        axes.scatter(data.X[of, 0], data.X[of, 1], c=colours, marker=mark, **style)
+        rows, mark = data.groups == number, MARKS[number % len(MARKS)]
+        colours = [COLOURS[label % len(COLOURS)] for label in labels[rows]]
+        axes.scatter(data.X[rows, 0], data.X[rows, 1], c=colours, marker=mark, **style)
         sheet.legend.setdefault(group, Line2D([], [], color=SOFT, linestyle="", marker=mark))
     axes.set(xticks=[], yticks=[])
     axes.set_aspect("equal", adjustable="datalim")
@@ -392,19 +349,13 @@ def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
         raise NothingToShow(choice.note or "the cell has no counts")
     lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
     sheet.set_title(axes, panel.title + lam)
-    table = json.loads(cell.counts)
-    counts = np.array(list(table.values()), dtype=float)
-    counts = counts[:, counts.sum(axis=0) > 0]
-    columns = np.column_stack([counts.sum(axis=1), counts])
-    shares = columns / columns.sum(axis=0)
-    # Bars are placed by number and not by their text, because two clusters may have the same size.
-    places, bottom = np.arange(columns.shape[1]), np.zeros(columns.shape[1])
-    for number, (group, row) in enumerate(zip(table, shares, strict=True)):
-        bars = axes.bar(places, row, bottom=bottom, color=COLOURS[number % len(COLOURS)], width=0.8)
+    counts = pd.DataFrame(json.loads(cell.counts), dtype=float)
+    counts = counts[counts.sum(axis=1) > 0]
+    names = ["all", *(f"{size:,.0f}" for size in counts.sum(axis=1))]
+    counts = pd.concat([counts.sum().to_frame().T, counts]).set_axis(names)
+    for group, bars in draw_shares(axes, counts.div(counts.sum(axis=1), axis=0)).items():
         sheet.legend.setdefault(group, bars)
-        bottom += row
-    names = ["all", *(f"{size:,.0f}" for size in columns.sum(axis=0)[1:])]
-    axes.set_xticks(places, names, fontsize=7, rotation=90 if len(names) > 6 else 0)
+    axes.tick_params(axis="x", labelsize=7, labelrotation=90 if len(names) > 6 else 0)
     axes.set_ylabel("Share of the groups")
     axes.grid(False)
 
@@ -460,7 +411,8 @@ def _note_starts(sheet: Sheet, cells: pd.DataFrame, ok: pd.DataFrame, what: str 
     """Note the number of starts behind the means, and missing cells."""
     sheet.starts.setdefault(what, set()).update(ok.groupby(SETTING).seed.nunique())
     bad = int((cells.status != "ok").sum())
-    sheet.note(f"{bad:,} of {len(cells):,} cells are missing" if bad else "")
+    if bad:
+        sheet.note(f"{bad:,} of {len(cells):,} cells are missing")
 
 
 def _axis_label(name: str) -> str:
@@ -472,28 +424,14 @@ def _axis_label(name: str) -> str:
 PLOTS = {
     # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
     "front": Plot(draw_front, (3.7, 2.9), ("x", "y"), metrics=(), least_methods=3),
-    "bands": Plot(
-        draw_bands,
-        (3.0, 2.5),
-        ("x", "y"),
-        ks="first",
-        methods=True,
-        metrics=(),
-        row_per_dataset=True,
-        per_row=4,
-    ),
     "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True),
     "cost_by_k": Plot(draw_cost_by_k, (3.5, 2.7), ("y",), ks="joined", methods=True, metrics=()),
-    "metric_by_k": Plot(partial(draw_lines, "n_clusters"), (3.5, 2.7), ("y",), ks="joined", metrics=()),
-    "by_size": Plot(partial(draw_lines, "n_rows"), (3.5, 2.7), ("y",), metrics=(), joined=True),
-    "convergence": Plot(draw_steps, (3.0, 2.4), methods=True, metrics=("objective",)),
-    "terms": Plot(
-        draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("clustering", "fairness"), per_row=4
-    ),
+    "lines": Plot(draw_lines, (3.5, 2.7), ("x", "y"), ks="joined", metrics=()),
+    "steps": Plot(draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("objective",)),
     "clusters": Plot(
-        draw_clusters, (1.55, 1.4), ks="first", left=0.12, methods=True, row_per_dataset=True, per_row=8
+        draw_clusters, (1.55, 1.4), ks="first", left=0.12, methods=True, per_row=8, in_rows=True
     ),
-    "group_shares": Plot(draw_group_shares, (3.0, 2.4), ks="first", methods=True, per_row=4),
+    "group_shares": Plot(draw_group_shares, (3.0, 2.4), ks="first", methods=True),
 }
 """The plots that a figure of a paper can name."""
 

@@ -88,11 +88,11 @@ def _fronts(results: Results) -> dict[str, Any]:
     # The data sets and values of K with the most settings come first.
     instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
     fronts: dict[str, list[dict[str, Any]]] = {}
-    for at, of in instances:
-        chart = front_chart(of, methods, names, page_tables.instance_title(names, *at))
+    for instance, rows in instances:
+        chart = front_chart(rows, methods, names, page_tables.instance_title(names, *instance))
         fronts.setdefault(chart["dataset"], []).append(chart)
     # In the order of the page, which is that of its data.
-    charts = [chart for of in fronts.values() for chart in of]
+    charts = [chart for rows in fronts.values() for chart in rows]
     metrics = [
         {
             "label": metric.label,
@@ -129,7 +129,7 @@ def _tables(results: Results) -> dict[str, Any]:
         "leaderboard_rule": LEADERBOARD_RULE,
         "boards": page_tables.leaderboards(results.leaderboard, names),
         "columns": page_tables.columns_table(settings, names),
-        "times": page_tables.times_tables(scores, names),
+        "times": page_tables.times_table(scores, names),
         "audits": page_tables.audit_tables(settings, names),
         "glossary": page_tables.glossary(page_tables.audited_metrics(settings)),
         "missing": page_tables.missing_table(scores, names),

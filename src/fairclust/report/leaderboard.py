@@ -24,9 +24,6 @@ FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "aver
 SHOWN = (*COSTS, *FAIRNESS)
 _CERTIFIED = ("sse", "kmedians_cost")
 """Costs that some fits bound from below."""
-# A method counts as fully fair if its fairness covers this share of the range from the fairness of the cheapest
-# clustering to the best fairness.
-FAIR_ENOUGH = 0.95
 LEVELS = (0.0, 0.1, 0.2, 0.5)
 """How far the share of a group in a cluster may be from its share in the data."""
 _SLACK = 0.01
@@ -41,7 +38,7 @@ COLUMNS = [
 ]
 LEADERBOARD_RULE = (
     "An instance is a data set with a K. A level of fairness says how far shares may be from those of the data: at "
-    "20%, a group with the share m in the data has a share from 0.8 m to m / 0.8 in every cluster. One percentage "
+    "20 %, a group with the share m in the data has a share from 0.8 m to m / 0.8 in every cluster. One percentage "
     "point more and a single row more or less are allowed, because shares of whole rows are seldom exact. Clusterings "
     "with empty clusters reach no level.",
     "One start of a method has a front, its settings. Its cost at a level is read on this front, between the cheapest "
@@ -51,7 +48,7 @@ LEADERBOARD_RULE = (
     "any method at this level. That of the method is the median over the instances where it was run. It is infinite if "
     "the method reaches the level on fewer than half of them. A method that cannot treat a data set (status "
     "'skipped') is not compared there.",
-    "The interval covers 95% of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
+    "The interval covers 95 % of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
     "its K, and then the starts of every instance. Behind it stands on how many of the instances the level is reached.",
     "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
     "level. Methods that are no cheaper than random labels on most instances stand last, however fair they are.",
@@ -77,7 +74,7 @@ def deviations(cells: pd.DataFrame) -> np.ndarray:
 
     With several sensitive columns it is one minus the fairness ratio, which is that of the least fair column.
     """
-    found = [
+    unfair = [
         1 - ratio
         if pd.isna(counts) or (isinstance(by_column, str) and by_column != "{}")
         else deviation(list(json.loads(counts).values()))
@@ -86,7 +83,7 @@ def deviations(cells: pd.DataFrame) -> np.ndarray:
         )
     ]
     empty = cells.n_nonempty.to_numpy(float) < cells.n_clusters.to_numpy(float)
-    return np.where(np.isnan(np.array(found, float)) | empty, np.inf, found)
+    return np.where(np.isnan(np.array(unfair, float)) | empty, np.inf, unfair)
 
 
 def cost_at(level: float, costs: np.ndarray, unfair: np.ndarray) -> float:
@@ -120,13 +117,13 @@ def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
     use = ~lacks.transform("any").to_numpy() if len(tried) else ok
     starts = tried.groupby([*INSTANCE, "method", "seed"], sort=False).indices.items()
     rows = [
-        (*at, level, cost_at(level, costs[of], unfair[of]))
+        (*start, level, cost_at(level, costs[index], unfair[index]))
         for level in LEVELS
-        for at, of in starts
-        if use[of].all()
+        for start, index in starts
+        if use[index].all()
     ]
-    found = pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", "level", "value"])
-    return found.astype({"level": float, "value": float})
+    table = pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", "level", "value"])
+    return table.astype({"level": float, "value": float})
 
 
 def interval(
@@ -140,13 +137,13 @@ def interval(
     # Medians of drawn starts by data set and K; NaN where a data set has fewer K than another one.
     drawn = np.full((excess.dataset.nunique(), int(places.max()) + 1, resamples), np.nan)
     numbers = excess.groupby("dataset", sort=False).ngroup()
-    for at, values in excess.groupby([numbers, places], sort=False).excess:
-        own = values.to_numpy(float)
-        drawn[at] = _median(own[rng.integers(len(own), size=(resamples, len(own)))])
+    for instance, values in excess.groupby([numbers, places], sort=False).excess:
+        starts = values.to_numpy(float)
+        drawn[instance] = _median(starts[rng.integers(len(starts), size=(resamples, len(starts)))])
     chosen = rng.integers(len(drawn), size=(resamples, len(drawn)))
-    found = np.sort(drawn[chosen, :, np.arange(resamples)[:, None]].reshape(resamples, -1))
-    found = found[np.arange(resamples), (~np.isnan(found)).sum(axis=1) // 2]
-    low, high = np.quantile(found, [0.025, 0.975], method="closest_observation")
+    medians = np.sort(drawn[chosen, :, np.arange(resamples)[:, None]].reshape(resamples, -1))
+    medians = medians[np.arange(resamples), (~np.isnan(medians)).sum(axis=1) // 2]
+    low, high = np.quantile(medians, [0.025, 0.975], method="closest_observation")
     return float(low), float(high)
 
 
@@ -163,22 +160,22 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
     """
     parts = [_board(scores, cost, names) for cost in COSTS if cost in scores and scores[cost].notna().any()]
     parts = [part for part in parts if len(part)]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-    found["label"] = [names.method(str(name)) for name in found.method]
-    found["ours"] = [names.is_ours(str(name)) for name in found.method]
-    return found.reindex(columns=COLUMNS).astype({"n_clusters": "Int64"})
+    board = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+    board["label"] = [names.method(str(name)) for name in board.method]
+    board["ours"] = [names.is_ours(str(name)) for name in board.method]
+    return board.reindex(columns=COLUMNS).astype({"n_clusters": "Int64"})
 
 
 def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
-    starts, at = start_costs(scores, cost), [*INSTANCE, "level"]
-    starts = starts.assign(best=starts.groupby(at).value.transform("min"))
+    starts, place = start_costs(scores, cost), [*INSTANCE, "level"]
+    starts = starts.assign(best=starts.groupby(place).value.transform("min"))
     # Nothing can be compared at a level that no start reaches, or on an instance with a single method.
     several = starts.groupby(INSTANCE).method.transform("nunique") > 1
     starts = starts[np.isfinite(starts.best) & several]
     if starts.empty:
         return starts
     starts = starts.assign(excess=starts.value / starts.best - 1)
-    of_start = starts.groupby([*at, "method"], sort=False)
+    of_start = starts.groupby([*place, "method"], sort=False)
     rows = of_start[["value", "excess"]].quantile(0.5, interpolation="higher").reset_index()
     control = [name for name in rows.method.unique() if names.family(name) == CONTROL]
     tried = scores[scores.status != "skipped"]
@@ -196,16 +193,16 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     rows = rows.assign(worse=is_worse.astype(float).where(rows.random.notna()))
     certified = pd.Series(map(_excess, ok.estimator, ok[cost]), ok.index, float).groupby(ok.method).max()
     summaries, whole, rng = [], [], np.random.default_rng(0)
-    for (method, level), of in rows.groupby(["method", "level"], sort=False):
+    for (method, level), part in rows.groupby(["method", "level"], sort=False):
         mine = starts[(starts.method == method) & (starts.level == level)]
         low, high = interval(mine, rng)
-        summaries.append(_summary(of) | {"method": method, "level": level, "low": low, "high": high})
-    for method, of in rows.groupby("method", sort=False):
+        summaries.append(_summary(part) | {"method": method, "level": level, "low": low, "high": high})
+    for method, part in rows.groupby("method", sort=False):
         # Without random labels to compare with, the mean is NaN, and the method is not worse.
-        worse = float(method in control or of.worse.mean() > 0.5)
+        worse = float(method in control or part.worse.mean() > 0.5)
         bound = certified.get(method) if cost in _CERTIFIED else None
-        whole.append(_summary(of) | {"method": method, "worse": worse, "certified": bound})
-    order = sorted(whole, key=lambda of: (of["worse"], of["excess"], -of["reached"] / of["instances"]))
+        whole.append(_summary(part) | {"method": method, "worse": worse, "certified": bound})
+    order = sorted(whole, key=lambda row: (row["worse"], row["excess"], -row["reached"] / row["instances"]))
     return pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True).assign(
         cost=cost
     )
@@ -237,13 +234,12 @@ def instances_of(board: pd.DataFrame, cost: str, level: float | None = None) -> 
     return rows.set_index([*INSTANCE, "level", "method"]).value.unstack("method", sort=False)
 
 
-def compared(values: pd.DataFrame, a: str, b: str) -> tuple[int, int, int]:
-    """On how many instances A is cheaper than B, B is cheaper than A, and both were run and one reaches the level."""
-    mine, other = (values[name].to_numpy(float) for name in (a, b))
-    both = ~np.isnan(mine) & ~np.isnan(other) & (np.isfinite(mine) | np.isfinite(other))
-    mine, other = mine[both], other[both]
+def compared(mine: pd.Series, other: pd.Series) -> tuple[int, int, int]:
+    """On how many instances one cost is lower, is higher, and is known beside the other, with one of them finite."""
+    known = mine.notna() & other.notna() & (np.isfinite(mine) | np.isfinite(other))
+    mine, other = mine[known], other[known]
     cheaper, dearer = mine < other * (1 - _EQUAL), other < mine * (1 - _EQUAL)
-    return int(cheaper.sum()), int(dearer.sum()), int(both.sum())
+    return int(cheaper.sum()), int(dearer.sum()), len(mine)
 
 
 def with_ours(board: pd.DataFrame, cost: str) -> pd.DataFrame:
@@ -257,14 +253,14 @@ def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
 
     Columns of `INSTANCE` and level, ``method`` and ``share``, by which it is cheaper.
     """
-    rows, at = with_ours(board, cost), [*INSTANCE, "level"]
+    rows, place = with_ours(board, cost), [*INSTANCE, "level"]
     rows = rows[np.isfinite(rows.value)]
     is_ours = rows.ours.astype(bool)
-    best = rows[~is_ours].sort_values("value", kind="stable").drop_duplicates(at).sort_index()
-    ours = rows[is_ours].groupby(at).value.min().rename("ours_best")
-    best = best.join(ours, on=at).fillna({"ours_best": math.inf})
+    best = rows[~is_ours].sort_values("value", kind="stable").drop_duplicates(place).sort_index()
+    ours = rows[is_ours].groupby(place).value.min().rename("ours_best")
+    best = best.join(ours, on=place).fillna({"ours_best": math.inf})
     best = best[best.value < (1 - _EQUAL) * best.ours_best]
-    best = best.assign(share=1 - best.value / best.ours_best)[[*at, "method", "share"]]
+    best = best.assign(share=1 - best.value / best.ours_best)[[*place, "method", "share"]]
     return best.sort_values("share", ascending=False, ignore_index=True)
 
 
@@ -276,15 +272,15 @@ def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) ->
     """
     rows = []
     for level, starts in start_costs(cells, cost).groupby("level"):
-        of = starts.groupby("method").value.quantile(0.5, interpolation="higher")
+        costs = starts.groupby("method").value.quantile(0.5, interpolation="higher")
         best = starts.loc[starts.value.idxmin()] if np.isfinite(starts.value).any() else None
         rows.append({
             "level": level,
             "reached": unfair <= level + _SLACK,
             "best": math.nan if best is None else best.value,
             "method": "" if best is None else best.method,
-            "methods": int(np.isfinite(of).sum()),
-            "cheaper": int((of < value * (1 - _EQUAL)).sum()),
+            "methods": int(np.isfinite(costs).sum()),
+            "cheaper": int((costs < value * (1 - _EQUAL)).sum()),
         })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -304,34 +300,12 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
     ]
     rows = rows.assign(kind=kinds, several=rows.groupby(INSTANCE).method.transform("nunique"))
     rows = rows[2 * rows.several >= rows.groupby("kind").several.transform("max")]
-    for (kind, level), of in rows.groupby(["kind", "level"], sort=True):
-        by = of.groupby("method")
+    for (kind, level), group in rows.groupby(["kind", "level"], sort=True):
+        by = group.groupby("method")
         each = by.agg(seconds=("seconds", "median"), n=("excess", "size"))
         each = each.assign(excess=by.excess.quantile(0.5, interpolation="higher"))
         usable = each[(each.n == each.n.max()) & np.isfinite(each.excess)]
         yield str(kind), float(level), usable.sort_values(["excess", "seconds"]).reset_index()
-
-
-def mean_ranks(board: pd.DataFrame, cost: str, level: float) -> tuple[pd.Series, float, float]:
-    """Mean ranks of the methods that were run on all data sets, Nemenyi's critical difference, and Friedman's p.
-
-    A block is a data set, because its K are not independent: methods are ranked by their mean rank over the K. The
-    series is empty if there are fewer than three methods or data sets.
-    """
-    # Imported here, because it is slow to import and other modules need only the names of the metrics.
-    from scipy import stats
-
-    values = instances_of(board, cost, level).dropna(axis=1)
-    ranks = values.rank(axis=1).groupby(level="dataset").mean().rank(axis=1)
-    n, k = ranks.shape
-    if n < 3 or k < 3:
-        return pd.Series(dtype=float), math.nan, math.nan
-    differ = math.sqrt(k * (k + 1) / (6 * n)) * stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
-    return (
-        ranks.mean().sort_values(),
-        float(differ),
-        float(stats.friedmanchisquare(*ranks.T.to_numpy()).pvalue),
-    )
 
 
 def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
@@ -342,22 +316,23 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     share a cost exceeds that of the cheapest labels for the fitted centres at most, where the fit has certified it.
     """
     points = best_starts(scores)
-    of = points.set_index(SETTING).index
-    table = settings_table(scores, SHOWN, with_sd=True).reindex(of).reset_index(drop=True)
-    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(of).array
+    places = points.set_index(SETTING).index
+    table = settings_table(scores, SHOWN, with_sd=True).reindex(places).reset_index(drop=True)
+    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(places).array
     setting = pd.Series("", index=points.index)
-    for _, own in points.groupby([*INSTANCE, "method"], sort=False):
-        differ = varied_params(own.params)
-        for at, text in own.params.items():
+    for _, grid in points.groupby([*INSTANCE, "method"], sort=False):
+        differ = varied_params(grid.params)
+        for index, text in grid.params.items():
             shown = {name: differ[text][name] for name in sorted(set(differ[text]) - {"lam"})}
             params = json.loads(text)
             shown = {"λ": params["lam"], **shown} if "lam" in params else shown
-            setting[at] = ", ".join(f"{name} = {plain(value)}" for name, value in shown.items())
-    found = points.assign(setting=setting, starts=table.starts, all_seconds=seconds)
-    found = found.join(table[list(SHOWN)].add_suffix(" mean")).join(table[[f"{name} sd" for name in SHOWN]])
+            setting[index] = ", ".join(f"{name} = {plain(value)}" for name, value in shown.items())
+    settings = points.assign(setting=setting, starts=table.starts, all_seconds=seconds)
+    sds = table[[f"{name} sd" for name in SHOWN]]
+    settings = settings.join(table[list(SHOWN)].add_suffix(" mean")).join(sds)
     for cost in _CERTIFIED:
-        found[f"excess_{cost}"] = list(map(_excess, points.estimator, points[cost]))
-    return found.astype({f"excess_{cost}": float for cost in _CERTIFIED})
+        settings[f"excess_{cost}"] = list(map(_excess, points.estimator, points[cost]))
+    return settings.astype({f"excess_{cost}": float for cost in _CERTIFIED})
 
 
 def _excess(estimator: object, value: float) -> float:

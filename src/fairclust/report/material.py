@@ -36,9 +36,9 @@ def load_material(paper: str, product: Mapping[str, Any], inputs: Any) -> Materi
     """The data of a product of a paper, from `Plan.product` and the inputs of its rule."""
     cells, steps = load_cells(inputs.fits, product["asked"])
     files = list(inputs.get("reported", []))
-    programs = {name: ProgramSpec.model_validate(of) for name, of in product["programs"].items()}
+    programs = {name: ProgramSpec.model_validate(stated) for name, stated in product["programs"].items()}
     return Material(
-        tables={name: TableSpec.model_validate(of) for name, of in product["tables"].items()},
+        tables={name: TableSpec.model_validate(stated) for name, stated in product["tables"].items()},
         reported=load_reported(files[0]) if files else NO_VALUES,
         cells=cells,
         steps=steps,

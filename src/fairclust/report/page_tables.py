@@ -17,7 +17,6 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.charts import ranks_picture
 from fairclust.report.leaderboard import (
     FAIRNESS,
     LEVELS,
@@ -26,7 +25,6 @@ from fairclust.report.leaderboard import (
     instances_of,
     kinds_of_data,
     losses,
-    mean_ranks,
     with_ours,
 )
 from fairclust.report.render import (
@@ -69,56 +67,51 @@ def glossary(audited: Iterable[str] = ()) -> Table:
 
 def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     """The views of a `make_leaderboard` for each cost, with its position in `SHOWN`."""
-    found = []
-    for cost in dict.fromkeys(board.cost):
-        label = METRICS[cost].label
-        pictures = []
-        for level in LEVELS:
-            ranks, differ, p = mean_ranks(board, cost, level)
-            if len(ranks):
-                title = f"Shares within {level:.0%}: mean ranks over data sets (Friedman's p = {p:.2g})"
-                pictures.append({"title": title, "svg": ranks_picture(ranks, differ, names)})
-        found.append({
+    return [
+        {
             "cost": SHOWN.index(cost),
-            "losses": _losses(board, cost, names),
             "kinds": _kinds_table(board, cost, names),
-            "table": _distances_table(board, cost, names, f"{label}: distance to the best known"),
-            "pairs": _pairs_table(board, cost, names),
-            "pictures": pictures,
-        })  # fmt: skip
-    return found
+            "table": _distances_table(board, cost, names),
+            **_losses(board, cost, names),
+        }
+        for cost in dict.fromkeys(board.cost)
+    ]
 
 
 def _distance(excess: float) -> str:
     return "∞" if math.isinf(excess) else percent(excess).removeprefix("+")
 
 
-def _losses(board: pd.DataFrame, cost: str, names: Names) -> str:
-    """The sentence with which the page begins: where another method is cheaper than all of ours."""
+def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
+    """Where another method is cheaper than all of ours: a sentence, with which the page begins, facts and a table."""
     if not board[board.cost == cost].ours.any():
-        return ""
+        return {"losses": "", "facts": [], "against": None}
     lost, values = losses(board, cost), instances_of(with_ours(board, cost), cost)
-    if lost.empty:
-        return f"No other method is cheaper than ours on any of {len(values)} settings of data, K and level."
-    worst, more = lost.iloc[0], lost.method.value_counts()
-    by = ", ".join(f"{names.method(str(name))} ({n})" for name, n in more.head(3).items())
-    by += f" and others ({more[3:].sum()})" if len(more) > 3 else ""
-    where = f"{instance_title(names, worst.dataset, worst.n_clusters)}, shares within {worst.level:.0%}"
-    how = (
-        f"{names.method(worst.method)} is {worst.share:.1%} cheaper"
-        if worst.share < 1
-        else f"{names.method(worst.method)} alone reaches the level"
-    )
+    sentence = f"No other method is cheaper than ours on any of {len(values)} settings"
+    facts: list[str] = []
+    if len(lost):
+        sentence = f"Our methods lose on {len(lost)} of {len(values)} settings"
+        worst, rivals = lost.iloc[0], lost.method.value_counts()
+        by = [f"{names.method(str(name))} on {n}" for name, n in rivals.head(3).items()]
+        by += [f"others on {rivals[3:].sum()}"] if len(rivals) > 3 else []
+        how = f"is {100 * worst.share:.1f} % cheaper" if worst.share < 1 else "alone reaches the level"
+        place = instance_title(names, worst.dataset, worst.n_clusters)
+        how = f"shares within {_share(worst.level)}, where {names.method(worst.method)} {how}"
+        facts = [f"The cheapest method there: {', '.join(by)}.", f"The clearest loss: {place}, {how}."]
     ours = [name for name in values if names.is_ours(str(name))]
-    values["*"] = values.drop(columns=ours).min(axis=1)
-    single = [(name, *compared(values, name, "*")) for name in ours]
-    alone = "; ".join(
-        f"{names.method(str(name))} is dearer on {dearer} of {both}" for name, _, dearer, both in single
-    )
-    return (
-        f"Our methods lose on {len(lost)} of {len(values)} settings of data, K and level. The cheapest there are {by}. "
-        f"The clearest loss: {where}, where {how}. One by one, against the cheapest of all others: {alone}."
-    )
+    rival = values.drop(columns=ours).min(axis=1)
+    records = []
+    for name in ours:
+        cheaper, dearer, both = compared(values[name], rival)
+        record = {"Method": names.method(str(name)), "Cheaper on": cheaper, "Dearer on": dearer}
+        records.append({**record, "Settings": both})
+    against = Table("Each of our methods against the cheapest of all others", records)
+    return {"losses": f"{sentence} of data, K and level.", "facts": facts, "against": against}
+
+
+def _share(level: float) -> str:
+    """A level of fairness, for readers."""
+    return f"{100 * level:.0f} %"
 
 
 def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
@@ -129,27 +122,27 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             second, others = "cheapest of others", methods[~methods.method.map(names.is_ours).astype(bool)]
         else:
             second, others = "runner-up", methods[1:]
-        for place, of in (("cheapest", methods), (second, others)):
+        for place, ranked in (("cheapest", methods), (second, others)):
             text = MISSING
-            for one in of.head(1).itertuples():
+            for one in ranked.head(1).itertuples():
                 text = f"{labelled(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
             record = records.setdefault((kind, place), {"Data": kind, "Place": place})
-            record[f"Within {level:.0%}"] = text
+            record[f"Within {_share(level)}"] = text
     return Table("Which method for what: distance to the best known, and seconds", list(records.values()))
 
 
-def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -> Table:
+def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     rows = board[(board.cost == cost) & board.dataset.isna()]
-    at = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
+    summaries = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
     records = []
     for row in rows[rows.level.isna()].to_dict("records"):
         record = {"Method": labelled(names, row["method"]), "Family": names.family(row["method"])}
         for level in LEVELS:
             text = MISSING
-            if (of := at.get((row["method"], level))) is not None:
-                excess, low, high = (_distance(of[name]) for name in ("excess", "low", "high"))
-                text = f"{excess} ({low}–{high}), {of['reached']:.0f} of {of['instances']:.0f}"
-            record[f"Within {level:.0%}"] = text
+            if (summary := summaries.get((row["method"], level))) is not None:
+                excess, low, high = (_distance(summary[name]) for name in ("excess", "low", "high"))
+                text = f"{excess} ({low}–{high}), {summary['reached']:.0f} of {summary['instances']:.0f}"
+            record[f"Within {_share(level)}"] = text
         bound = row["certified"]
         record |= {
             "Seconds of a fit": number(row["seconds"], 2),
@@ -159,24 +152,7 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names, title: str) -
             "Remark": "no cheaper than random labels" if row["worse"] else "",
         }
         records.append(record)
-    return Table(title, records, filters=("Family",))
-
-
-def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
-    """On how many settings each method is cheaper than each other one."""
-    order = list(board[(board.cost == cost) & board.dataset.isna() & board.level.isna()].method)
-    records = []
-    for level in LEVELS:
-        values = instances_of(board, cost, level)
-        shown = [name for name in order if name in values]
-        for a in shown:
-            record = {"Shares within": f"{level:.0%}", "Is cheaper": labelled(names, a)}
-            for b in shown:
-                cheaper, _, both = compared(values, a, b)
-                record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
-            records.append(record)
-    filters = ("Shares within", "Is cheaper")
-    return Table("On how many settings each method is cheaper than another one", records, filters=filters)
+    return Table(f"{METRICS[cost].label}: distance to the best known", records, filters=("Family",))
 
 
 def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
@@ -190,32 +166,32 @@ def _fairest_settings(
     usable = points[points[FAIRNESS[0]].notna()]
     if column is not None:
         usable = usable[usable[column].map(lambda text: isinstance(text, str)).astype(bool)]
-    for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
-        for method in names.in_order(of.method.unique()):
-            mine = of[of.method == method]
+    for (dataset, k), settings in usable.groupby(INSTANCE, sort=False):
+        for method in names.in_order(settings.method.unique()):
+            mine = settings[settings.method == method]
             yield dataset, k, method, mine.loc[mine[FAIRNESS[0]].idxmax()]
 
 
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
-    found = [
-        (dataset, k, method, fairest.setting or MISSING, json.loads(fairest.by_column))
-        for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
-    ]
-    some_numbers = any(OF_NUMBERS in of for *_, by_column in found for of in by_column.values())
-    shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
     records = [
-        {**_place(names, *at), "Setting": setting, "Sensitive column": column, **_values(of, shown)}
-        for *at, setting, by_column in found
-        for column, of in by_column.items()
+        {
+            **_place(names, dataset, k, method),
+            "Setting": fairest.setting or MISSING,
+            "Sensitive column": column,
+        }
+        | _values(values, [*BY_COLUMN, OF_NUMBERS])
+        for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
+        for column, values in json.loads(fairest.by_column).items()
     ]
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
     return Table(title, records, filters=filters) if records else None
 
 
-def _values(of: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
-    return {METRICS[name].label: number(of.get(name), METRICS[name].decimals) for name in shown}
+def _values(values: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
+    known = [METRICS[name] for name in shown if name in values]
+    return {metric.label: number(values[metric.name], metric.decimals) for metric in known}
 
 
 def audited_metrics(points: pd.DataFrame) -> list[str]:
@@ -238,29 +214,21 @@ def audit_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     return [Table(title, rows, filters=["Method"]) for title, rows in records.items()]
 
 
-def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
-    """Seconds of the fits: by method, and by data set and method."""
-    ok = scores[scores.status == "ok"]
-
-    def records(by: list[str]) -> list[dict[str, str]]:
-        return [
-            {
-                **(_place(names, *at) if len(at) > 1 else {"Method": names.method(*at)}),
-                "Fits": f"{len(of):,}",
-                "Median s": number(of.seconds.median(), 3),
-                "Slowest s": number(of.seconds.max(), 3),
-                "All s": number(of.seconds.sum(), 1),
-                "All CPU s": number(of.cpu_seconds.sum(), 1),
-                "Peak memory MB": number(of.peak_memory_mb.max(), 0),
-            }
-            for at, of in ok.groupby(by, sort=False)
-        ]
-
-    both, filters = records([*INSTANCE, "method"]), ("Data set", "Method")
-    return {
-        "methods": Table("Run times by method", records(["method"])),
-        "all": Table("Run times by data set and method", both, filters=filters),
-    }
+def times_table(scores: pd.DataFrame, names: Names) -> Table:
+    """Seconds of the fits by data set, K and method."""
+    records = [
+        {
+            **_place(names, *place),
+            "Fits": f"{len(fits):,}",
+            "Median s": number(fits.seconds.median(), 3),
+            "Slowest s": number(fits.seconds.max(), 3),
+            "All s": number(fits.seconds.sum(), 1),
+            "All CPU s": number(fits.cpu_seconds.sum(), 1),
+            "Peak memory MB": number(fits.peak_memory_mb.max(), 0),
+        }
+        for place, fits in scores[scores.status == "ok"].groupby([*INSTANCE, "method"], sort=False)
+    ]
+    return Table("Run times by data set and method", records, filters=("Data set", "Method"))
 
 
 def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
@@ -274,11 +242,11 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
             "Status": status,
             "Data set": names.dataset(dataset),
             # Separated by semicolons, because labels may contain commas.
-            "Methods": "; ".join(dict.fromkeys(names.method(str(method)) for method in of.method)),
-            "Fits": str(len(of)),
+            "Methods": "; ".join(dict.fromkeys(names.method(str(method)) for method in fits.method)),
+            "Fits": str(len(fits)),
             "Reason": reason,
         }
-        for (status, dataset, reason), of in bad.groupby(["status", "dataset", "reason"], sort=False)
+        for (status, dataset, reason), fits in bad.groupby(["status", "dataset", "reason"], sort=False)
     ]
     return Table("Fits without a result", records, filters=("Status", "Data set"))
 
@@ -286,15 +254,15 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
 def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
     """The data sets of the run and their sizes."""
     records = []
-    for dataset, of in scores.groupby("dataset", sort=False):
-        first = of.sort_values("n_rows", na_position="last").iloc[0]
+    for dataset, fits in scores.groupby("dataset", sort=False):
+        first = fits.sort_values("n_rows", na_position="last").iloc[0]
         sizes = {"Rows": first.n_rows, "Features": first.n_features, "Groups": first.n_groups}
         records.append(
             {
                 "Data set": names.dataset(str(dataset)),
                 **{name: MISSING if pd.isna(size) else f"{int(size):,}" for name, size in sizes.items()},
-                "K": ", ".join(str(k) for k in sorted(of.n_clusters.unique())),
-                "Cells ok": f"{(of.status == 'ok').sum():,} of {len(of):,}",
+                "K": ", ".join(str(k) for k in sorted(fits.n_clusters.unique())),
+                "Cells ok": f"{(fits.status == 'ok').sum():,} of {len(fits):,}",
             }
         )
     return Table("Data sets of the run", records)

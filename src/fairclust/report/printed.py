@@ -31,6 +31,7 @@ from fairclust.report.render import (
     metric_label,
     number,
 )
+from fairclust.report.selection import where
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABLE, SIGNS
 
 WIDTH = 100
@@ -47,6 +48,7 @@ Rows = list[tuple[str, list[str]]]
 Numbers = list[tuple[str, bool]]
 _ORDER = (DIFFERS, AS_PROGRAM, AGREES, NOT_COMPARABLE)
 Pick = dict[str, Any]
+_PLACE = ("dataset", "n_clusters", "method", "lam")
 
 
 @dataclass
@@ -103,16 +105,16 @@ class Printed:
     @cached_property
     def blocks(self) -> list[tuple[list[int], list[list[tuple[str, int]]]]]:
         """The columns of each part of a wide table that fits on the page, and the spans of their headings by level."""
-        found = [columns for columns, _ in self._blocks(PAGE, str)]
+        blocks = [columns for columns, _ in self._blocks(PAGE, str)]
         return [
-            (columns, [self._spans(columns, level) for level in range(self.n_levels)]) for columns in found
+            (columns, [self._spans(columns, level) for level in range(self.n_levels)]) for columns in blocks
         ]
 
     def _spans(self, columns: Sequence[int], level: int) -> list[tuple[str, int]]:
         """The headings of a level, each with the number of columns that it covers."""
         last = level == self.n_levels - 1
         keys = [(self.heads[i][: level + 1], i if last else 0) for i in columns]
-        return [(key[0][level], len(list(of))) for key, of in groupby(keys)]
+        return [(key[0][level], len(list(same))) for key, same in groupby(keys)]
 
     def csv(self) -> str:
         """The cells as text, with ours, the reported value and the verdict in columns of their own."""
@@ -160,12 +162,12 @@ class Printed:
         for columns, rows in self._blocks(PAGE, _bold):
             body = [r"\toprule"]
             for level in range(self.n_levels):
-                spans, at, rules = self._spans(columns, level), 2, []
+                spans, column, rules = self._spans(columns, level), 2, []
                 cells = [escape_latex(self.corner) if not level else ""]
                 for text, n in spans:
                     cells.append(rf"\multicolumn{{{n}}}{{c}}{{{escape_latex(text)}}}")
-                    rules.append(rf"\cmidrule(lr){{{at}-{at + n - 1}}}")
-                    at += n
+                    rules.append(rf"\cmidrule(lr){{{column}-{column + n - 1}}}")
+                    column += n
                 body.append(" & ".join(cells) + r" \\")
                 body += ["".join(rules)] if level < self.n_levels - 1 else [r"\midrule"]
             for kind, row in rows[self.n_levels :]:
@@ -191,36 +193,36 @@ class Printed:
                 blocks[-1] += group
             else:
                 blocks.append(group)
-        found = [(columns, self._rows(columns, bold)) for columns in blocks]
+        made = [(columns, self._rows(columns, bold)) for columns in blocks]
         # Cells without spaces between them are narrower by 2. If even these are too wide, nothing is bold.
         return [
             (columns, self._rows(columns, str) if _width(rows) - 2 * len(columns) > width else rows)
-            for columns, rows in found
+            for columns, rows in made
         ]
 
     def _rows(self, columns: Sequence[int], bold: Callable[[str], str], *, beside: bool = False) -> Rows:
         """The rows of a block as texts, each with its kind: 'head', 'part', 'row' or 'beneath'."""
-        found = []
+        lines = []
         for level in range(self.n_levels):
             texts: list[str] = []
             for text, n in self._spans(columns, level):
                 texts += [text, *[""] * (n - 1)]
-            found.append(("head", [self.corner if not level else "", *texts]))
+            lines.append(("head", [self.corner if not level else "", *texts]))
         for part in self.parts:
             rows = [(head, [entries[i] for i in columns]) for head, entries in part.rows]
             rows = [row for row in rows if any(entry.ours for entry in row[1])]
             if part.heading and rows:
-                found.append(("part", [f"**{part.heading}**", *[""] * len(columns)]))
+                lines.append(("part", [f"**{part.heading}**", *[""] * len(columns)]))
             for head, entries in rows:
                 ours = [entry.text(entry.ours, bold) + entry.sign for entry in entries]
                 reported = [entry.text(entry.reported, bold) for entry in entries]
                 if beside:
                     pairs = zip(ours, reported, strict=True)
                     ours = [f"{one} ({other})" if other else one for one, other in pairs]
-                found.append(("row", [head, *ours]))
+                lines.append(("row", [head, *ours]))
                 if not beside and any(reported):
-                    found.append(("beneath", ["reported", *reported]))
-        return found
+                    lines.append(("beneath", ["reported", *reported]))
+        return lines
 
 
 def _width(rows: Rows) -> int:
@@ -247,7 +249,7 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
     """
     layout = spec.layout or _plain_layout(lines, names)
     levels = [{head: _keys(pick) for head, pick in level.items()} for level in layout.columns]
-    rows = [(part, [(head, _keys(pick)) for head, pick in of.items()]) for part, of in _parts(layout)]
+    rows = [(part, [(head, _keys(pick)) for head, pick in source.items()]) for part, source in _parts(layout)]
     columns, mine = list(_combined(levels)), lines[lines.role == "ours"]
     others = [level for level in levels if not any("method" in pick for pick in level.values())]
     if len(others) < len(levels):
@@ -256,18 +258,18 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
     elif len(mine):
         has_data = any("dataset" in pick for level in levels for pick in level.values())
         of_data = not has_data and mine.dataset.nunique() > 1
-        own = []
+        ours = []
         for place in mine[["method", *["dataset"] * of_data]].drop_duplicates().to_dict("records"):
             head = names.method(place["method"]) + (f", {names.dataset(place['dataset'])}" if of_data else "")
-            own.append((head, place))
-        rows.append((OURS, own))
+            ours.append((head, place))
+        rows.append((OURS, ours))
     book = _book(lines, bold=layout.bold)
     stand_ins = book[book.role == "stand-in"]
     shown = [(*part, book.drop(stand_ins.index)) for part in rows]
     shown += [(*part, stand_ins) for part in _stand_ins(rows, lines, names)]
     parts, n_reported = [], 0
-    for heading, picks, of in shown:
-        made = [(head, [_entry(of, {**row, **pick}) for _, pick in columns]) for head, row in picks]
+    for heading, picks, source in shown:
+        made = [(head, [_entry(source, {**row, **pick}) for _, pick in columns]) for head, row in picks]
         n_reported += sum(len(entry.reported) for _, entries in made for entry in entries)
         if heading == OURS:
             has_value = [
@@ -284,7 +286,7 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
 def _combined(levels: Sequence[Mapping[str, Pick]]) -> Iterator[tuple[tuple[str, ...], Pick]]:
     """All combinations of the headings of several levels, with what they select together."""
     for pairs in product(*(level.items() for level in levels)):
-        yield tuple(head for head, _ in pairs), {key: of for _, pick in pairs for key, of in pick.items()}
+        yield tuple(head for head, _ in pairs), dict(item for _, pick in pairs for item in pick.items())
 
 
 def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
@@ -299,9 +301,9 @@ def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
     for name in ("mean", "reported"):
         book[f"best_{name}"] = False
         of_paper = book[(book.role == "paper") & np.isfinite(book[name])] if bold else book[:0]
-        for (_, metric), of in of_paper.groupby(["dataset", "metric"]):
+        for (_, metric), group in of_paper.groupby(["dataset", "metric"]):
             direction = column_of(metric).direction
-            values = pd.Series(map(round, of[name], of.digits), of.index)
+            values = pd.Series(map(round, group[name], group.digits), group.index)
             if direction != "none" and len(values) > 1:
                 best = values.max() if direction == "higher" else values.min()
                 book.loc[values.index[values == best], f"best_{name}"] = True
@@ -311,17 +313,15 @@ def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
 def _entry(lines: pd.DataFrame, pick: Pick) -> Entry:
     """The cell that shows what `pick` selects of the lines of a `_book`."""
     unit, entry, verdicts = float(pick.get("unit", 1.0)), Entry(), []
-    for key in {"dataset", "n_clusters", "method", "lam"} & pick.keys():
-        same = lines[key].isna() if pd.isna(pick[key]) else (lines[key] == pick[key]).fillna(False)
-        lines = lines[same.astype(bool)]
+    lines = where(lines, **{key: pick[key] for key in _PLACE if key in pick})
     metrics: list[str] = pick.get("metric", [])
     for metric in metrics:
-        found = lines[lines.metric == metric]
-        if len(found) > 1:
+        values = lines[lines.metric == metric]
+        if len(values) > 1:
             raise ValueError(
-                f"the layout of table {found.table.iloc[0]} shows several values in one cell: {pick}"
+                f"the layout of table {values.table.iloc[0]} shows several values in one cell: {pick}"
             )
-        for line in found.to_dict("records"):
+        for line in values.to_dict("records"):
             digits = max(0, line["digits"] + round(math.log10(unit)))
             entry.ours.append((number(line["mean"] / unit, digits), line["best_mean"]))
             if line["role"] == "paper":
@@ -343,29 +343,31 @@ def _keys(pick: PickSpec) -> Pick:
 
 def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
     """The rows of a layout below their common headings."""
-    for is_plain, of in groupby(layout.rows.items(), lambda row: isinstance(row[1], PickSpec)):
+    for is_plain, items in groupby(layout.rows.items(), lambda row: isinstance(row[1], PickSpec)):
         if is_plain:
-            yield "", {head: pick for head, pick in of if isinstance(pick, PickSpec)}
+            yield "", {head: pick for head, pick in items if isinstance(pick, PickSpec)}
         else:
-            yield from ((head, picks) for head, picks in of if isinstance(picks, dict))
+            yield from ((head, picks) for head, picks in items if isinstance(picks, dict))
 
 
 def _stand_ins(
     parts: Sequence[tuple[str, list[tuple[str, Pick]]]], lines: pd.DataFrame, names: Names
 ) -> Iterator[tuple[str, list[tuple[str, Pick]]]]:
     """The rows of a table again, for each data set that stands in for one of it."""
-    found = lines[lines.role == "stand-in"][["original", "dataset", "n_clusters"]].drop_duplicates()
-    for original, dataset, k in found.itertuples(index=False):
-        at: Pick = {"dataset": dataset, "n_clusters": k}
-        of_data = [(head, pick) for _, of in parts for head, pick in of if pick.get("dataset") == original]
-        title, of = names.dataset(dataset), names.dataset(original)
-        if of.partition(" (")[0] not in title:
-            title = f"{title} (stands in for {of})"
+    pairs = lines[lines.role == "stand-in"][["original", "dataset", "n_clusters"]].drop_duplicates()
+    for original, dataset, k in pairs.itertuples(index=False):
+        place: Pick = {"dataset": dataset, "n_clusters": k}
+        of_data = [
+            (head, pick) for _, rows in parts for head, pick in rows if pick.get("dataset") == original
+        ]
+        title, replaced = names.dataset(dataset), names.dataset(original)
+        if replaced.partition(" (")[0] not in title:
+            title = f"{title} (stands in for {replaced})"
         if len(of_data) == 1:
-            yield title, [(f"K = {k}", {**of_data[0][1], **at})]
+            yield title, [(f"K = {k}", {**of_data[0][1], **place})]
         else:
             of_data = of_data or [row for _, of_part in parts for row in of_part]
-            yield title, [(head, {**pick, **at}) for head, pick in of_data]
+            yield title, [(head, {**pick, **place}) for head, pick in of_data]
 
 
 def _plain_layout(lines: pd.DataFrame, names: Names) -> LayoutSpec:
@@ -373,12 +375,12 @@ def _plain_layout(lines: pd.DataFrame, names: Names) -> LayoutSpec:
     paper = lines[lines.role == "paper"]
     several = paper.groupby("dataset").n_clusters.nunique(dropna=False).gt(1)
     rows: dict[str, dict[str, PickSpec]] = {}
-    for at in paper[["dataset", "n_clusters", "method", "lam"]].drop_duplicates().itertuples(index=False):
-        k = "" if not several[at.dataset] or pd.isna(at.n_clusters) else f", K = {at.n_clusters}"
-        head = method_text(names, at.method, at.lam)
-        fields = {"dataset": at.dataset, "method": at.method, "lam": at.lam}
-        fields |= {} if pd.isna(at.n_clusters) else {"n_clusters": at.n_clusters}
-        rows.setdefault(f"{names.dataset(at.dataset)}{k}", {})[head] = PickSpec.model_construct(**fields)
+    for row in paper[["dataset", "n_clusters", "method", "lam"]].drop_duplicates().itertuples(index=False):
+        k = "" if not several[row.dataset] or pd.isna(row.n_clusters) else f", K = {row.n_clusters}"
+        head = method_text(names, row.method, row.lam)
+        fields = {"dataset": row.dataset, "method": row.method, "lam": row.lam}
+        fields |= {} if pd.isna(row.n_clusters) else {"n_clusters": row.n_clusters}
+        rows.setdefault(f"{names.dataset(row.dataset)}{k}", {})[head] = PickSpec.model_construct(**fields)
     asked = paper[paper.value_verdict != ""]
     columns = {metric_label(name): PickSpec(metric=[name]) for name in dict.fromkeys(asked.metric)}
     return LayoutSpec.model_construct(corner="", rows=rows, columns=[columns], bold=False)

@@ -57,6 +57,10 @@ _MARKDOWN = re.compile(
 _NUMBER = re.compile(r"–|[-+]?(∞|[\d.,]*\d)( ?%)?( ±.*|, best.*| \(.*| of [\d,]+)?")
 
 
+# The space in '1 %', '2 s' and '1 %, 2 s'.
+_UNIT = re.compile(r"(?<=[\d∞]) (?=(?:%|s|MB)(?!\w))|(?<=%,) (?=\d)")
+
+
 def number(value: object, decimals: int) -> str:
     """A number for readers: fixed decimals, a dash for a missing one."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
@@ -105,6 +109,11 @@ def metric_in_text(name: str) -> str:
     """The name of a metric within a sentence: without a capital, unless it is an abbreviation."""
     label = metric_label(name)
     return label if label.isupper() else label[0].lower() + label[1:]
+
+
+def unbroken(text: object) -> str:
+    """A text in which no line ends between a number and its unit, nor between a percentage and the number behind it."""
+    return _UNIT.sub("\N{NO-BREAK SPACE}", str(text))
 
 
 def table_name(number: str) -> str:
@@ -230,8 +239,8 @@ def read_data(
         "dtype": dict.fromkeys(texts, str),
         "na_values": {name: [""] for name in numbers},
     }
-    found = pd.read_csv(path, keep_default_na=False, **kinds)[columns]
-    return found.astype({name: "Int64" if name in counts else float for name in numbers})
+    data = pd.read_csv(path, keep_default_na=False, **kinds)[columns]
+    return data.astype({name: "Int64" if name in counts else float for name in numbers})
 
 
 def _list(lines: Iterable[str]) -> list[str]:
@@ -250,4 +259,5 @@ def template(package: str, folder: str, name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = unbroken
     return environment.get_template(name)

@@ -26,8 +26,10 @@ from fairclust.report.selection import (
     cells_of,
     choose,
     choose_printed,
+    of_k,
     reported_level,
     spread,
+    where,
 )
 
 AS_PRINTED, MATCHED = "as printed", "matched fairness"
@@ -146,36 +148,33 @@ class Part:
         """The row of a method of the paper, and those of its variants that were run."""
         names = (method, *self.spec.variants.get(method, ()))
         runs = [self._program_runs(name, lam) for name in names]
-        for name, own in zip(names, runs, strict=True):
+        for name, program_runs in zip(names, runs, strict=True):
             kind, choice = self.chosen(name, lam, of=method)
             if name == method or choice.n_all:
-                found = [
+                printed = [
                     Value(str(v.metric), float(v.value), int(v.decimals), note=str(v.note))
                     for v in values.fillna({"decimals": 0}).itertuples()
                 ]
                 role, every = "paper" if name == method else "variant", tuple(chain(*runs))
-                at = (self.dataset, name, self.n_clusters, lam)
-                yield Row(*at, role, kind, choice, found, runs=own, all_runs=every)
+                place = (self.dataset, name, self.n_clusters, lam)
+                yield Row(*place, role, kind, choice, printed, runs=program_runs, all_runs=every)
 
     def _program_runs(self, method: str, lam: float) -> tuple[ProgramRuns, ...]:
         """The runs of published programs beside the row of a method."""
-        at = self.programs
-        if at is None or at.empty:
+        if self.programs is None or self.programs.empty:
             return ()
-        at = at[(at.table == self.spec.number) & (at.dataset == self.dataset) & (at.method == method)]
-        k = math.nan if self.n_clusters is None else float(self.n_clusters)
-        for column, wanted in (("n_clusters", k), ("lam", lam)):
-            at = at[at[column].isna() if math.isnan(wanted) else at[column] == wanted]
-        found = []
-        for (program, words), lines in at.groupby(["program", "variant"], sort=False):
+        place = {"table": self.spec.number, "dataset": self.dataset, "n_clusters": self.n_clusters}
+        printed = where(self.programs, **place, method=method, lam=lam)
+        runs = []
+        for (program, words), lines in printed.groupby(["program", "variant"], sort=False):
             values = {
                 str(v.metric): Spread(float(v.mean), float(v.sd), float(v.low), float(v.high), int(v.runs))
                 for v in lines.itertuples()
             }
             first = lines.iloc[0]
             setting = joined(str(words), str(first.setting))
-            found.append(ProgramRuns(str(program), str(first.kind), setting, values))
-        return tuple(found)
+            runs.append(ProgramRuns(str(program), str(first.kind), setting, values))
+        return tuple(runs)
 
     def _extra_rows(self) -> Iterator[Row]:
         """Rows that are not the paper's: our methods and stand-ins. A row without cells would be empty."""
@@ -212,21 +211,21 @@ class Part:
             ok = self.cells.n_rows.notna().any()
             why_not = f"the data set is {NOT_RUN}" if self.cells.empty else "no fit ended well"
             return AS_PRINTED, Choice(self.cells[:0], "" if ok else why_not)
-        at = cells_of(self.cells, self.dataset, method, self.n_clusters)
-        if at.empty:
+        cells = cells_of(self.cells, self.dataset, method, self.n_clusters)
+        if cells.empty:
             why_not = f"the {'data set' if self.cells.empty else 'method'} is {NOT_RUN}"
             ran = (self.cells.method == method).any()
-            return kind, Choice(at, f"not run with K = {self.n_clusters}" if ran else why_not)
-        if self.n_clusters is None and at.n_clusters.nunique() > 1:
-            return kind, Choice(at[:0], "the paper does not state K")
+            return kind, Choice(cells, f"not run with K = {self.n_clusters}" if ran else why_not)
+        if self.n_clusters is None and cells.n_clusters.nunique() > 1:
+            return kind, Choice(cells[:0], "the paper does not state K")
         if printed and not (self.original and spec.match and not math.isnan(lam)):
-            return AS_PRINTED, choose_printed(at, lam, spec.settings.get(named, {}))
+            return AS_PRINTED, choose_printed(cells, lam, spec.settings.get(named, {}))
         if spec.match is not None:
-            choice = (self.original or self)._at_reported_level(spec.match, at, named, lam)
+            choice = (self.original or self)._at_reported_level(spec.match, cells, named, lam)
             if choice is not None:
                 return MATCHED, choice
-        choice = choose(at)
-        if at.params.nunique() > 1:
+        choice = choose(cells)
+        if cells.params.nunique() > 1:
             note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
             choice = replace(choice, note=joined(choice.note, note))
         return AS_PRINTED, choice
@@ -243,21 +242,20 @@ class Part:
         row = (self.dataset, method, self.spec.own, k, lam)
         if (level := reported_level(match, number, self.reported, *row)) is None:
             return None
-        at = self.reported[(self.reported.table == number) & (self.reported.dataset == self.dataset)]
-        at = at[(at.method == method) & (at.metric == match.order)]
-        at = at if k is None else at[(at.n_clusters == k).fillna(False)]
-        cost = float(at.value.iloc[0]) if len(at) else math.nan
+        place = {"table": number, "dataset": self.dataset, **of_k(k)}
+        costs = where(self.reported, **place, method=method, metric=match.order).value
+        cost = float(costs.iloc[0]) if len(costs) else math.nan
         choice = at_level(cells, level[0], match, cost)
-        found = choice.spread(match.order).mean
+        mean = choice.spread(match.order).mean
         higher = column_of(match.order).direction == "higher"
-        if choice.reached and (found >= cost if higher else found <= cost):
+        if choice.reached and (mean >= cost if higher else mean <= cost):
             return choice
         return replace(at_level(cells, level[1], match, cost), loosened=True)
 
     def measure(self, rows: list[Row]) -> None:
         """Add our values to the rows, including further metrics that the table shows (`spec.beside`)."""
-        own = next((row for row in rows if row.method == self.spec.own), None)
-        unit = own.choice.spread("seconds").mean if own else math.nan
+        reference = next((row for row in rows if row.method == self.spec.own), None)
+        unit = reference.choice.spread("seconds").mean if reference else math.nan
         for row in rows:
             shown = {value.metric for value in row.values}
             row.say(row.choice.note)

@@ -47,11 +47,11 @@ class Spread:
 
 def spread(values: pd.Series) -> Spread:
     """Mean, standard deviation and range of a series of floats, without the missing values."""
-    found = values.astype(float).dropna().to_numpy()
-    if not len(found):
+    known = values.astype(float).dropna().to_numpy()
+    if not len(known):
         return Spread()
-    sd = float(np.std(found, ddof=1)) if len(found) > 1 and np.isfinite(found).all() else math.nan
-    return Spread(float(found.mean()), sd, float(found.min()), float(found.max()), len(found))
+    sd = float(np.std(known, ddof=1)) if len(known) > 1 and np.isfinite(known).all() else math.nan
+    return Spread(float(known.mean()), sd, float(known.min()), float(known.max()), len(known))
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,22 @@ class Choice:
         return spread(self.cells[metric]) if metric in self.cells else Spread()
 
 
+def where(rows: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
+    """The rows with these values in these columns; NaN and None stand for a missing value."""
+    for column, value in wanted.items():
+        same = rows[column].isna() if pd.isna(value) else rows[column] == value
+        rows = rows[same.fillna(False).astype(bool)]
+    return rows
+
+
 def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float | None = None) -> pd.DataFrame:
     """The cells of a method on a data set with one K, or with every K if it is None or NaN."""
-    found = cells[(cells.dataset == dataset) & (cells.method == method)]
-    if n_clusters is None or pd.isna(n_clusters):
-        return found
-    return found[found.n_clusters == int(n_clusters)]
+    return where(cells, dataset=dataset, method=method, **of_k(n_clusters))
+
+
+def of_k(n_clusters: float | None) -> dict[str, int]:
+    """The column of K for `where`, which every K has if it is None or NaN."""
+    return {} if n_clusters is None or pd.isna(n_clusters) else {"n_clusters": int(n_clusters)}
 
 
 def whole(points: pd.DataFrame) -> pd.DataFrame:
@@ -133,8 +143,8 @@ def settings_table(
     groups = ok.astype(dict.fromkeys(shown, float)).groupby(list(by), sort=False)
     means, starts = groups[shown].mean(), groups.size()
     cost = means.objective.where(groups.objective.count() == starts, means.sse)
-    found = means.assign(cost=cost, starts=starts)
-    return found.join(groups[shown].std(ddof=1).add_suffix(" sd")) if with_sd else found
+    table = means.assign(cost=cost, starts=starts)
+    return table.join(groups[shown].std(ddof=1).add_suffix(" sd")) if with_sd else table
 
 
 def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
@@ -251,18 +261,18 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     wanted = {name: canonical_json(value) for name, value in params.items()}
 
     def fits(text: str) -> bool:
-        own = json.loads(text)
-        return all(name in own and canonical_json(own[name]) == value for name, value in wanted.items())
+        stated = json.loads(text)
+        return all(name in stated and canonical_json(stated[name]) == value for name, value in wanted.items())
 
-    found = cells[cells.params.isin(list(filter(fits, cells.params.unique())))]
+    fitting = cells[cells.params.isin(list(filter(fits, cells.params.unique())))]
     asked = dict(params)
     if not math.isnan(lam):
-        found, asked = found[found.lam == lam], {"lam": lam, **asked}
+        fitting, asked = fitting[fitting.lam == lam], {"lam": lam, **asked}
     words = ", ".join(f"{name}={plain(value)}" for name, value in asked.items())
-    if found.empty and len(cells):
-        return Choice(found, f"not run with the published setting {words}")
-    choice = choose(found)
-    n_settings = found.params.nunique()
+    if fitting.empty and len(cells):
+        return Choice(fitting, f"not run with the published setting {words}")
+    choice = choose(fitting)
+    n_settings = fitting.params.nunique()
     note = f"{n_settings} settings fit what is published, and the one with the lowest objective is shown"
     note = joined(choice.note, note if n_settings > 1 and choice.n_ok else "")
     setting = choice.setting if n_settings > 1 and choice.setting else words
@@ -294,15 +304,13 @@ def reported_level(
     Values of the table that `match` names count, or else those of `table`, with this K, and with this lambda if the
     paper reports several for the method. None if the paper reports no value.
     """
-    at = reported[reported.table == (match.table or table)]
-    at = at[(at.dataset == dataset) & (at.metric == match.fairness)].dropna(subset="value")
-    if n_clusters is not None and not pd.isna(n_clusters):
-        at = at[(at.n_clusters == int(n_clusters)).fillna(False)]
+    place = {"table": match.table or table, "dataset": dataset, "metric": match.fairness, **of_k(n_clusters)}
+    printed = where(reported, **place).dropna(subset="value")
     lower = COLUMNS[match.fairness].direction == "lower"
     for name in (method, own):
-        mine = at[at.method == name]
+        mine = where(printed, method=name)
         if name == method and (mine.lam == lam).any():
-            mine = mine[mine.lam == lam]
+            mine = where(mine, lam=lam)
         if len(mine):
             first = mine.sort_values("value", ascending=lower).iloc[0]
             value = float(first.value)
@@ -335,10 +343,10 @@ def describe(match: MatchSpec | None) -> str:
 
 def varied_params(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Settings (JSON texts), each with its parameters that differ among them."""
-    found = {text: json.loads(text) for text in settings}
-    names = dict.fromkeys(name for params in found.values() for name in params)
-    differ = [name for name in names if len({canonical_json(of.get(name)) for of in found.values()}) > 1]
-    return {text: {n: value for n, value in of.items() if n in differ} for text, of in found.items()}
+    parsed = {text: json.loads(text) for text in settings}
+    names = dict.fromkeys(name for params in parsed.values() for name in params)
+    differ = [name for name in names if len({canonical_json(one.get(name)) for one in parsed.values()}) > 1]
+    return {text: {n: value for n, value in one.items() if n in differ} for text, one in parsed.items()}
 
 
 def varied(params: str, settings: Iterable[str]) -> str:

@@ -109,8 +109,8 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
             row: dict[str, object] = {"dataset": dataset, "n_clusters": k, "method": method}
             row |= {"lam": choice.lam, "setting": choice.setting}
             for metric in _OVERVIEW_METRICS:
-                found = choice.spread(metric)
-                row |= {metric: found.mean, f"{metric} sd": found.sd, f"{metric} best": found.best(metric)}
+                spread = choice.spread(metric)
+                row |= {metric: spread.mean, f"{metric} sd": spread.sd, f"{metric} best": spread.best(metric)}
             row |= {"starts": choice.n_ok, "starts asked": choice.n_all, "reached": choice.reached}
             data.append({**row, "note": choice.note})
             if choice.note:
@@ -159,7 +159,7 @@ def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFram
             lines.append(
                 {
                     **{**vars(row), **vars(value), **vars(value.ours)},
-                    **{f"program_{name}": of for name, of in vars(value.program).items()},
+                    **{f"program_{name}": entry for name, entry in vars(value.program).items()},
                     **of_row,
                     **{"program": program.program if program else "", "program_runs": value.program.n},
                     **{"program_kind": program.kind if program else "", "seeds": value.ours.n},
@@ -182,8 +182,8 @@ def why(row: Row) -> str:
         for value in row.values
         if value.reason
     ]
-    found = row.finding + (f" ({row.direction})" if row.direction else "")
-    return ": ".join(filter(None, [found, "; ".join(dict.fromkeys(reasons))]))
+    finding = row.finding + (f" ({row.direction})" if row.direction else "")
+    return ": ".join(filter(None, [finding, "; ".join(dict.fromkeys(reasons))]))
 
 
 def load_evidence(paths: Iterable[Path]) -> pd.DataFrame:
@@ -239,16 +239,16 @@ def summary(
     board: pd.DataFrame, claims: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """For each paper the number of rows of its tables, of each verdict, and of the claims that hold."""
-    rows, found = row_verdicts(board), []
+    rows, counts = row_verdicts(board), []
     for paper, title in titles.items():
-        of = rows[rows.paper == paper]
+        mine = rows[rows.paper == paper]
         whole = claims[paper][claims[paper].dataset == ""].verdict if paper in claims else []
         tested = [verdict for verdict in whole if verdict not in (NOT_COMPARABLE, "not tested")]
-        found.append(
+        counts.append(
             {
-                **{"paper": title, "rows": len(of)},
-                **{HEADS[verdict]: int((of.verdict == verdict).sum()) for verdict in VERDICTS},
+                **{"paper": title, "rows": len(mine)},
+                **{HEADS[verdict]: int((mine.verdict == verdict).sum()) for verdict in VERDICTS},
                 "claims that hold": f"{tested.count(HOLDS)} of {len(tested)}" if len(whole) else MISSING,
             }
         )
-    return found
+    return counts

@@ -80,7 +80,7 @@ def table_rows(
     They are in the paper's order of data sets. The variants of a row follow it. The rows of our methods and of
     stand-ins follow those of each data set.
     """
-    found: list[Row] = []
+    table: list[Row] = []
     for part in table_parts(spec, reported, cells, programs):
         rows = part.rows()
         for row in rows:
@@ -88,8 +88,8 @@ def table_rows(
                 _judge(row, part)
                 _control(row, part)
         _explain(rows, spec)
-        found += rows
-    return found
+        table += rows
+    return table
 
 
 def _judge(row: Row, part: Part) -> None:
@@ -154,12 +154,12 @@ def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> 
 
 def _as_printed(row: Row, lacking: bool) -> tuple[str, str]:
     """The verdict and the finding on a row whose setting is published, beside the paper alone."""
-    found = {value.agrees for value in row.judged}
-    if lacking or not found <= {"yes", "start"}:
+    agreements = {value.agrees for value in row.judged}
+    if lacking or not agreements <= {"yes", "start"}:
         return DIFFERS, OFF
-    if not found:
+    if not agreements:
         return NOT_COMPARABLE, ONLY_UNJUDGED
-    return AGREES, BY_MEAN if found == {"yes"} else BY_START
+    return AGREES, BY_MEAN if agreements == {"yes"} else BY_START
 
 
 def _at_matched_fairness(row: Row) -> tuple[str, str]:
@@ -169,8 +169,8 @@ def _at_matched_fairness(row: Row) -> tuple[str, str]:
         # A setting that has the reported fairness and cost within two standard deviations is on the front, although
         # its mean fairness misses the level.
         shown = [v for v in row.reported if v.agrees or _is_fairness(v.metric)]
-        found = {compare_value(v.metric, v.reported, v.decimals, v.ours) for v in shown if v.ours.n}
-        return (AGREES, ON_FRONT) if found == {"yes"} and judged else (DIFFERS, LESS_FAIR)
+        agreements = {compare_value(v.metric, v.reported, v.decimals, v.ours) for v in shown if v.ours.n}
+        return (AGREES, ON_FRONT) if agreements == {"yes"} and judged else (DIFFERS, LESS_FAIR)
     if not judged:
         return NOT_COMPARABLE, ONLY_UNJUDGED
     worse = [_is_worse(value) for value in judged if value.agrees != "yes"]
@@ -200,7 +200,8 @@ def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Non
         """How far runs are from the printed values; those that lack a value come last."""
         shared = {value.metric: value.reported for value in row.reported if value.metric in runs.values}
         apart = [
-            abs(runs.values[name].mean - of) / max(abs(of), FAIRNESS_LIMIT) for name, of in shared.items()
+            abs(runs.values[name].mean - printed) / max(abs(printed), FAIRNESS_LIMIT)
+            for name, printed in shared.items()
         ]
         return len(row.reported) - len(shared), sum(apart)
 
@@ -214,10 +215,10 @@ def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Non
             row.verdict, row.finding = AS_PROGRAM, BY_PROGRAM.format(source=_called(shown))
         words = []
         for value in _differing(row, shown):
-            found, digits = shown.values[value.metric], max(value.decimals, 0) + 1
-            text = number(found.mean, digits)
-            if found.n > 1:
-                text = f"{number(found.low, digits)} to {number(found.high, digits)} in {found.n} runs"
+            theirs, digits = shown.values[value.metric], max(value.decimals, 0) + 1
+            text = number(theirs.mean, digits)
+            if theirs.n > 1:
+                text = f"{number(theirs.low, digits)} to {number(theirs.high, digits)} in {theirs.n} runs"
             words.append(f"{metric_label(value.metric)} {text} for {number(value.reported, value.decimals)}")
         row.say(f"the paper's value is not that of its {_called(shown)}: {', '.join(words)}")
 
@@ -325,8 +326,8 @@ def _is_worse(value: Value) -> bool:
 
 def _fitting(spec: TableSpec, row: Row, metric: str, kind: str) -> ReasonSpec | None:
     """The first reason of a kind that applies to a value."""
-    found = (r for r in spec.reasons if r.kind == kind and r.fits(row.dataset, row.method, metric))
-    return next(found, None)
+    reasons = (r for r in spec.reasons if r.kind == kind and r.fits(row.dataset, row.method, metric))
+    return next(reasons, None)
 
 
 def _called(runs: ProgramRuns) -> str:
@@ -385,7 +386,7 @@ def _direction(row: Row) -> str:
 
 def _collapse(row: Row) -> str:
     """How the chosen clusterings have collapsed; empty if they have not."""
-    cells, found = row.choice.cells, []
+    cells, words = row.choice.cells, []
     if cells.empty:
         return ""
     used = cells.n_nonempty.dropna()
@@ -394,11 +395,11 @@ def _collapse(row: Row) -> str:
         low, high = int(fewer.min()), int(fewer.max())
         some = f"{low}" if low == high else f"{low} to {high}"
         k = int(cells.n_clusters.iloc[0])
-        found.append(f"{some} of {k} clusters are in use in {len(fewer)} of {len(used)} starts")
+        words.append(f"{some} of {k} clusters are in use in {len(fewer)} of {len(used)} starts")
     empty = int((cells.balance == 0).sum())
     if empty and any(value.metric == "balance" and value.reported > 0 for value in row.values):
-        found.append(f"the balance is 0 in {empty} of {len(cells)} starts")
-    return "; ".join(found)
+        words.append(f"the balance is 0 in {empty} of {len(cells)} starts")
+    return "; ".join(words)
 
 
 def _explain(rows: list[Row], spec: TableSpec) -> None:

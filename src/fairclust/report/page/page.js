@@ -290,6 +290,9 @@
   // The cheapest method
 
   const ask = document.getElementById("ask").elements;
+  // Settings that use all clusters, with a finite cost.
+  const usableIn = (chart, cost) => chart.points.filter((p) => !("c" in p.mark.dataset) && Number.isFinite(p.values[cost]));
+  const cheapestOf = (points, cost) => points.reduce((a, b) => (b.values[cost] < a.values[cost] ? b : a), points[0]);
   const answer = () => {
     const chart = charts[ask.chart.value], cost = chart.costFor(Number(ask.cost.value)), fairness = Number(ask.fairness.value);
     const { higher, label, range: [low, high] } = data.metrics[fairness], level = Number(ask.level.value);
@@ -301,9 +304,9 @@
       document.getElementById("answer").replaceChildren(el("p", {}, text));
       return;
     }
-    const usable = chart.points.filter((p) => !("c" in p.mark.dataset) && Number.isFinite(p.values[cost]));
+    const usable = usableIn(chart, cost);
     const isFair = ({ values }) => (higher ? values[fairness] >= level : values[fairness] <= level);
-    const cheapest = (points) => points.reduce((a, b) => (b.values[cost] < a.values[cost] ? b : a), points[0]);
+    const cheapest = (points) => cheapestOf(points, cost);
     const more = (p, q) => `${(100 * (p.values[cost] / q.values[cost] - 1)).toFixed(1)} %`;
     const words = (p) => [el("b", {}, icon(p.method), ` ${data.methods[p.method].label}`), p.setting ? ` (${p.setting})` : "",
       `: ${data.metrics[cost].label} ${show(cost, p.values[cost])}, ${label} ${show(fairness, p.values[fairness])}`];
@@ -326,9 +329,15 @@
     document.getElementById("answer").replaceChildren(...lines.map((line) => el("p", {}, ...line)));
   };
   const restart = () => {
-    const chart = charts[ask.chart.value], cost = chart.costFor(Number(ask.cost.value));
-    document.querySelector("#ask .bound").textContent = data.metrics[ask.fairness.value].higher ? "at least" : "at most";
-    ask.level.value = chart.model.levels[`${cost},${ask.fairness.value}`] ?? 0;
+    const chart = charts[ask.chart.value], cost = chart.costFor(Number(ask.cost.value)), fairness = Number(ask.fairness.value);
+    const { higher, decimals } = data.metrics[fairness], scale = 10 ** decimals;
+    document.querySelector("#ask .bound").textContent = higher ? "at least" : "at most";
+    // Almost full fairness: 95 % of the way from the cheapest setting to the fairest, rounded to the looser side.
+    const usable = usableIn(chart, cost).filter((p) => Number.isFinite(p.values[fairness]));
+    const first = cheapestOf(usable, cost)?.values[fairness] ?? 0, values = usable.map((p) => p.values[fairness]);
+    const best = values.length ? (higher ? Math.max(...values) : Math.min(...values)) : 0;
+    const level = (first + 0.95 * (best - first)) * scale;
+    ask.level.value = (higher ? Math.floor(level + 1e-6) : Math.ceil(level - 1e-6)) / scale;
     answer();
   };
   // The address holds the question, so that a link leads to its answer.
