@@ -107,6 +107,19 @@ def test_points_far_from_all_means_have_finite_sums():
     np.testing.assert_allclose(sums, [[2.0, 1.0]], atol=1e-6)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e12])
+def test_small_weights_keep_all_digits(unit):
+    X, groups, components = problem(3 * TILE, 2, (), 4, 2, shared=True)
+    X[0] *= unit
+    tiles = Rows(columns_of(2, ()), X, groups, 2).tiles()
+    tiles.table(components)
+    C = np.random.default_rng(1).normal(size=(2, 4))
+    # Weights of the second call would be below the normal range of float32.
+    for part, small in zip(tiles.moments(C=C)[0], tiles.moments(alpha=2.0**-130, C=C * 2.0**-130)[0], strict=True):
+        assert np.isfinite(part).all()
+        np.testing.assert_array_equal(small * 2.0**130, part)
+
+
 def test_threads_and_kept_responsibilities_change_nothing():
     X, groups, components = problem(60_000, 3, (3, 2), 6, 3, True)
     C, before, found = np.random.default_rng(0).normal(size=(3, 6)), numba.get_num_threads(), []

@@ -34,6 +34,10 @@ _KEEP_BYTES = 1 << 27
 _MAX_BLOCKS = 64
 _MAX_BLOCK_BYTES = 1 << 26
 _ENTRIES_PER_BLOCK = 75_000
+# The weights of moments are multiplied by a power of two, which changes no digit, so that the largest sum that can occur
+# is about 2^_LARGEST_BITS. Products of small responsibilities would otherwise leave the normal range of float32, where
+# arithmetic takes ten times as long.
+_LARGEST_BITS = 120
 
 
 class Components(NamedTuple):
@@ -332,6 +336,9 @@ class MixtureTiles:
         self.group_sizes = sum_by_group(counts, self.layout, self.n_groups)
         self.n_samples = int(self.group_sizes.sum())  # rows of the data
         self.n_points = len(self.layout.order)  # as many, or less if rows were merged
+        # A bound on the sums of counts and squared deviations over a tile.
+        span = 2 * float(np.abs(self.rows.points).max(initial=0.5))
+        self._largest_sum = TILE * float(self.rows.counts.max()) * span**2
         # The arguments of the kernel in the last call of `table`, and the responsibilities of all points that it found,
         # unless they take too much memory.
         self._given: tuple[Any, ...] = ()
@@ -394,10 +401,12 @@ class MixtureTiles:
         first, second = np.zeros((2, n_blocks, n_clusters, n_features))
         sums = Moments(weight, first, second, np.zeros((n_blocks, len(self.members), n_clusters)))
         logsum = np.zeros(n_tiles)
-        pulls = np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype)
-        out = dtype.type(alpha), pulls, sums, logsum
+        pulls = np.zeros((self.n_groups, n_clusters)) if C is None else C
+        largest = self._largest_sum * (abs(alpha) + 2 * np.abs(pulls).max())
+        scale = 2.0 ** (_LARGEST_BITS - np.frexp(largest)[1])
+        out = dtype.type(scale * alpha), (scale * pulls).astype(dtype), sums, logsum
         run_over_tiles(_weighted_moments, n_blocks, self.n_points * n_clusters, edges, *given, psi, *out)
-        weight, first, second, joint = (part.sum(axis=0) for part in sums)
+        weight, first, second, joint = (part.sum(axis=0) / scale for part in sums)
         levels = np.zeros((self.members[-1, 0] + 1, n_clusters))
         _parted(joint, self.members, levels)
         return Moments(weight, first, second, levels[:-1].T), float(logsum.sum())
