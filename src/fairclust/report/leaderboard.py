@@ -30,11 +30,26 @@ _SLACK = 0.01
 _EQUAL = 1e-3
 """Costs that differ by less than this share are equal."""
 _RESAMPLES = 1000
+_FEWEST = 5
+"""With fewer data sets there is no interval, because the bootstrap would draw the same few again and again."""
+_LEAST_GAIN = 0.05
+"""Methods that gain less over random labels than this share of the largest gain are no better than chance."""
 CONTROL = "control"
 """The family of methods that draw labels at random."""
 COLUMNS = [
     *("cost", "level", "dataset", "n_clusters", "method", "label", "ours", "value", "excess", "low", "high"),
-    *("reached", "instances", "worse", "certified", "starts", "failed", "seconds", "n_rows", "n_groups"),
+    *(
+        "reached",
+        "instances",
+        "worse",
+        "certified",
+        "starts",
+        "fewest_starts",
+        "failed",
+        "seconds",
+        "n_rows",
+        "n_groups",
+    ),
 ]
 LEADERBOARD_RULE = (
     "An instance is a data set with a K. A level of fairness says how far shares may be from those of the data: at "
@@ -48,10 +63,14 @@ LEADERBOARD_RULE = (
     "any method at this level. That of the method is the median over the instances where it was run. It is infinite if "
     "the method reaches the level on fewer than half of them. A method that cannot treat a data set (status "
     "'skipped') is not compared there.",
+    "Costs between two settings, also the lowest one known, are those of no clustering. Costs that differ by less than "
+    "0.1 % are equal: neither method is cheaper.",
     "The interval covers 95 % of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
-    "its K, and then the starts of every instance. Behind it stands on how many of the instances the level is reached.",
+    "its K, and then the starts of every instance. A method on fewer than five data sets has none. Behind it stands on "
+    "how many of the instances the level is reached.",
     "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
-    "level. Methods that are no cheaper than random labels on most instances stand last, however fair they are.",
+    "level. A method is no better than random labels if its cheapest clustering gains less than 5 % of what the "
+    "cheapest one known gains over random labels, on most instances. It stands last, however fair it is.",
 )
 
 
@@ -129,10 +148,12 @@ def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
 def interval(
     excess: pd.DataFrame, rng: np.random.Generator, resamples: int = _RESAMPLES
 ) -> tuple[float, float]:
-    """Bootstrap interval (95 %) of the median over instances of the median over starts.
+    """Bootstrap interval (95 %) of the median over instances of the median over starts; NaN for few data sets.
 
     `excess` has the columns dataset, n_clusters and excess, with a row for each start.
     """
+    if excess.dataset.nunique() < _FEWEST:
+        return math.nan, math.nan
     places = excess.groupby("dataset", sort=False).n_clusters.rank(method="dense").astype(int) - 1
     # Medians of drawn starts by data set and K; NaN where a data set has fewer K than another one.
     drawn = np.full((excess.dataset.nunique(), int(places.max()) + 1, resamples), np.nan)
@@ -141,7 +162,8 @@ def interval(
         starts = values.to_numpy(float)
         drawn[instance] = _median(starts[rng.integers(len(starts), size=(resamples, len(starts)))])
     chosen = rng.integers(len(drawn), size=(resamples, len(drawn)))
-    medians = np.sort(drawn[chosen, :, np.arange(resamples)[:, None]].reshape(resamples, -1))
+    # A data set that is drawn twice has other starts the second time.
+    medians = np.sort(drawn[chosen, :, rng.integers(resamples, size=chosen.shape)].reshape(resamples, -1))
     medians = medians[np.arange(resamples), (~np.isnan(medians)).sum(axis=1) // 2]
     low, high = np.quantile(medians, [0.025, 0.975], method="closest_observation")
     return float(low), float(high)
@@ -188,9 +210,11 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
         n_rows=("n_rows", "max"), n_groups=("n_groups", "max"), cheapest=("ok_cost", "min"),
     )  # fmt: skip
     random = ok[ok.method.isin(control)].groupby(INSTANCE)[cost].median().rename("random")
-    rows = rows.join(facts, on=[*INSTANCE, "method"]).join(random, on=INSTANCE)
-    is_worse = ~(rows.cheapest < rows.random * (1 - _EQUAL))
-    rows = rows.assign(worse=is_worse.astype(float).where(rows.random.notna()))
+    lowest = ok.groupby(INSTANCE)[cost].min().rename("lowest")
+    rows = rows.join(facts, on=[*INSTANCE, "method"]).join(random, on=INSTANCE).join(lowest, on=INSTANCE)
+    gain = rows.random - rows.cheapest
+    is_worse = ~(gain > _LEAST_GAIN * (rows.random - rows.lowest))
+    rows = rows.assign(worse=is_worse.astype(float).where(gain.notna()))
     certified = pd.Series(map(_excess, ok.estimator, ok[cost]), ok.index, float).groupby(ok.method).max()
     summaries, whole, rng = [], [], np.random.default_rng(0)
     for (method, level), part in rows.groupby(["method", "level"], sort=False):
@@ -198,7 +222,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
         low, high = interval(mine, rng)
         summaries.append(_summary(part) | {"method": method, "level": level, "low": low, "high": high})
     for method, part in rows.groupby("method", sort=False):
-        # Without random labels to compare with, the mean is NaN, and the method is not worse.
+        # Without random labels or results to compare, the mean is NaN, and the method is not worse.
         worse = float(method in control or part.worse.mean() > 0.5)
         bound = certified.get(method) if cost in _CERTIFIED else None
         whole.append(_summary(part) | {"method": method, "worse": worse, "certified": bound})
@@ -216,6 +240,7 @@ def _summary(rows: pd.DataFrame) -> dict[str, Any]:
         "reached": int(np.isfinite(rows.excess).sum()),
         "instances": len(rows),
         "starts": rows.starts.max(),
+        "fewest_starts": rows.starts.min(),
         "failed": seconds.failed.sum(),
         "seconds": seconds.seconds.median(),
     }
@@ -290,7 +315,8 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
 
     Instances with fewer than half as many methods as another one of their kind are left out: few compare there.
 
-    The frames have the columns method, excess (the median) and seconds (of one fit, the median).
+    A kind ends in the number of its data sets. The frames have the columns method, excess (the median) and seconds
+    (of one fit, the median).
     """
     rows = board[(board.cost == cost) & board.dataset.notna()]
     sizes = np.where(rows.n_rows.astype(float) < 10_000, "below 10,000 rows", "10,000 rows or more")
@@ -305,7 +331,9 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
         each = by.agg(seconds=("seconds", "median"), n=("excess", "size"))
         each = each.assign(excess=by.excess.quantile(0.5, interpolation="higher"))
         usable = each[(each.n == each.n.max()) & np.isfinite(each.excess)]
-        yield str(kind), float(level), usable.sort_values(["excess", "seconds"]).reset_index()
+        n = group.dataset.nunique()
+        kind = f"{kind}, {n} data set{'s' * (n > 1)}"
+        yield kind, float(level), usable.sort_values(["excess", "seconds"]).reset_index()
 
 
 def make_settings(scores: pd.DataFrame) -> pd.DataFrame:

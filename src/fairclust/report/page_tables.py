@@ -106,7 +106,11 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
         record = {"Method": names.method(str(name)), "Cheaper on": cheaper, "Dearer on": dearer}
         records.append({**record, "Settings": both})
     against = Table("Each of our methods against the cheapest of all others", records)
-    return {"losses": f"{sentence} of data, K and level.", "facts": facts, "against": against}
+    return {
+        "losses": f"{sentence} of data, K and level, by more than 0.1 %.",
+        "facts": facts,
+        "against": against,
+    }
 
 
 def _share(level: float) -> str:
@@ -141,15 +145,16 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             text = MISSING
             if (summary := summaries.get((row["method"], level))) is not None:
                 excess, low, high = (_distance(summary[name]) for name in ("excess", "low", "high"))
-                text = f"{excess} ({low}–{high}), {summary['reached']:.0f} of {summary['instances']:.0f}"
+                between = "" if pd.isna(summary["low"]) else f" ({low}–{high})"
+                text = f"{excess}{between}, {summary['reached']:.0f} of {summary['instances']:.0f}"
             record[f"Within {_share(level)}"] = text
         bound = row["certified"]
         record |= {
             "Seconds of a fit": number(row["seconds"], 2),
             "Above its certified bound at most": MISSING if pd.isna(bound) else f"{100 * bound:.3f} %",
-            "Starts": f"{row['starts']:.0f}",
+            "Starts": "–".join(f"{n:.0f}" for n in sorted({row["fewest_starts"], row["starts"]})),
             "Fits failed": f"{row['failed']:.0f}",
-            "Remark": "no cheaper than random labels" if row["worse"] else "",
+            "Remark": "no better than random labels" if row["worse"] else "",
         }
         records.append(record)
     return Table(f"{METRICS[cost].label}: distance to the best known", records, filters=("Family",))
