@@ -14,7 +14,6 @@ import pandas as pd
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.cli import CommandError
 from fairclust.cli.options import Fit
-from fairclust.cli.progress import progress
 from fairclust.cli.rows import Rows, decided, plain_kmeans, possible
 from fairclust.tables import left_out_rows, table_files
 from fairclust.tables.chunked import ChunkedTable, prepare_chunks
@@ -28,8 +27,7 @@ class RowsInChunks(Rows):
     over: str = " over all files"
 
     def plain(self, model: Any) -> Any:
-        with progress("fitting k-means, to compare with"):
-            return plain_kmeans(model).fit(self.table.table).labels_
+        return plain_kmeans(model).fit(self.table.table).labels_
 
     def counts_and_costs(self, labels: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
         return self.table.scored(labels, model.n_clusters)

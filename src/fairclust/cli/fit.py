@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import inspect
 import os
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
-from fairclust.chunks import ChunkError, ChunkTable
+from fairclust.chunks import ChunkError
 from fairclust.chunks.sources import read_metadata
 from fairclust.cli import CommandError
 from fairclust.cli.chunked_rows import read_in_chunks
 from fairclust.cli.fitting import fit, parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.options import Fit
-from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
+from fairclust.cli.progress import progress
 from fairclust.cli.results import report
 from fairclust.cli.rows import Rows, read_rows
 from fairclust.messages import count, shortened
@@ -57,14 +56,10 @@ def run(args: Fit) -> list[str | Table]:
             rows: Rows = (
                 read_in_chunks(args, cls, params, stack) if chunked else _read_in_memory(args, cls, params)
             )
-        X, passes = rows.X, None
-        expected = expected_seconds(cls, params, X, rows.groups)
-        if isinstance(X, ChunkTable):
-            passes = Passes(X.engine, USUAL_PASSES[cls.__name__] * sum(rows.sizes.values()))
-            X = replace(X, engine=passes)
         sizes = _size_notes(rows, args.n_clusters)
-        with progress(f"fitting {cls.__name__}", expected=expected, passes=passes):
-            model, seconds, warned = fit(cls, params, X, rows.groups, rows.weights)
+        # A fit in chunks prints a line for each pass.
+        with nullcontext() if chunked else progress(f"fitting {cls.__name__}"):
+            model, seconds, warned = fit(cls, params, rows.X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
         return report(args, rows, model, notes=notes, seconds=seconds)
 

@@ -209,7 +209,7 @@ class Front(Raw):
     methods: Annotated[_Many, _first("methods to compare with k-means", "NAME")] = ()
     labels: Annotated[_Files, _first("labels that other programs made", "FILE")] = ()
     starts: Annotated[_Whole, _first("starts of every setting", "N", show_default=True)] = 3
-    out: Annotated[Path, _first("write STEM.csv, and STEM.png", "STEM", show_default=True)] = Path("front")
+    out: Annotated[Path | None, _first("write a row for each setting here, as CSV", "FILE")] = None
     report: _Report = None
     seed: _Seed = 0
 
@@ -250,7 +250,6 @@ class Score(Options):
         _Whole | None, _first("number of clusters (default: that of the data set)", "K")
     ] = None
     run: Annotated[Path, _first("results of a run", "FOLDER", show_default=True)] = Path("docs/results")
-    mirror: Annotated[_Many, _first("folders or base URLs that are tried first", "PLACE")] = ()
     configfile: _Config = ()
 
 

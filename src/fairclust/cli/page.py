@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import platform
 import shlex
-import warnings
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,14 +11,15 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from sklearn.decomposition import PCA
 
 from fairclust import __version__
 from fairclust.cli.options import Raw
-from fairclust.cli.results import GIVEN, answer_lines, largest_groups, payers
+from fairclust.cli.results import GIVEN, answer_lines, largest_groups, tables
 from fairclust.cli.rows import Rows, RowsInMemory
-from fairclust.explain import rounded
-from fairclust.messages import count, shortened
-from fairclust.report.render import number, template
+from fairclust.explain import described
+from fairclust.messages import count, percent, shortened
+from fairclust.report.render import template
 
 _MOST_POINTS = 1500
 # Colours of clusters and groups, which also differ in lightness; further ones repeat them, and points have numbers.
@@ -29,7 +28,6 @@ _COLOURS = (
     *("#c2185b", "#4b6b00"),
 )
 _SIZE = 480
-_GROUPS = 12  # the largest groups are shown
 
 
 def page(
@@ -59,8 +57,6 @@ def page(
 
 def fit_page(result: dict[str, Any], rows: Rows, labels: Any, args: Raw) -> str:
     """The page: answer, profiles, shares, who pays, a map of the rows, columns, and how to make it again."""
-    groups = largest_groups(result, _GROUPS)
-    metrics = result["metrics"][result["method"]]
     return page(
         "fit",
         args,
@@ -70,12 +66,8 @@ def fit_page(result: dict[str, Any], rows: Rows, labels: Any, args: Raw) -> str:
         answer_lines(result),
         rows,
         result["notes"],
-        result=result,
         profiles=_profiles(result),
-        groups=groups,
-        more_groups=len(result["groups"]) - len(groups),
-        payers=payers(result),
-        metrics="; ".join(f"{name.replace('_', ' ')} {number(of, 4)}" for name, of in metrics.items()),
+        tables=tables(result),
         parameters=None if result["method"] == GIVEN else str(result["parameters"]),
         map_size=_SIZE,
         **_maps(rows, labels, result),
@@ -83,10 +75,8 @@ def fit_page(result: dict[str, Any], rows: Rows, labels: Any, args: Raw) -> str:
 
 
 def _term_and_text(line: str) -> tuple[str, str]:
-    """A line of an answer with its first words as the term."""
-    term, sign, text = line.partition(": ")
-    if not sign or len(term) >= 20 or term.startswith("budget"):
-        term, text = "Budget" if term.startswith("budget") else "Note", line
+    """A line of an answer, with the words before the colon as the term."""
+    term, _, text = line.partition(": ")
     # What was asked begins with the name of a column.
     return term[:1].upper() + term[1:], text if term == "asked" else text[:1].upper() + text[1:]
 
@@ -105,15 +95,11 @@ def _profiles(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _bar(row: dict[str, Any]) -> dict[str, str]:
     """A difference in words, and as a bar from the middle, which ends at three standard deviations."""
-    name, shares = row["column"], (row["in_cluster"], row["in_all"])
-    own, overall = rounded(*shares)
-    if row["value"]:
-        name, (own, overall) = f"{name} {row['value']}", (f"{share:.0%}" for share in shares)
     width = 50 * min(abs(row["difference"]), 3) / 3
     left, colour = (50, "--bar") if row["difference"] > 0 else (50 - width, "--less")
     return {
-        **{"name": shortened(name, 60), "own": own, "overall": overall, "colour": colour},
-        **{"left": f"{left:.1f}", "width": f"{width:.1f}", "difference": f"{row['difference']:+.1f}"},
+        **{"text": described(row), "colour": colour, "left": f"{left:.1f}", "width": f"{width:.1f}"},
+        "difference": f"{row['difference']:+.1f}",
     }
 
 
@@ -149,18 +135,11 @@ def _maps(rows: Rows, labels: Any, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_two_dimensions(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, str]:
-    """Points of the sampled rows, by UMAP if it is installed, else by principal components; and how, in words."""
-    if importlib.util.find_spec("umap"):
-        import umap  # type: ignore[import-not-found]
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return umap.UMAP(random_state=0).fit_transform(X[sample]), "UMAP"
-    centred = X - X.mean(axis=0)
-    values, vectors = np.linalg.eigh(centred.T @ centred)
-    part = values[-2:].sum() / max(values.sum(), 1e-300)
-    points = centred[sample] @ vectors[:, [-1, -2]]
-    return points, f"Two principal components, with {part:.0%} of the variance"
+    """Points of the sampled rows by principal components, and what they are in words."""
+    components = PCA(2, svd_solver="covariance_eigh").fit(X)
+    part = components.explained_variance_ratio_.sum()
+    text = f"Two principal components, with {percent(part, 0)} of the variance"
+    return components.transform(X[sample]), text
 
 
 def _columns(rows: Rows) -> list[tuple[str, str, str]]:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from fairclust.cli.options import Audit, Fit
 from fairclust.cli.rows import Rows, RowsInMemory, is_cosine
 from fairclust.cli.screen import in_columns
 from fairclust.explain import chance_ranges, profile_lines
-from fairclust.messages import count, shortened
+from fairclust.messages import count, percent, shortened
 from fairclust.metrics import balance, data_balance, delta
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import write_text
@@ -29,16 +29,15 @@ from fairclust.tables.preparation import encoded_names
 # What the results call labels that another program made.
 GIVEN = "given labels"
 
-# The metrics of a fit, each explained where it is printed.
+# The metrics of a fit, each explained where it is shown.
 _METRICS = {
     "sse": "sum of squared distances of the rows to the mean of their cluster; lower is better",
-    "balance": "smallest ratio of two groups in any cluster; higher is fairer",
-    "fairness_error": "distance of the shares in the clusters from those of all rows (KL divergence, summed; – if a "
-    "cluster lacks a group)",
-    "delta": "largest difference between two groups in the part that a cluster has of them (mean over pairs)",
+    "balance": "rows of the smallest group for each row of the largest, in the worst cluster; higher is fairer",
+    "delta": "largest difference, in any cluster, between the parts of two groups' rows that it holds, as the mean "
+    "over the pairs of groups; lower is fairer",
 }
 _PLAIN = str | int | float | bool | None | list | tuple | dict
-_PRINTED_GROUPS = 8
+_SHOWN_GROUPS = 8
 _PRINTED_FEATURES = 20
 _PRINTED_NOTES = 5
 
@@ -84,15 +83,15 @@ def report(
         safe, ids = args.spreadsheet_safe, rows.preparation.ids
         tables = (labels_table(*part, ids, spreadsheet_safe=safe) for part in rows.parts(model.labels_))
         write_labels(args.out, tables, reasons=rows.left_out)
-        result["labels"] = f"{args.out} (rows counted from 1{rows.over}, clusters from 0)"
+        result["labels"] = f"{args.out}; rows are counted from 1{rows.over}, clusters from 0"
     if args.report:
         from fairclust.cli.page import fit_page
 
         write_text(args.report, fit_page(result, rows, model.labels_, args))
-        result["report"] = f"{args.report} (open it in a browser; it needs no network)"
+        result["report"] = f"{args.report}; open it in a browser"
     if isinstance(args, Fit) and args.save:
         TableModel(rows.preparation, model, isinstance(rows.groups, dict)).save(args.save)
-        result["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
+        result["model"] = f"{args.save}; `fairclust predict {args.save} TABLE` finds the clusters of new rows"
     return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
 
@@ -136,7 +135,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
             }
             for of, own in measured.items()
         },
-        "best_possible": {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0},
+        "best_possible": {"balance": _number(data_balance(table)), "delta": 0.0},
         "certificate": _certificate(model),
         "fairness": {
             name: {
@@ -228,11 +227,11 @@ def asked(model: Any, columns: list[str]) -> list[str]:
     elif (size_min, size_max) != (None, None):
         ends = {"least": size_min, "most": size_max}
         words = [f"at {word} {_size(end)}" for word, end in ends.items() if end is not None]
-        lines.append(f"sizes of clusters: {' and '.join(words)}")
+        lines.append(f"clusters of {' and '.join(words)}")
     if (given := params.get("max_cost_increase")) is not None:
-        return [*lines, f"the fairest clusters for the cost without a bound and {given:.1%} more"]
+        return [*lines, f"the fairest clusters that cost at most {percent(given)} more than without a bound"]
     if (given := params.get("max_cost")) is not None:
-        return [*lines, f"the fairest clusters for a cost of {given:,.6g}"]
+        return [*lines, f"the fairest clusters that cost at most {given:,.6g}"]
     whole = "its share of all rows" if params.get("target") is None else "its target"
     # If other bounds are stated for some columns only, the default tolerance of 0 does not bound the others.
     named = any(isinstance(params.get(name), dict) for name in ("min_balance", "max_gap"))
@@ -242,21 +241,21 @@ def asked(model: Any, columns: list[str]) -> list[str]:
             for name in ("tolerance", "min_balance", "max_gap", "mean_tolerance")
         )
         if mean is not None:
-            lines.append(f"{column}: every mean within {mean:g} standard deviations of the mean of all rows")
+            text = f"the mean of every cluster within {mean:g} standard deviations of the mean of all rows"
         elif balance is not None:
-            lines.append(f"{column}: in every cluster, a balance of at least {balance:g}")
+            text = f"for each row of the largest group, at least {balance:g} rows of the smallest, in every cluster"
         elif gap is not None:
-            lines.append(f"{column}: a Delta of at most {gap:g}")
+            text = f"a Delta of at most {gap:g}"
         elif tolerance == 0 and not (named and params["tolerance"] == 0):
-            lines.append(
-                f"{column}: every share within 0 of {whole} (tolerance 0, the strictest; --tolerance 0.1 allows a "
-                "tenth)"
-            )
+            text = f"in every cluster, each group has {whole} (tolerance 0; --tolerance 0.1 allows about a tenth)"
         elif tolerance:
-            lines.append(
-                f"{column}: every share at least {1 - tolerance:g} times {whole}, and at most "
-                f"{1 / (1 - tolerance):.4g} times (tolerance {tolerance:g}; 0 is the strictest)"
+            text = (
+                f"in every cluster, each group has at least {1 - tolerance:g} times and at most "
+                f"{1 / (1 - tolerance):.4g} times {whole} (tolerance {tolerance:g})"
             )
+        else:
+            continue
+        lines.append(f"{column}: {text}")
     return lines
 
 
@@ -298,101 +297,102 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Tabl
     features, notes = result["features"], result["notes"]
     rest = 0 if verbose else max(0, len(notes) - _PRINTED_NOTES)
     more = ", ..." if len(features) > _PRINTED_FEATURES else ""
-    head, *paid = payers(result)
     lines: list[str | Table] = [
-        f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'feature')}, "
+        f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'column')} clustered by, "
         f"{count(len(result['groups']), 'group')}, {count(result['n_clusters'], 'cluster')}"
         + (f", {result['seconds']:,.1f} s" if result["seconds"] else "")
         + (f", {result['passes']} passes" if "passes" in result else ""),
         *answer_lines(result),
-        f"features: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
+        f"clustered by: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
         *(f"note: {note}" for note in notes[: len(notes) - rest]),
         *([f"{count(rest, 'more note')}: --verbose"] if rest else []),
         "",
-        *_metric_lines(result),
-        in_columns([["who pays: cost of a row", *head[1:]], *paid]),
-        "",
-        *_cluster_lines(result),
-        *([""] if result["profiles"] else []),
-        *(profile_lines(pd.DataFrame(result["profiles"])) if result["profiles"] else []),
     ]
+    for table in tables(result):
+        lines += [in_columns(table.rows, left=table.left, width=120), table.caption, ""]
+    lines += profile_lines(pd.DataFrame(result["profiles"])) if result["profiles"] else []
     outputs = [f"{name}: {result[name]}" for name in ("labels", "model", "report") if name in result]
-    return lines + (["", *outputs] if outputs else [])
+    return lines + (["", *outputs] if outputs and result["profiles"] else outputs)
 
 
 def answer_lines(result: dict[str, Any]) -> list[str]:
     """What was asked and what was got, in words: bounds, cost, who pays, and how sure that is."""
     certificate = result["certificate"] or {}
-    worst, method = result["largest_deviation"], result["method"]
-    lines = [f"asked: {line}" for line in result["asked"]] or [
-        "asked: nothing; these labels were given"
-        if method == GIVEN
-        else "asked: no bound; k-means ignores the groups"
-        if method == "KMeans"
-        else f"asked: no bound; {method} weighs fairness against cost"
-    ]
-    off = certificate.get("violation")
-    kept = "" if off is None else "met" if off == 0 else "met, up to whole rows" if off < 1 else "not met"
-    if kept == "met, up to whole rows":
-        kept += _absent(result)
-    if kept == "not met":
-        kept += f": the labels are off the bounds by up to {off:.2g} rows in a cluster"
-    furthest = (
-        f"furthest off is {shortened(worst['group'])}: {worst['share']:.1%} of cluster {worst['cluster']}, and "
-        f"{worst['share_in_all']:.1%} of all rows"
-    )
-    lines.append("got: " + "; ".join(filter(None, [kept, furthest])))
-    metrics, costs = result["metrics"], result["cost_per_row"]
-    sse = metrics[method]["sse"]
-    plain = metrics["KMeans"]["sse"] if method != "KMeans" and "KMeans" in metrics else None
-    if not plain:
-        lines.append(f"cost: SSE {number(sse, 1)}")
+    if result["method"] == GIVEN:
+        nothing = "nothing; these labels were given"
+    elif result["method"] == "KMeans":
+        nothing = "no bound; k-means ignores the groups"
     else:
-        increase = sse / plain - 1
-        starts = count(result["parameters"].get("n_init", 1), "start")
-        also = "with" if method == GIVEN else "also with"
-        local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
-        lines.append(f"cost: SSE {number(sse, 1)}, {compared(increase)} than k-means, {also} {starts}{local}")
-        # Whether a budget was needed, and the tolerance that it buys.
-        tolerance, given = certificate.get("tolerance"), result["parameters"].get("max_cost_increase")
-        budget, more = (
-            "budget" if given is None else f"budget of {given:.1%}",
-            f"{round(increase, 3) + 0.0:.1%}",
-        )
-        if tolerance == 0:
-            lines.append(f"{budget} not needed: exact shares cost {more}")
-        elif tolerance == 1:
-            lines.append(f"{budget} met only without a bound on the shares, which costs {more}")
-        elif tolerance is not None:
-            lines.append(f"{budget} met: tolerance {math.ceil(tolerance * 1e4) / 1e4:g} costs {more}")
-        costs = {group: of for group, of in costs.items() if group != "all rows" and of["KMeans"]}
-        paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
-        if paid:
-            most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
-            pays = f"who pays: compared with k-means, a row of {shortened(most)} costs {compared(paid[most])}"
-            if paid[most] != paid[least]:
-                pays += f", and one of {shortened(least)} {compared(paid[least])}"
-            lines.append(pays)
-    lines += _chance_lines(result)
-    # How much cheaper other labels, and other centres, may be.
-    return [*lines, f"certificate: {certificate_text(certificate)}"] if certificate else lines
+        nothing = f"no bound; {result['method']} weighs fairness against cost"
+    worst = result["largest_deviation"]
+    largest = (
+        f"the largest difference is in cluster {worst['cluster']}, with {percent(worst['share'])} "
+        f"{shortened(worst['group'])} against {percent(worst['share_in_all'])} of all rows"
+    )
+    return [
+        *(f"asked: {line}" for line in result["asked"] or [nothing]),
+        "got: " + "; ".join(filter(None, [_kept(result, certificate.get("violation")), largest])),
+        *_cost_lines(result, certificate.get("tolerance")),
+        *_chance_lines(result),
+        # How much cheaper other labels, and other centres, may be.
+        *([f"certificate: {certificate_text(certificate)}"] if certificate else []),
+    ]
 
 
-def _absent(result: dict[str, Any]) -> str:
-    """The cluster without a row of a group of which most was due, if there is one."""
-    absent = []
-    for cluster in result["clusters"]:
-        for name, n in cluster["counts"].items():
-            due = result["groups"][name] / result["rows"] * cluster["size"]
-            if n == 0 and cluster["size"]:
-                absent.append((due, cluster["cluster"], cluster["size"], name))
+def _kept(result: dict[str, Any], violation: float | None) -> str:
+    """Whether the bounds were met. If a cluster lacks a group, this names the cluster in which most of it was due."""
+    if violation is None or violation == 0:
+        return "" if violation is None else "met"
+    if violation >= 1:
+        return f"not met: the labels are off the bounds by up to {violation:.2g} rows in a cluster"
+    absent = [
+        (result["groups"][name] / result["rows"] * cluster["size"], cluster["cluster"], cluster["size"], name)
+        for cluster in result["clusters"]
+        for name, n in cluster["counts"].items()
+        if n == 0 and cluster["size"]
+    ]
     if not absent:
-        return ""
+        return "met, up to whole rows"
     due, k, size, name = max(absent)
     return (
-        f" (cluster {k} of {count(size, 'row')} has none of {shortened(name)}, of which {due:.1f} rows were due; fewer "
-        "clusters, which have more rows each, or --min-balance would change that)"
+        f"met, up to whole rows (cluster {k} of {count(size, 'row')} has none of {shortened(name)}, although {due:.1f} "
+        "rows were due; fewer clusters or --min-balance would change that)"
     )
+
+
+def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
+    """The cost against that of k-means, what a budget buys, and the groups that pay most and least."""
+    method, metrics, params = result["method"], result["metrics"], result["parameters"]
+    sse = metrics[method]["sse"]
+    squares = f"sum of squared distances {number(sse, 1)}"
+    if method == "KMeans" or not (plain := metrics["KMeans"]["sse"]):
+        return [f"cost: {squares}"]
+    increase = sse / plain - 1
+    local = ", which ended in worse centres" if increase < -5e-4 else ""
+    starts = f"{'' if method == GIVEN else 'both with '}{count(params.get('n_init', 1), 'start')}"
+    lines = [f"cost: {compared(increase)} than k-means{local} ({squares}; {starts})"]
+    budget = "" if (given := params.get("max_cost_increase")) is None else f" of {percent(given)}"
+    # Rounded first, so that nothing is -0.0 %.
+    more = percent(round(increase, 3) + 0.0)
+    if tolerance == 0:
+        lines.append(f"budget: the budget{budget} was not needed; exact shares cost {more} more")
+    elif tolerance == 1:
+        lines.append(
+            f"budget: only clusters without a bound on the shares are within{budget}; they cost {more} more"
+        )
+    elif tolerance is not None:
+        bought = math.ceil(tolerance * 1e4) / 1e4
+        lines.append(f"budget: the budget{budget} buys a tolerance of {bought:g}, which costs {more} more")
+    costs = {
+        group: of for group, of in result["cost_per_row"].items() if group != "all rows" and of["KMeans"]
+    }
+    if not costs:
+        return lines
+    paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
+    most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
+    pays = f"who pays: a row of {shortened(most)} costs {compared(paid[most])} than with k-means"
+    others = f", and a row of {shortened(least)} {compared(paid[least])}" if paid[most] != paid[least] else ""
+    return [*lines, pays + others]
 
 
 def _chance_lines(result: dict[str, Any]) -> list[str]:
@@ -402,44 +402,64 @@ def _chance_lines(result: dict[str, Any]) -> list[str]:
         return []
     worst, expected = chance["farthest"], 0.05 * chance["shares"]
     clear = (
-        "more than chance explains" if chance["outside"] > max(1.0, 2 * expected) else "about as chance would"
+        "more than chance explains" if chance["outside"] > max(1.0, 2 * expected) else "as chance explains"
     )
     return [
-        f"chance: k-means puts {worst['share']:.1%} {shortened(worst['group'])} into cluster {worst['cluster']}, by "
-        f"chance between {worst['low']:.1%} and {worst['high']:.1%}; {chance['outside']} of its {chance['shares']} "
-        f"shares are outside such ranges, {clear}"
+        f"chance: with k-means, cluster {worst['cluster']} has {percent(worst['share'])} {shortened(worst['group'])}; "
+        f"with random labels it would have {percent(worst['low'])} to {percent(worst['high'])}. "
+        f"{chance['outside']} of the {chance['shares']} shares of k-means are outside their ranges, {clear}"
     ]
 
 
-def _metric_lines(result: dict[str, Any]) -> list[str | Table]:
-    """The metrics; of several sensitive columns, a table of its own has the fairness by each."""
-    metrics, best, fairness = result["metrics"], result["best_possible"], result["fairness"]
-    rows = [["", *metrics, "at best", ""]]
-    for name, meaning in list(_METRICS.items())[: 1 if len(fairness) > 1 else None]:
-        decimals = METRICS[name].decimals
-        shown = [number(of[name], decimals) for of in metrics.values()]
-        rows.append([METRICS[name].label, *shown, number(best.get(name), decimals), meaning])
-    lines: list[str | Table] = [in_columns(rows, left=(0, len(rows[0]) - 1), width=120), ""]
-    if len(fairness) < 2:
-        return lines
-    rows = [["fairness by", "groups", "balance", "at best", "Delta"]]
-    for name, of in fairness.items():
-        values = [number(of[key], 4) for key in ("balance", "best_balance", "delta")]
-        rows.append([name, str(of["groups"]), *values])
-    meanings = [f"{name}: {_METRICS[name.lower()]}" for name in ("balance", "Delta")]
-    return [*lines, in_columns(rows), *meanings, ""]
+class Shown(NamedTuple):
+    """A table of the answer, for the screen and for the page."""
+
+    heading: str
+    rows: list[list[str]]  # the first is the head
+    caption: str
+    left: tuple[int, ...] = (0,)  # the columns of text
 
 
-def payers(result: dict[str, Any]) -> list[list[str]]:
-    """The mean cost of a row of each group, by method, as text below a head; and how much more it is than k-means'."""
+def tables(result: dict[str, Any]) -> list[Shown]:
+    """The metrics, the fairness by column if there are several, who pays, and the groups in the clusters."""
+    metrics, best, fairness, names = (
+        result["metrics"],
+        result["best_possible"],
+        result["fairness"],
+        list(_METRICS),
+    )
+    if several := len(fairness) > 1:
+        names = ["sse"]
+    rows = [["metric", *metrics, "at best"]]
+    for name in names:
+        values = [*(of[name] for of in metrics.values()), best.get(name)]
+        rows.append([METRICS[name].label, *(number(value, METRICS[name].decimals) for value in values)])
+    shown = [Shown("Cost and fairness", rows, _explained(names))]
+    if several:
+        rows = [["fairness by", "groups", "balance", "at best", "Delta"]]
+        for name, of in fairness.items():
+            values = [number(of[key], 4) for key in ("balance", "best_balance", "delta")]
+            rows.append([name, str(of["groups"]), *values])
+        shown.append(Shown("Fairness by column", rows, _explained(["balance", "delta"])))
+    return [*shown, _payers(result), _shares(result)]
+
+
+def _explained(names: list[str]) -> str:
+    return "\n".join(f"{METRICS[name].label}: {_METRICS[name]}." for name in names)
+
+
+def _payers(result: dict[str, Any]) -> Shown:
+    """The mean cost of a row of each group, by method; and how much more it is than k-means'."""
     costs = result["cost_per_row"]
     methods = list(costs["all rows"])
-    rows = [["rows", *methods, *(["more"] if len(methods) > 1 else [])]]
+    rows = [["who pays", *methods, *(["more"] if len(methods) > 1 else [])]]
     for name, of in costs.items():
         own, *plain = of.values()
-        more = [f"{own / plain[0] - 1:+.1%}" if plain[0] else ""] if plain else []
+        more = [f"{100 * (own / plain[0] - 1):+.1f} %" if plain[0] else ""] if plain else []
         rows.append([name, *(f"{cost:.3f}" for cost in of.values()), *more])
-    return rows
+    return Shown(
+        "Who pays", rows, "The mean squared distance of a row of each group to the mean of its cluster."
+    )
 
 
 def largest_groups(result: dict[str, Any], most: int) -> list[str]:
@@ -448,29 +468,34 @@ def largest_groups(result: dict[str, Any], most: int) -> list[str]:
     return sorted(sorted(groups, key=lambda name: -groups[name])[:most])
 
 
-def _cluster_lines(result: dict[str, Any]) -> list[str | Table]:
+def _shares(result: dict[str, Any]) -> Shown:
     """Size and group shares of each cluster and of all rows. Of many groups only the largest are shown."""
-    groups, n_rows = result["groups"], result["rows"]
-    largest = largest_groups(result, _PRINTED_GROUPS)
+    groups, n_rows, bounds = result["groups"], result["rows"], result["bounds"]
+    largest = largest_groups(result, _SHOWN_GROUPS)
     rest = len(groups) - len(largest)
-    rows = [["cluster", "size", *largest, *([f"{rest} others"] if rest else [])]]
+    rows = [["cluster", "rows", *largest, *([count(rest, "other")] if rest else [])]]
     shares_of_all = {group: size / n_rows for group, size in groups.items()}
     for cluster in [*result["clusters"], {"cluster": "all", "size": n_rows, "shares": shares_of_all}]:
         shares = [cluster["shares"][name] for name in largest]
         if rest:
             shares.append(None if shares[0] is None else 1 - sum(shares))
-        shown = [MISSING if share is None else f"{share:.1%}" for share in shares]
+        cells = [MISSING if share is None else percent(share) for share in shares]
         for i, name in enumerate(largest):
-            if name in cluster.get("chance", {}):
+            if name in cluster.get("chance", {}) and shares[i] is not None:
                 low, high = cluster["chance"][name]
-                shown[i] += f" ({100 * low:.0f}-{100 * high:.0f})"
-        rows.append([str(cluster["cluster"]), f"{cluster['size']:,}", *shown])
-    lines: list[str | Table] = [in_columns(rows, left=())]
-    told = "in brackets: between what shares 95% of random labels of the same sizes lie"
-    return [*lines, told] if result["clusters"][0]["chance"] else lines
+                outside = "" if low <= shares[i] <= high else "*"
+                cells[i] = f"{outside}{cells[i]} ({100 * low:.0f} to {100 * high:.0f})"
+        rows.append([str(cluster["cluster"]), f"{cluster['size']:,}", *cells])
+    if bounds:
+        ends = [f"{percent(bounds[name][0])} to {percent(bounds[name][1])}" for name in largest]
+        rows.append(["bounds", "", *ends, *([""] if rest else [])])
+    caption = "The shares of the groups in each cluster."
+    if result["clusters"][0]["chance"]:
+        caption += " In brackets: between what percentages 95 % of such shares lie if labels are random; * marks shares outside."
+    return Shown("Groups in the clusters", rows, caption)
 
 
 def compared(change: float) -> str:
-    """A relative change in words: '1.2% more'."""
-    # Rounded first, so that nothing is 0.0% less.
-    return f"{abs(change):.1%} {'more' if round(change, 3) >= 0 else 'less'}"
+    """A relative change in words: '1.2 % more'."""
+    # Rounded first, so that nothing is 0.0 % less.
+    return f"{percent(abs(change))} {'more' if round(change, 3) >= 0 else 'less'}"
