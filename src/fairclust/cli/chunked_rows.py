@@ -40,9 +40,9 @@ class RowsInChunks(Rows):
             first = last
 
 
-def read_in_chunks(args: Fit, cls: type, params: dict[str, Any], stack: ExitStack) -> RowsInChunks:
+def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
     """The rows of the files, whose engine runs until the stack is closed; its passes are printed."""
-    _check(args, cls, params)
+    _check(args, cls)
     log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     log.addHandler(handler)
@@ -73,7 +73,7 @@ def read_in_chunks(args: Fit, cls: type, params: dict[str, Any], stack: ExitStac
     )
 
 
-def _check(args: Fit, cls: type, params: dict[str, Any]) -> None:
+def _check(args: Fit, cls: type) -> None:
     """CommandError if the table, the method or an option does not work with tables in chunks."""
     if not getattr(cls, "takes_chunks", False):
         raise CommandError(
@@ -82,11 +82,6 @@ def _check(args: Fit, cls: type, params: dict[str, Any]) -> None:
     if args.weight:
         raise CommandError(
             "--weight: rows of tables that are read in chunks count one each. Fix: leave it out, or fit a sample"
-        )
-    if params.get("mean_tolerance"):
-        raise CommandError(
-            "--set mean_tolerance: does not work for tables that are read in chunks. Fix: bound ranges of the column "
-            "instead, by --bins"
         )
     if args.workers is not None and (args.scheduler or args.workers < 1):
         raise CommandError(

@@ -15,10 +15,10 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import PLAIN, fit, fit_starts, parameters
-from fairclust.cli.front_page import front_page
 from fairclust.cli.labels import read_labels
 from fairclust.cli.methods import find_method
 from fairclust.cli.options import Front
+from fairclust.cli.page import front_page
 from fairclust.cli.progress import progress
 from fairclust.cli.results import GIVEN, compared
 from fairclust.cli.rows import read_rows
@@ -56,15 +56,9 @@ def run(args: Front) -> list[str | Table]:
     over_k = len(numbers) > 1
     raw = read_rows(args)
     measured_by = raw.crossed if args.crossed else raw.by_name
-    known = [path.name for path in args.labels]
     clusterings, more, notes = [], [], list(raw.notes)
     settings = list(_settings(numbers, classes, raw.X, args.seed, one=over_k))
-    given = {
-        path.name if known.count(path.name) == 1 else str(path): read_labels(
-            path, raw.frame.index.to_numpy() + 1
-        )
-        for path in args.labels
-    }
+    given = {str(path): read_labels(path, raw.frame.index.to_numpy() + 1) for path in args.labels}
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
@@ -211,7 +205,7 @@ def recommended(points: pd.DataFrame) -> list[str]:
         if stable.empty and of.stability.isna().all():
             text = f"{none}: whether it is stable is not known, because the method cannot predict"
         elif stable.empty:
-            text = f"{none}: none is stable; the highest stability is {of.stability.max():.2f}, and it should be {_STABLE:g}"
+            text = f"{none}: the highest stability is {of.stability.max():.2f}, and it should be at least {_STABLE:g}"
         elif len(stable) > 1 and stable.silhouette.iloc[0] - stable.silhouette.iloc[1] < _CLEARLY:
             text = f"{none}: several are stable and have nearly the same silhouette: {listed}"
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -99,31 +98,18 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
     return values.to_numpy(np.int64)
 
 
-def labels_table(
-    frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str], *, spreadsheet_safe: bool
-) -> pd.DataFrame:
+def labels_table(frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str]) -> pd.DataFrame:
     """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
 
-    `labels` are those of the rows without a reason. The other rows get no cluster, and their `reasons` as text. If
-    `spreadsheet_safe`, text that a spreadsheet would take as a formula gets an apostrophe before it. Columns of
-    numbers stay as they are.
+    `labels` are those of the rows without a reason. The other rows get no cluster, and their `reasons` as text.
     """
     table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids])
-    if spreadsheet_safe:
-        text = [name for name in ids if pd.to_numeric(table[name], errors="coerce").isna().any()]
-        table[text] = table[text].map(_quoted)
-        table = table.rename(columns=_quoted)
     clusters = pd.Series(pd.NA, index=frame.index, dtype="Int64")
     clusters[reasons == ""] = np.asarray(labels, dtype=np.int64)
     # Names of identifiers may repeat those of the other columns.
     table.insert(len(table.columns), "cluster", clusters, allow_duplicates=True)
     table.insert(len(table.columns), "reason", reasons, allow_duplicates=True)
     return table
-
-
-def _quoted(value: Any) -> Any:
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if is_formula else value
 
 
 def write_labels(path: Path, parts: Iterable[pd.DataFrame], *, reasons: bool) -> None:

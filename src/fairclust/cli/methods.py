@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import textwrap
-from importlib.resources import files
 
 from rich.table import Table
 
@@ -65,12 +63,7 @@ def run(args: Methods) -> list[str | Table]:
     rows = []
     for module, name in sorted(_MODULES.items()):
         also = f" ({_SHOWN[name]})" if _SHOWN[name] != module else ""
-        # The module is not imported, as it may need a package of an extra.
-        home = methods._HOMES[name][0].replace(".", "/")
-        source = files(methods.__name__).joinpath(f"{home}.py").read_text(encoding="utf-8")
-        parsed = ast.parse(source).body
-        classes = [of for of in parsed if isinstance(of, ast.ClassDef) and of.name == name]
-        rows.append([module + also, name, (ast.get_docstring(classes[0]) or "").partition("\n")[0]])
+        rows.append([module + also, name, (getattr(methods, name).__doc__ or "").partition("\n")[0]])
     needs = [
         ["need", "options of `fairclust fit`"],
         *([need, f"--method {of}"] for need, of in NEEDS.items()),

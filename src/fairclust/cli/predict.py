@@ -43,8 +43,8 @@ def run(args: Predict) -> list[str]:
             file=sys.stderr,
         )
     ids = [name for name in preparation.ids if name in frame]
-    table = labels_table(frame, reasons, labels, ids, spreadsheet_safe=args.spreadsheet_safe)
+    table = labels_table(frame, reasons, labels, ids)
     if args.out is None:
         return [(table.iloc[:, :-1] if keep.all() else table).to_csv(index=False).rstrip("\n")]
     write_labels(args.out, [table], reasons=not keep.all())
-    return [f"{len(labels):,} rows: {args.out} (rows counted from 1, clusters from 0)"]
+    return [f"labels of {count(len(labels), 'row')}: {args.out}; rows are counted from 1, clusters from 0"]

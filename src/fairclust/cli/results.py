@@ -19,7 +19,6 @@ from fairclust.cli.screen import in_columns
 from fairclust.explain import chance_ranges, profile_lines
 from fairclust.messages import count, percent, shortened
 from fairclust.metrics import balance, data_balance, delta
-from fairclust.metrics.table import METRICS
 from fairclust.outputs import write_text
 from fairclust.report.render import MISSING, number
 from fairclust.solvers.prices import certificate_text
@@ -29,13 +28,12 @@ from fairclust.tables.preparation import encoded_names
 # What the results call labels that another program made.
 GIVEN = "given labels"
 
-# The metrics of a fit, each explained where it is shown.
-_METRICS = {
-    "sse": "sum of squared distances of the rows to the mean of their cluster; lower is better",
-    "balance": "rows of the smallest group for each row of the largest, in the worst cluster; higher is fairer",
-    "delta": "largest difference, in any cluster, between the parts of two groups' rows that it holds, as the mean "
-    "over the pairs of groups; lower is fairer",
-}
+_EXPLAINED = (
+    "SSE: sum of squared distances of the rows to the mean of their cluster; lower is better.\n"
+    "Balance: rows of the smallest group for each row of the largest, in the worst cluster; higher is fairer.\n"
+    "Delta: largest difference between the parts of two groups' rows that are in one cluster, as the mean over the "
+    "pairs of groups; lower is fairer."
+)
 _PLAIN = str | int | float | bool | None | list | tuple | dict
 _SHOWN_GROUPS = 8
 _PRINTED_FEATURES = 20
@@ -80,9 +78,8 @@ def report(
     """Describe a fit or given labels, write what the options ask for, and return what the command prints."""
     result = describe(model, rows, scale=args.scale, notes=notes, seconds=seconds)
     if isinstance(args, Fit) and args.out:
-        safe, ids = args.spreadsheet_safe, rows.preparation.ids
-        tables = (labels_table(*part, ids, spreadsheet_safe=safe) for part in rows.parts(model.labels_))
-        write_labels(args.out, tables, reasons=rows.left_out)
+        parts = (labels_table(*part, rows.preparation.ids) for part in rows.parts(model.labels_))
+        write_labels(args.out, parts, reasons=rows.left_out)
         result["labels"] = f"{args.out}; rows are counted from 1{rows.over}, clusters from 0"
     if args.report:
         from fairclust.cli.page import fit_page
@@ -130,28 +127,28 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         "notes": notes,
         "metrics": {
             of: {
-                name: _number(own.sse if name == "sse" else METRICS[name].function(own.groups[1]))
-                for name in _METRICS
+                "sse": _number(own.sse),
+                **{name: metric(own.groups[1]) for name, metric in _FAIRNESS.items()},
             }
             for of, own in measured.items()
         },
-        "best_possible": {"balance": _number(data_balance(table)), "delta": 0.0},
         "certificate": _certificate(model),
         "fairness": {
-            name: {
-                "groups": len(of),
-                "balance": _number(balance(counts)),
+            column: {
                 "best_balance": _number(data_balance(counts)),
-                "delta": _number(delta(counts)),
+                **{
+                    name: {of: metric(own.tables[column][1]) for of, own in measured.items()}
+                    for name, metric in _FAIRNESS.items()
+                },
             }
-            for name, (of, counts) in of_model.tables.items()
+            for column, (_, counts) in of_model.tables.items()
         },
         "largest_deviation": _largest_deviation({name: of_model.tables[name] for name in bounded}),
         "cost_per_row": {
             name: {of: own.costs[name] for of, own in measured.items()} for name in of_model.costs
         },
         "chance": None if by_chance is None else _by_chance(*measured.get("KMeans", of_model).groups),
-        "bounds": _share_bounds(model, of_model, bounded),
+        "bounds": _share_bounds(model, names, table) if bounded == [combined] else {},
         "clusters": [_cluster(k, names, table, by_chance) for k in range(model.n_clusters)],
         "profiles": rows.profiles(model.labels_) if isinstance(rows, RowsInMemory) else [],
     }
@@ -174,21 +171,16 @@ def _by_chance(names: np.ndarray, table: np.ndarray) -> dict[str, Any] | None:
     }
 
 
-def _share_bounds(model: Any, measured: Measured, bounded: list[str]) -> dict[str, list[float]]:
-    """Between what the share of each group may lie, if one tolerance bounds the groups that are shown."""
+def _share_bounds(model: Any, names: np.ndarray, table: np.ndarray) -> dict[str, list[float]]:
+    """Between what the share of each group may lie, if one tolerance bounds them."""
     params = model.get_params()
     tolerance = params.get("tolerance")
     other = ("target", "min_balance", "max_gap", "mean_tolerance", "max_cost", "max_cost_increase")
-    names, table = measured.groups
     if not isinstance(tolerance, int | float) or any(params.get(name) is not None for name in other):
         return {}
-    if bounded != [list(measured.tables)[-1]]:
-        return {}
-    shares = table.sum(axis=1) / table.sum()
-    return {
-        str(name): [float(share * (1 - tolerance)), float(min(1.0, share / (1 - tolerance)))]
-        for name, share in zip(names, shares, strict=True)
-    }
+    shares = (table.sum(axis=1) / table.sum()).tolist()
+    ends = [[share * (1 - tolerance), min(1.0, share / (1 - tolerance))] for share in shares]
+    return dict(zip(names.tolist(), ends, strict=True))
 
 
 def _certificate(model: Any) -> dict[str, float | None] | None:
@@ -290,6 +282,9 @@ def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> d
 def _number(value: Any) -> float | None:
     """The value as a float; None for infinity and NaN, which JSON does not have."""
     return float(value) if math.isfinite(value) else None
+
+
+_FAIRNESS = {"balance": lambda table: _number(balance(table)), "delta": lambda table: _number(delta(table))}
 
 
 def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Table]:
@@ -421,31 +416,16 @@ class Shown(NamedTuple):
 
 
 def tables(result: dict[str, Any]) -> list[Shown]:
-    """The metrics, the fairness by column if there are several, who pays, and the groups in the clusters."""
-    metrics, best, fairness, names = (
-        result["metrics"],
-        result["best_possible"],
-        result["fairness"],
-        list(_METRICS),
-    )
-    if several := len(fairness) > 1:
-        names = ["sse"]
+    """The metrics, those of fairness for each column; who pays; and the groups in the clusters."""
+    metrics, fairness = result["metrics"], result["fairness"]
+    values = [("SSE", 1, [*(of["sse"] for of in metrics.values()), None])]
+    for column, of in fairness.items():
+        of_column = f" of {column}" if len(fairness) > 1 else ""
+        values.append((f"Balance{of_column}", 4, [*of["balance"].values(), of["best_balance"]]))
+        values.append((f"Delta{of_column}", 4, [*of["delta"].values(), 0.0]))
     rows = [["metric", *metrics, "at best"]]
-    for name in names:
-        values = [*(of[name] for of in metrics.values()), best.get(name)]
-        rows.append([METRICS[name].label, *(number(value, METRICS[name].decimals) for value in values)])
-    shown = [Shown("Cost and fairness", rows, _explained(names))]
-    if several:
-        rows = [["fairness by", "groups", "balance", "at best", "Delta"]]
-        for name, of in fairness.items():
-            values = [number(of[key], 4) for key in ("balance", "best_balance", "delta")]
-            rows.append([name, str(of["groups"]), *values])
-        shown.append(Shown("Fairness by column", rows, _explained(["balance", "delta"])))
-    return [*shown, _payers(result), _shares(result)]
-
-
-def _explained(names: list[str]) -> str:
-    return "\n".join(f"{METRICS[name].label}: {_METRICS[name]}." for name in names)
+    rows += [[label, *(number(value, decimals) for value in line)] for label, decimals, line in values]
+    return [Shown("Cost and fairness", rows, _EXPLAINED), _payers(result), _shares(result)]
 
 
 def _payers(result: dict[str, Any]) -> Shown:
@@ -491,7 +471,9 @@ def _shares(result: dict[str, Any]) -> Shown:
         rows.append(["bounds", "", *ends, *([""] if rest else [])])
     caption = "The shares of the groups in each cluster."
     if result["clusters"][0]["chance"]:
-        caption += " In brackets: between what percentages 95 % of such shares lie if labels are random; * marks shares outside."
+        caption += (
+            " In brackets: where 95 % of shares would be, in per cent, if labels were random; * marks others."
+        )
     return Shown("Groups in the clusters", rows, caption)
 
 

@@ -43,7 +43,7 @@ def run(args: Score) -> list[str | Table]:
     for name, spec in sources.items():
         # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
         raw = Path(config.results) / "data" / "raw" / name
-        places: list[str | Path] = [*args.mirror, *as_list(config.mirror), raw]
+        places: list[str | Path] = [*as_list(config.mirror), raw]
         paths[name] = fetch_source(name, spec, get_data_home(), places)
     data = prepare_dataset(dataset, config.datasets[dataset], paths, sources)
     n_clusters = config.datasets[dataset].n_clusters if args.n_clusters is None else args.n_clusters
