@@ -162,14 +162,14 @@ def test_the_example_of_the_page(published, capsys):
 
 ROW = np.arange(1, ROWS + 1)
 BAD = {
-    "has 599 labels; the data have 600 rows": lambda labels: (labels[:-1], {}),
+    "has 599 labels, but the table has 600 rows": lambda labels: (labels[:-1], {}),
     "has 601 labels": lambda labels: (np.append(labels, 0), {}),
     "1 of 600 rows are missing, the first is row 600": lambda labels: (labels[:-1], {"row": ROW[:-1]}),
     "rows are there more than once, the first is row 1": lambda labels: (labels, {"row": np.r_[1, ROW[:-1]]}),
     "not among the rows of the data, 1 to 600, the first is row 0": lambda labels: (labels, {"row": ROW - 1}),
     "the first is 'x' in data row 5": lambda labels: (np.where(ROW == 5, "x", labels.astype(str)), {}),
-    "600 cells of the column 'cluster' are no whole numbers": lambda labels: (labels + 0.5, {}),
-    "'' in data row 4": lambda labels: (np.where(ROW == 4, "", labels.astype(str)), {}),
+    "600 cells of the column 'cluster' are not whole numbers": lambda labels: (labels + 0.5, {}),
+    "empty in data row 4": lambda labels: (np.where(ROW == 4, "", labels.astype(str)), {}),
     "'inf' in data row 4": lambda labels: (np.where(ROW == 4, "inf", labels.astype(str)), {}),
     "1 labels are not: the first is 9 in row 8": lambda labels: (np.where(ROW == 8, 9, labels), {}),
     "with K = 3, clusters are 0 to 2": lambda labels: (labels + 1, {}),
@@ -188,11 +188,11 @@ def test_bad_labels_are_refused_with_the_reason(clone, labels, capsys, reason):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, "cannot be read"),
-        (b"", "cannot be read"),
-        (b"\xff\xfe\x00", "cannot be read"),
+        (None, "there is no file labels.csv"),
+        (b"", "labels.csv is empty"),
+        (b"\xff\xfe\x00", "labels.csv is no utf-8 text"),
         (b"a,b\n1,2\n", "has no column 'cluster', only 'a', 'b'"),
-        (b"cluster\n1,2\n0,1\n", "cannot be read"),
+        (b"cluster\n1,2\n0,1\n", "the header has 1 names, but the first row has 2 cells"),
     ],
 )
 def test_files_that_hold_no_labels_are_refused(clone, capsys, content, reason):

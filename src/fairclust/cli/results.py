@@ -176,7 +176,7 @@ def _share_bounds(model: Any, names: np.ndarray, table: np.ndarray) -> dict[str,
     params = model.get_params()
     tolerance = params.get("tolerance")
     other = ("target", "min_balance", "max_gap", "mean_tolerance", "max_cost", "max_cost_increase")
-    if not isinstance(tolerance, int | float) or any(params.get(name) is not None for name in other):
+    if not tolerance or isinstance(tolerance, dict) or any(params.get(name) is not None for name in other):
         return {}
     shares = (table.sum(axis=1) / table.sum()).tolist()
     ends = [[share * (1 - tolerance), min(1.0, share / (1 - tolerance))] for share in shares]

@@ -328,10 +328,10 @@ def certified_gap(
 def certificate_text(fit: Mapping[str, float | None]) -> str:
     """How much cheaper other labels, and other centres, may be; `fit` has the attributes of a fit without "_"."""
     gap, cost, bound, violation = (fit.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
-    text = "how much less other labels cost is not known"
+    text = "how much cheaper other labels can be is not known"
     if gap is not None and math.isfinite(gap):
         # Rounded up, because it is a bound.
-        text = f"with these centres, no labels within the bounds cost over {math.ceil(gap * 1e5) / 1e3:.3f} % less"
+        text = f"with these centres, no labels within the bounds are more than {math.ceil(gap * 1e5) / 1e3:.3f} % cheaper"
     if cost is not None and bound is not None:
         # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
         text += f" (cost {cost:,.1f}, "
