@@ -25,7 +25,16 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None = None) -> 
     frame = _read_cells(path)
     labels = _whole_numbers(path, frame["cluster"])
     if "row" in frame:
-        labels = labels[np.argsort(_row_numbers(path, frame["row"], rows))]
+        numbers = _whole_numbers(path, frame["row"])
+        listed, counts = np.unique(numbers, return_counts=True)
+        # Rows that do not exist, or are missing, or are there more than once.
+        wrong = [*np.setxor1d(listed, rows), *listed[counts > 1]]
+        if wrong:
+            raise CommandError(
+                f"{path}: the column 'row' must have the number of each row that is not left out once, counted from 1. "
+                f"Fix: see row {wrong[0]}"
+            )
+        labels = labels[np.argsort(numbers)]
     elif len(labels) != len(rows):
         raise CommandError(
             f"{path} has {len(labels):,} labels, but the table has {len(rows):,} rows without those that are left out. "
@@ -67,23 +76,6 @@ def _read_cells(path: Path) -> pd.DataFrame:
         # `fairclust fit` gives a row that it leaves out no cluster, but a reason.
         frame = frame[frame["cluster"].notna() | frame["reason"].isna()].reset_index(drop=True)
     return frame
-
-
-def _row_numbers(path: Path, cells: pd.Series, rows: np.ndarray) -> np.ndarray:
-    """The numbers in the column ``row``, each of which is there once."""
-    numbers = _whole_numbers(path, cells)
-    listed, counts = np.unique(numbers, return_counts=True)
-    for wrong, words in (
-        (np.setdiff1d(listed, rows), f"are not among the rows of the data, {rows[0]} to {rows[-1]:,}"),
-        (listed[counts > 1], "are there more than once"),
-        (np.setdiff1d(rows, listed), "are missing"),
-    ):
-        if len(wrong):
-            raise CommandError(
-                f"{path}: {len(wrong):,} of {len(rows):,} rows {words}, the first is row {wrong[0]}. Fix: count "
-                "rows from 1, and write each once"
-            )
-    return numbers
 
 
 def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:

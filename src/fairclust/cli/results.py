@@ -377,7 +377,9 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
         )
     elif tolerance is not None:
         bought = math.ceil(tolerance * 1e4) / 1e4
-        lines.append(f"budget: the budget{budget} buys a tolerance of {bought:g}, which costs {more} more")
+        lines.append(
+            f"budget: the budget{budget} allows a tolerance of {bought:g}, which costs {more} more"
+        )
     costs = {
         group: of for group, of in result["cost_per_row"].items() if group != "all rows" and of["KMeans"]
     }
