@@ -10,7 +10,7 @@ import pty
 import re
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -343,8 +343,6 @@ def test_every_method_of_a_front_has_as_many_starts():
     assert [seed for seed, _ in given] == [4, 5, 6] and seconds > 0
     assert len({objective for _, objective in given}) > 1
     assert model.history_[-1]["objective"] == min(objective for _, objective in given)
-    model, _, _ = fit_starts(methods.PriceFairKMeans, {"n_clusters": 3, "random_state": 4}, X, groups, 3)
-    assert model.n_init == 3
 
 
 def test_methods_shows_parameters(capsys):
@@ -441,22 +439,12 @@ def test_decimal_commas_are_read_and_told(people, tmp_path, capsys):
     assert clusters[0][0] == 0 and clusters[0][1] == clusters[1][1]
 
 
-@pytest.mark.parametrize(
-    "columns, message",
-    [
-        ({"rent": ["1,234", "2,500"]}, "'1,234' in column 'rent', which can be a whole number or a fraction"),
-        (
-            {"rent": ["12,5", "13,5"], "price": ["12.5", "13.5"]},
-            "'12,5' in column 'rent' and '12.5' in column",
-        ),
-    ],
-)
-def test_an_unclear_decimal_point_stops_with_the_option(people, tmp_path, capsys, columns, message):
-    frame = pd.read_csv(people)[["gender"]].assign(**{name: of * (N // 2) for name, of in columns.items()})
-    path = tmp_path / "unclear.csv"
-    frame.to_csv(path, index=False, sep=";")
+def test_an_unclear_decimal_point_stops_with_the_option(people, tmp_path, capsys):
+    frame, path = pd.read_csv(people)[["gender"]], tmp_path / "unclear.csv"
+    frame.assign(rent=["1,234", "2,500"] * (N // 2)).to_csv(path, index=False, sep=";")
     err = refused(fit(capsys, path, "gender"))
-    assert message in err and "Fix: say which one by --decimal , or --decimal ." in err
+    assert "'1,234' in column 'rent', which can be a whole number or a fraction" in err
+    assert "Fix: say which one by --decimal , or --decimal ." in err
     assert fit(capsys, path, "gender", "--decimal", ",", "--features", "rent", "--json")[0] == 0
 
 
@@ -508,21 +496,14 @@ def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
     # A row counts once on average.
     cost = plain.inertia_ / frame["count"].mean()
     assert weighted["metrics"]["KMeans"]["sse"] == pytest.approx(cost)
-    written = frame.assign(count=[f"{1000 * n:,}.50" for n in frame["count"]])
-    written.to_csv(people, index=False)
-    exact = frame.assign(count=1000 * frame["count"] + 0.5)
-    exact.to_csv(tmp_path / "exact.csv", index=False)
-    found, same = (
-        fit_json(capsys, path, "gender", "--weight", "count") for path in (people, tmp_path / "exact.csv")
-    )
-    assert found["rows"] == len(frame) and found["clusters"] == same["clusters"]
     err = refused(fit(capsys, people, "age", "--weight", "gender"))
     assert "--weight: no cell of 'gender' is a positive number" in err
     frame.iloc[0, 3] = 0
     frame.to_csv(people, index=False)
-    assert "no positive number in count (1)\n" in fit(capsys, people, "gender", "--weight", "count")[1]
     out = tmp_path / "labels.csv"
-    assert fit(capsys, people, "gender", "--weight", "count", "--out", out)[0] == 0
+    assert "no positive number in count (1)\n" in told(
+        fit(capsys, people, "gender", "--weight", "count", "--out", out)
+    )
     assert pd.read_csv(out).reason[0] == "no positive number in count"
     options = ("--sensitive", "gender", "--n-clusters", 3, "--weight", "count", "--method", "vfc")
     assert "--weight: VariationalFairKMeans takes no weights" in refused(run(capsys, "fit", people, *options))
@@ -633,26 +614,18 @@ def by_options(parts, capsys, out, *options):
     return pd.read_csv(out), text
 
 
-def test_workers_of_a_scheduler_read_the_files(parts, capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize("how", ["--scheduler", pytest.param("--workers", marks=pytest.mark.slow)])
+def test_workers_read_the_files(parts, capsys, tmp_path, monkeypatch, how):
     distributed = pytest.importorskip("distributed")
     chunked(monkeypatch)
-    out = tmp_path / "labels.csv"
+    out, value = tmp_path / "labels.csv", 2
     alone, text = by_options(parts, capsys, out)
-    quiet = {"dashboard_address": None, "silence_logs": 50}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **quiet) as workers:
-        address = workers.scheduler_address
-        labels, again = by_options(parts, capsys, out, "--scheduler", address)
-        assert len(workers.scheduler.workers) == 2
-    pd.testing.assert_frame_equal(labels, alone)
-    assert without_seconds(again) == without_seconds(text)
-
-
-@pytest.mark.slow
-def test_worker_processes_read_the_files(parts, capsys, tmp_path, monkeypatch):
-    pytest.importorskip("distributed")
-    chunked(monkeypatch)
-    alone, text = by_options(parts, capsys, tmp_path / "labels.csv")
-    labels, again = by_options(parts, capsys, tmp_path / "labels.csv", "--workers", 2)
+    with ExitStack() as stack:
+        if how == "--scheduler":
+            quiet = {"dashboard_address": None, "silence_logs": 50}
+            cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **quiet)
+            value = stack.enter_context(cluster).scheduler_address
+        labels, again = by_options(parts, capsys, out, how, value)
     pd.testing.assert_frame_equal(labels, alone)
     assert without_seconds(again) == without_seconds(text)
 

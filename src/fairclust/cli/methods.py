@@ -69,9 +69,9 @@ def run(args: Methods) -> list[str | Table]:
         *([need, f"--method {of}"] for need, of in NEEDS.items()),
     ]
     return [
-        in_columns([["method", "class", "what it does"], *rows], left=(0, 1, 2), width=120),
+        in_columns([["method", "class", "what it does"], *rows], left=(0, 1, 2)),
         "",
-        in_columns(needs, left=(0, 1), width=120),
+        in_columns(needs, left=(0, 1)),
         "",
         "`fairclust methods NAME` shows the parameters of one method.",
     ]

@@ -23,7 +23,6 @@ from fairclust.outputs import write_text
 from fairclust.report.render import MISSING, number
 from fairclust.solvers.prices import certificate_text
 from fairclust.tables import TableModel
-from fairclust.tables.preparation import encoded_names
 
 # What the results call labels that another program made.
 GIVEN = "given labels"
@@ -34,6 +33,7 @@ _EXPLAINED = (
     "Delta: largest difference between the parts of two groups' rows that are in one cluster, as the mean over the "
     "pairs of groups; lower is fairer."
 )
+_SET = ("target", "max_cost", "max_gap", "mean_tolerance")
 _PLAIN = str | int | float | bool | None | list | tuple | dict
 _SHOWN_GROUPS = 8
 _PRINTED_FEATURES = 20
@@ -118,7 +118,6 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         "rows": round(float(table.sum())),
         "features": rows.preparation.features,
         "scale": ", ".join(scales) or "not scaled",
-        "n_columns": len(encoded_names(rows.preparation.columns)),
         "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),
@@ -210,51 +209,38 @@ def _cluster(
 
 
 def asked(model: Any, columns: list[str]) -> list[str]:
-    """What the user asked a method to keep, a sentence for each bound; empty for a method without bounds."""
+    """What the user asked a method to keep, a line for each bound; empty for a method without bounds.
+
+    Parameters that no option of its own states are shown as they were set.
+    """
     params = model.get_params()
-    size_min, size_max = params.get("size_min"), params.get("size_max")
-    lines = []
-    if size_min == size_max == 1.0 and isinstance(size_min, float):
-        lines.append("clusters of equal size")
-    elif (size_min, size_max) != (None, None):
-        ends = {"least": size_min, "most": size_max}
-        words = [f"at {word} {_size(end)}" for word, end in ends.items() if end is not None]
-        lines.append(f"clusters of {' and '.join(words)}")
+    lines, names = [], [*_SET, "size_min", "size_max"]
+    if params.get("size_min") == params.get("size_max") == 1.0 and isinstance(params["size_min"], float):
+        lines, names = ["clusters of equal size"], [*_SET]
+    lines += [f"{name}={params[name]}" for name in names if params.get(name) is not None]
     if (given := params.get("max_cost_increase")) is not None:
         return [*lines, f"the fairest clusters that cost at most {percent(given)} more than without a bound"]
-    if (given := params.get("max_cost")) is not None:
-        return [*lines, f"the fairest clusters that cost at most {given:,.6g}"]
+    if params.get("max_cost") is not None:
+        return lines
     whole = "its share of all rows" if params.get("target") is None else "its target"
     # If other bounds are stated for some columns only, the default tolerance of 0 does not bound the others.
     named = any(isinstance(params.get(name), dict) for name in ("min_balance", "max_gap"))
     for column in columns:
-        tolerance, balance, gap, mean = (
+        tolerance, balance, *others = (
             of.get(column) if isinstance(of := params.get(name), dict) else of
             for name in ("tolerance", "min_balance", "max_gap", "mean_tolerance")
         )
-        if mean is not None:
-            text = f"the mean of every cluster within {mean:g} standard deviations of the mean of all rows"
-        elif balance is not None:
+        if balance is not None:
             text = f"for each row of the largest group, at least {balance:g} rows of the smallest, in every cluster"
-        elif gap is not None:
-            text = f"a Delta of at most {gap:g}"
-        elif tolerance == 0 and not (named and params["tolerance"] == 0):
-            text = f"in every cluster, each group has {whole} (tolerance 0; --tolerance 0.1 allows about a tenth)"
-        elif tolerance:
-            text = (
-                f"in every cluster, each group has at least {1 - tolerance:g} times and at most "
-                f"{1 / (1 - tolerance):.4g} times {whole} (tolerance {tolerance:g})"
-            )
-        else:
+        elif tolerance is None or others != [None, None] or (named and params["tolerance"] == 0 == tolerance):
             continue
+        elif tolerance == 0:
+            text = f"in every cluster, each group has {whole} (tolerance 0; --tolerance 0.1 allows about a tenth)"
+        else:
+            text = f"in every cluster, each group has at least {1 - tolerance:g} times and at most "
+            text += f"{1 / (1 - tolerance):.4g} times {whole} (tolerance {tolerance:g})"
         lines.append(f"{column}: {text}")
     return lines
-
-
-def _size(bound: Any) -> str:
-    if isinstance(bound, float):
-        return f"{bound:g} times the mean"
-    return f"{bound:,} rows" if isinstance(bound, int) else f"{list(bound)}"
 
 
 def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
@@ -304,7 +290,7 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Tabl
         "",
     ]
     for table in tables(result):
-        lines += [in_columns(table.rows, left=table.left, width=120), table.caption, ""]
+        lines += [in_columns(table.rows), table.caption, ""]
     lines += profile_lines(pd.DataFrame(result["profiles"])) if result["profiles"] else []
     outputs = [f"{name}: {result[name]}" for name in ("labels", "model", "report") if name in result]
     return lines + (["", *outputs] if outputs and result["profiles"] else outputs)
@@ -373,13 +359,11 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
         lines.append(f"budget: the budget{budget} was not needed; exact shares cost {more} more")
     elif tolerance == 1:
         lines.append(
-            f"budget: only clusters without a bound on the shares are within{budget}; they cost {more} more"
+            f"budget: only clusters without a bound on the shares meet the budget{budget}; they cost {more} more"
         )
     elif tolerance is not None:
         bought = math.ceil(tolerance * 1e4) / 1e4
-        lines.append(
-            f"budget: the budget{budget} allows a tolerance of {bought:g}, which costs {more} more"
-        )
+        lines.append(f"budget: the budget{budget} allows a tolerance of {bought:g}, which costs {more} more")
     costs = {
         group: of for group, of in result["cost_per_row"].items() if group != "all rows" and of["KMeans"]
     }
@@ -414,7 +398,6 @@ class Shown(NamedTuple):
     heading: str
     rows: list[list[str]]  # the first is the head
     caption: str
-    left: tuple[int, ...] = (0,)  # the columns of text
 
 
 def tables(result: dict[str, Any]) -> list[Shown]:
