@@ -580,7 +580,7 @@ def test_files_in_chunks_are_prepared_as_in_memory(parts, capsys, tmp_path, monk
         found.append((said, pd.read_csv(out), predicted(capsys, model, f"{parts}/*.parquet")))
         chunked(monkeypatch)
     (memory, labels, _), (chunks, same_labels, repeated) = found
-    for key in ("features", "scale", "n_columns", "rows", "groups", "notes"):
+    for key in ("features", "scale", "rows", "groups", "notes"):
         assert chunks[key] == memory[key], key
     assert chunks["passes"] > 2 and "certificate" in chunks
     assert chunks["cost_per_row"].keys() == memory["cost_per_row"].keys()

@@ -331,7 +331,8 @@ def certificate_text(fit: Mapping[str, float | None]) -> str:
     text = "how much cheaper other labels can be is not known"
     if gap is not None and math.isfinite(gap):
         # Rounded up, because it is a bound.
-        text = f"with these centres, no labels within the bounds are more than {math.ceil(gap * 1e5) / 1e3:.3f} % cheaper"
+        most = f"{math.ceil(gap * 1e5) / 1e3:.3f} %"
+        text = f"with these centres, no labels within the bounds are more than {most} cheaper"
     if cost is not None and bound is not None:
         # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
         text += f" (cost {cost:,.1f}, "
