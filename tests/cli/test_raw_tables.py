@@ -198,7 +198,7 @@ def test_predict_gives_the_labels_of_the_fit_and_of_new_rows(people, tmp_path, c
     assert list(pd.read_csv(tmp_path / "new.csv").columns) == ["row", "cluster"]
     frame.assign(education="school").to_csv(tmp_path / "other.csv", index=False)
     _, _, err = run(capsys, "predict", model, tmp_path / "other.csv")
-    assert "column education: 1 value did not occur in the fit: 'school'" in err
+    assert "education: 1 value did not occur in the fit, such as 'school'" in err
     assert "none" not in run(capsys, "predict", model, people)[2]
 
 

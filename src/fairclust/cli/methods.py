@@ -15,23 +15,20 @@ from fairclust.cli.screen import in_columns
 from fairclust.messages import nearest
 from fairclust.metrics.registry import doc_entries, doc_sections
 
-# Short names of the methods. The entries of the pipeline, in config/methods/, are variants and have longer names.
-SHORT_NAMES = {
-    "price": "PriceFairKMeans",
-    "vfc": "VariationalFairKMeans",
-    "vfc_kmedians": "VariationalFairKMedians",
-    "vfc_ncut": "VariationalFairNCut",
-    "bfkm": "BalancedFairKMeans",
-    "fmc": "FairMixture",
-    "fca": "FairAlignmentKMeans",
-    "backurs": "FairletTreeClustering",
-    "fairlets": "FairletClustering",
-    "sfairsc": "FairSpectralClustering",
+# Names of methods that differ from that of their module. The pipeline's entries, in config/methods/, have longer names.
+_SHORT = {
+    "PriceFairKMeans": "price",
+    "VariationalFairKMeans": "vfc",
+    "VariationalFairKMedians": "vfc_kmedians",
+    "VariationalFairNCut": "vfc_ncut",
+    "BalancedFairKMeans": "bfkm",
+    "FairMixture": "fmc",
+    "FairAlignmentKMeans": "fca",
+    "FairletTreeClustering": "backurs",
+    "FairletClustering": "fairlets",
+    "FairSpectralClustering": "sfairsc",
 }
-
-# The class of each method by the last part of its module's name, and the names that the command shows.
-_MODULES = {home.rpartition(".")[2]: name for name, (home, *_) in methods._HOMES.items()}
-_SHOWN = {name: short for short, name in (*_MODULES.items(), *SHORT_NAMES.items())}
+_CLASSES = {_SHORT.get(name, home.rpartition(".")[2]): name for name, (home, *_) in methods._HOMES.items()}
 
 # What users need, and what meets it. docs/needs/index.md has the same rows, each with a page.
 NEEDS = {
@@ -60,10 +57,10 @@ def run(args: Methods) -> list[str | Table]:
     """
     if args.method:
         return [*describe_parameters(find_method(args.method))]
-    rows = []
-    for module, name in sorted(_MODULES.items()):
-        also = f" ({_SHOWN[name]})" if _SHOWN[name] != module else ""
-        rows.append([module + also, name, (getattr(methods, name).__doc__ or "").partition("\n")[0]])
+    rows = [
+        [short, name, (getattr(methods, name).__doc__ or "").partition("\n")[0]]
+        for short, name in sorted(_CLASSES.items())
+    ]
     needs = [
         ["need", "options of `fairclust fit`"],
         *([need, f"--method {of}"] for need, of in NEEDS.items()),
@@ -78,13 +75,10 @@ def run(args: Methods) -> list[str | Table]:
 
 
 def find_method(name: str) -> type:
-    """The class of a method, found by its short name, the name of its module or its own name.
-
-    CommandError, with the name of a similar method, if there is none.
-    """
-    known = SHORT_NAMES.get(name) or _MODULES.get(name) or (name if name in _SHOWN else None)
+    """The class of a method by its short name or its own; CommandError, with a similar name, if there is none."""
+    known = _CLASSES.get(name) or (name if name in methods.__all__ else None)
     if known is None:
-        hint = nearest(name, [*SHORT_NAMES, *_MODULES, *_SHOWN])
+        hint = nearest(name, [*_CLASSES, *methods.__all__])
         raise CommandError(f"--method: there is no method {name!r}; {hint} (`fairclust methods` lists them)")
     return getattr(methods, known)
 
@@ -95,6 +89,7 @@ def describe_parameters(cls: type) -> list[str]:
     documented: dict[str, str] = {}
     for above in reversed(cls.__mro__):
         documented |= doc_entries(doc_sections(vars(above).get("__doc__")).get("Parameters"))
+    short = next(short for short, name in _CLASSES.items() if name == cls.__name__)
     lines = [f"{cls.__name__}: {(cls.__doc__ or '').partition(chr(10))[0]}", ""]
     for name, parameter in inspect.signature(cls).parameters.items():
         head, _, text = documented.get(name, "").partition("\n")
@@ -107,5 +102,5 @@ def describe_parameters(cls: type) -> list[str]:
     predicts = (
         "fairclust fit --save, then fairclust predict" if hasattr(cls, "predict") else "not with this method"
     )
-    use = f"fairclust fit TABLE ... --method {_SHOWN[cls.__name__]} --set NAME=VALUE"
+    use = f"fairclust fit TABLE ... --method {short} --set NAME=VALUE"
     return [*lines, "", f"new rows: {predicts}", f"use: {use}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,20 +39,15 @@ _PRINTED_FEATURES = 20
 _PRINTED_NOTES = 5
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """What is reported about the labels of a clustering."""
 
     sse: float
     # The names of the groups and their counts in the clusters, shape (n_groups, n_clusters), by sensitive column. If
-    # there are several columns, the last entry has their combinations.
+    # there are several columns, the last entry has the combinations of their values.
     tables: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    groups: tuple[np.ndarray, np.ndarray]  # the last entry
     costs: Mapping[str, float]  # mean squared distance of the rows of a group to the mean of their cluster
-
-    @property
-    def groups(self) -> tuple[np.ndarray, np.ndarray]:
-        """Names and counts of the groups; if there are several columns, of the combinations of their values."""
-        return list(self.tables.values())[-1]
 
 
 def measure(rows: Rows, labels: Any, model: Any) -> Measured:
@@ -69,7 +63,7 @@ def measure(rows: Rows, labels: Any, model: Any) -> Measured:
         paid |= {f"{column} {value}": float(cost) for value, cost in zip(values, shares, strict=True)}
     if len(tables) > 1:
         tables[" & ".join(tables)] = (np.array(list(rows.combinations.index)), counts)
-    return Measured(float(costs.sum()), tables, paid)
+    return Measured(float(costs.sum()), tables, list(tables.values())[-1], paid)
 
 
 def report(

@@ -128,7 +128,7 @@ def _levels(levels: pd.DataFrame, cost: str, value: float, titles: Mapping[str, 
             else "none"
         )
         cheaper = f"{of.cheaper} of {of.methods}" if of.reached else ""
-        rows.append([f"{of.level:.0%}", mine if of.reached else "not reached", best, cheaper])
+        rows.append([f"{100 * of.level:.0f} %", mine if of.reached else "not reached", best, cheaper])
     return ["At the levels of the leaderboard:", in_columns([head, *rows], left=(0, 1, 2))]
 
 
