@@ -99,8 +99,6 @@ def describe_parameters(cls: type) -> list[str]:
         first = re.match(r".*?[.:](?= [A-Z]|$)", words)
         shown = first[0] if first else words
         lines += textwrap.wrap(shown, 100, initial_indent="      ", subsequent_indent="      ")
-    predicts = (
-        "fairclust fit --save, then fairclust predict" if hasattr(cls, "predict") else "not with this method"
-    )
+    new = "fairclust fit --save, then fairclust predict" if hasattr(cls, "predict") else "not possible"
     use = f"fairclust fit TABLE ... --method {short} --set NAME=VALUE"
-    return [*lines, "", f"new rows: {predicts}", f"use: {use}"]
+    return [*lines, "", f"new rows: {new}", f"use: {use}"]

@@ -89,23 +89,25 @@ def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> dict[str, Any]:
     low, high = np.quantile(places, [0.005, 0.995], axis=0)
     places = np.clip((places - low) / np.maximum(high - low, 1e-300), 0, 1)
     largest = largest_groups(result, len(_COLOURS) - 1)
-    points = [
-        {"x": x, "y": y, "cluster": cluster, "group": group if group in largest else "other groups"}
-        for (x, y), cluster, group in zip(
-            places.tolist(), np.asarray(labels)[sample].tolist(), rows.crossed[sample].tolist(), strict=True
-        )
-    ]
+    points = pd.DataFrame(places, columns=["x", "y"]).assign(
+        cluster=np.asarray(labels)[sample],
+        group=[name if name in largest else "other groups" for name in rows.crossed[sample].tolist()],
+    )
     part = percent(components.explained_variance_ratio_.sum(), 0)
     some = f"{len(sample):,} of {len(rows.X):,} rows, drawn at random"
     shown = some if len(sample) < len(rows.X) else "all rows"
-    return {"points": points, "map_rows": f"Two principal components, with {part} of the variance; {shown}"}
+    caption = f"Two principal components, with {part} of the variance; {shown}"
+    return {"points": points.to_dict("records"), "map_rows": caption}
 
 
 def _columns(rows: Rows) -> list[tuple[str, str, str]]:
     """What became of each column: its name, its role, and how it was read."""
     preparation, known = rows.preparation, {column.name for column in rows.columns}
-    how = {True: "its ranges are the groups", False: "its values are the groups"}
-    lines = [(name, "sensitive", how[name in preparation.ranges]) for name in preparation.sensitive]
+    lines = []
+    for name in preparation.sensitive:
+        lines.append(
+            (name, "sensitive", f"its {'ranges' if name in preparation.ranges else 'values'} are the groups")
+        )
     for column in rows.columns:
         note = "; ".join(filter(None, [column.note, column.odd]))
         lines.append((shortened(column.name), column.role, note or "as it is"))
@@ -166,9 +168,8 @@ def _fronts(points: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _over_k(points: pd.DataFrame) -> list[dict[str, Any]]:
     """Cost, fairness and silhouette over the number of clusters."""
-    shown = [METRICS[name] for name in ("sse", "balance")]
-    labels = {metric.name: f"{metric.label} ({metric.direction} is better)" for metric in shown}
     charts = []
+    labels = {"sse": "SSE (lower is better)", "balance": "Balance (higher is better)"}
     for name, label in (labels | {"silhouette": "Silhouette (higher is better)"}).items():
         drawn = points.assign(x=points.n_clusters, y=points[name], joined=True, strong=True)
         low, high = drawn.y.min(), drawn.y.max()

@@ -35,8 +35,8 @@ def run(args: Predict) -> list[str]:
         raise CommandError(f"{error}{hint}") from None
     notes = [*frame.attrs["notes"], *left_out_rows(reasons[~keep].value_counts().to_dict(), "")]
     notes += [
-        f"{name}: {count(len(values), 'value')} did not occur in the fit, such as {shortened(repr(values[0]))}; these rows "
-        "count as having none of the known values"
+        f"{name}: {count(len(values), 'value')} did not occur in the fit, such as {shortened(repr(values[0]))}; "
+        "these rows count as having none of the known values"
         for name, values in preparation.unseen(frame[keep]).items()
     ]
     for note in notes:

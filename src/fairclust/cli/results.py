@@ -293,19 +293,15 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Tabl
 def answer_lines(result: dict[str, Any]) -> list[str]:
     """What was asked and what was got, in words: bounds, cost, who pays, and how sure that is."""
     certificate = result["certificate"] or {}
-    if result["method"] == GIVEN:
-        nothing = "nothing; these labels were given"
-    elif result["method"] == "KMeans":
-        nothing = "no bound; k-means ignores the groups"
-    else:
-        nothing = f"no bound; {result['method']} weighs fairness against cost"
+    nothing = {GIVEN: "nothing; these labels were given", "KMeans": "no bound; k-means ignores the groups"}
+    weighed = [nothing.get(result["method"], f"no bound; {result['method']} weighs fairness against cost")]
     worst = result["largest_deviation"]
     largest = (
         f"the largest difference is in cluster {worst['cluster']}, with {percent(worst['share'])} "
         f"{shortened(worst['group'])} against {percent(worst['share_in_all'])} of all rows"
     )
     return [
-        *(f"asked: {line}" for line in result["asked"] or [nothing]),
+        *(f"asked: {line}" for line in result["asked"] or weighed),
         "got: " + "; ".join(filter(None, [_kept(result, certificate.get("violation")), largest])),
         *_cost_lines(result, certificate.get("tolerance")),
         *_chance_lines(result),
@@ -375,14 +371,14 @@ def _chance_lines(result: dict[str, Any]) -> list[str]:
     chance = result["chance"]
     if chance is None:
         return []
-    worst, expected = chance["farthest"], 0.05 * chance["shares"]
-    clear = (
-        "more than chance explains" if chance["outside"] > max(1.0, 2 * expected) else "as chance explains"
-    )
+    worst = chance["farthest"]
+    # One share in twenty is outside by chance.
+    is_more = chance["outside"] > max(1.0, 0.1 * chance["shares"])
     return [
         f"chance: with k-means, cluster {worst['cluster']} has {percent(worst['share'])} {shortened(worst['group'])}; "
-        f"with random labels it would have {percent(worst['low'])} to {percent(worst['high'])}. "
-        f"{chance['outside']} of the {chance['shares']} shares of k-means are outside their ranges, {clear}"
+        f"with random labels it would have {percent(worst['low'])} to {percent(worst['high'])}. {chance['outside']} of "
+        f"the {chance['shares']} shares of k-means are outside their ranges, {'more than' if is_more else 'as'} chance "
+        "explains"
     ]
 
 
