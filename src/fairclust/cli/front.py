@@ -228,8 +228,8 @@ def recommended(points: pd.DataFrame) -> list[str]:
 def cells(points: pd.DataFrame, over_k: bool) -> list[list[str]]:
     """The table of all settings as text, whose first row is the head."""
     more = ["silhouette", *(["stability"] if over_k else [])]
-    names = [METRICS[m].label for m in _SHOWN]
-    rows = [["method", "K" if over_k else "setting", names[0], "more", *names[1:], *more, "seconds"]]
+    first, *others = (METRICS[name].label for name in _SHOWN)
+    rows = [["method", "K" if over_k else "setting", first, "more", *others, *more, "seconds"]]
     for of in points.to_dict("records"):
         first, *others = (number(of[name], METRICS[name].decimals) for name in _SHOWN)
         increase = (

@@ -51,10 +51,7 @@ NEEDS = {
 
 
 def run(args: Methods) -> list[str | Table]:
-    """List the methods with the first sentence of their documentation, or the parameters of the one that is named.
-
-    CommandError if it does not exist.
-    """
+    """The methods and the needs that they meet, or the parameters of the method that is named."""
     if args.method:
         return [*describe_parameters(find_method(args.method))]
     rows = [

@@ -119,20 +119,16 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         "asked": asked(model, bounded),
         "notes": notes,
         "metrics": {
-            of: {
-                "sse": _number(own.sse),
-                **{name: metric(own.groups[1]) for name, metric in _FAIRNESS.items()},
-            }
+            of: {"sse": _number(own.sse)}
+            | {name: metric(own.groups[1]) for name, metric in _FAIRNESS.items()}
             for of, own in measured.items()
         },
         "certificate": _certificate(model),
         "fairness": {
-            column: {
-                "best_balance": _number(data_balance(counts)),
-                **{
-                    name: {of: metric(own.tables[column][1]) for of, own in measured.items()}
-                    for name, metric in _FAIRNESS.items()
-                },
+            column: {"best_balance": _number(data_balance(counts))}
+            | {
+                name: {of: metric(own.tables[column][1]) for of, own in measured.items()}
+                for name, metric in _FAIRNESS.items()
             }
             for column, (_, counts) in of_model.tables.items()
         },

@@ -30,8 +30,7 @@ _WORDS = {"ok": "done", "skipped": "skipped"}
 def run(args: Status) -> list[str]:
     """Describe the user's tables that are not prepared yet, and count the fits of a run.
 
-    There is a line for each data set and method that is not finished, and one for all. What is to be done is what
-    Snakemake says. A CommandError has all problems of the configuration.
+    What is to be done is what Snakemake says. A CommandError has all problems of the configuration.
     """
     plan = Plan(user_config(args.configfile))
     described = _checked(plan)
