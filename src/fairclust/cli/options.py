@@ -62,7 +62,7 @@ _Report = Annotated[Path | None, _first("write one HTML page to share here", "FI
 _Json = Annotated[bool, _first("print the results as JSON")]
 _Verbose = Annotated[bool, _output("print all notes on the table, not only the first five")]
 _Config = Annotated[_Files, _first("laid over config/config.yaml; may be repeated", "FILE")]
-_Labels = Annotated[Path, _first("CSV with a column cluster, from 0")]
+_Labels = Annotated[Path, _first("a table with a column cluster, from 0")]
 _Missing = Literal["impute", "drop", "group"]
 _Scale = Literal["standardize", "l2", "none"]
 
