@@ -179,7 +179,7 @@ class _Given(Options):
 class Audit(Raw, _Given):
     """Report as fit does, on labels that another program made."""
 
-    n_clusters: Annotated[int | None, _first("number of clusters (default: the labels tell)", "K")] = None
+    n_clusters: Annotated[int | None, _first("number of clusters (default: as in the labels)", "K")] = None
     report: _Report = None
     json: _Json = False
     seed: _Seed = 0
