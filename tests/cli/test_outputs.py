@@ -39,7 +39,7 @@ COMMANDS = {
     "--out of parts": ("fit", "parts", *FIT, "--out"),
     "--out of predict": ("predict", "model", "table.csv", "--out"),
     "--out of front": ("front", "table.csv", *FRONT, "--out"),
-    "--report of front": ("front", "table.csv", *FRONT, "--out", "out", "--report"),
+    "--report of front": ("front", "table.csv", *FRONT, "--report"),
 }
 
 
