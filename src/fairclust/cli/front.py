@@ -78,8 +78,7 @@ def run(args: Front) -> list[str | Table]:
     points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
     points["silhouette"] = [_silhouette(raw.X, labels) for _, _, labels in clusterings]
     points = with_increase(points.assign(**pd.DataFrame(more)))
-    fitted = points[points.setting != GIVEN]
-    said = recommended(fitted) if over_k else answer(points)
+    said = recommended(points[points.setting != GIVEN]) if over_k else answer(points)
     said.append(
         f"starts: k-means has {PLAIN['n_init']} starts, and every setting {args.starts}; the cheapest counts. A fair "
         "setting can be cheaper than k-means only if the starts of k-means ended at worse centres"
