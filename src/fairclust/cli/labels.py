@@ -84,7 +84,7 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
     if len(bad):
         raise CommandError(
             f"{path}: {len(bad):,} cells of the column '{cells.name}' are not whole numbers; the first is "
-            f"{'empty' if pd.isna(bad.iloc[0]) else repr(bad.iloc[0])} in data row {bad.index[0] + 1}. Fix: write "
+            f"{'empty' if pd.isna(bad.iloc[0]) else repr(str(bad.iloc[0]))} in data row {bad.index[0] + 1}. Fix: write "
             "whole numbers"
         )
     return values.to_numpy(np.int64)
