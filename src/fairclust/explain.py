@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
 
-from fairclust.messages import count, shortened
+from fairclust.messages import count, percent, shortened
 from fairclust.tables import Asked
 from fairclust.tables.cells import truth
 from fairclust.tables.columns import Column, numbers, understand
@@ -165,17 +165,16 @@ def profile_lines(profiles: pd.DataFrame) -> list[str]:
 
 
 def described(row: Mapping[str, Any]) -> str:
-    """A difference in words, such as 'age 61 against 47' or 'education low 55% against 30%'."""
+    """A difference in words, such as 'age 61 against 47' or 'education low 55 % against 30 %'."""
     name = shortened(str(row["column"]), 40)
     if row["value"]:
-        return (
-            f"{name} {shortened(str(row['value']), 40)} {row['in_cluster']:.0%} against {row['in_all']:.0%}"
-        )
-    mean, overall = rounded(row["in_cluster"], row["in_all"])
+        own, overall = percent(row["in_cluster"], 0), percent(row["in_all"], 0)
+        return f"{name} {shortened(str(row['value']), 40)} {own} against {overall}"
+    mean, overall = _rounded(row["in_cluster"], row["in_all"])
     return f"{name} {mean} against {overall}"
 
 
-def rounded(mean: float, overall: float) -> tuple[str, str]:
+def _rounded(mean: float, overall: float) -> tuple[str, str]:
     """Two numbers with as many decimals as tell them apart in two digits."""
     apart = abs(mean - overall)
     decimals = 0 if not apart else max(0, int(np.ceil(-np.log10(apart))) + 1)

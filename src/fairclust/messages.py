@@ -40,6 +40,11 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
+def percent(share: float, decimals: int = 1) -> str:
+    """A share as text, such as '41.7 %'."""
+    return f"{100 * share:,.{decimals}f} %"
+
+
 def counted(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
     """The number of times that each value occurs, in the given order. Values that do not occur are left out."""
     counts = Counter(values)

@@ -33,7 +33,7 @@ OPTIONS = ("--sensitive", "sex", "--n-clusters", 2, "--set", "n_init=2")
 def test_the_report_is_one_file_with_the_whole_answer(people, tmp_path, capsys):
     report = tmp_path / "out.html"
     text = told(run(capsys, "fit", people, *OPTIONS, "--tolerance", "0.1", "--report", report))
-    assert f"report: {report} (open it in a browser" in text
+    assert f"report: {report}; open it in a browser" in text
     source = report.read_text(encoding="utf-8")
     assert len(source) < 1_000_000
     page = Outline(source)
@@ -44,14 +44,15 @@ def test_the_report_is_one_file_with_the_whole_answer(people, tmp_path, capsys):
     assert not re.search(r"url\(|@import|https?://", source.replace("http://www.w3.org", ""))
     assert "<b>x</b>" not in source and "2 clusters of people & co.csv" in page.text
     headings = ["The answer", "What each cluster is like", "Groups in the clusters", "Who pays"]
-    headings += ["The rows in two dimensions", "What became of each column", "How to make it again"]
+    headings += ["Cost and fairness", "The rows in two dimensions", "What became of each column"]
+    headings += ["How to make it again"]
     assert re.findall("<h2>(.*?)</h2>", source) == headings
     for line in text.splitlines()[1:5]:
         assert line.partition(": ")[2][1:] in page.text
     assert "fairclust fit" in page.text and "--tolerance 0.1" in page.text
     frame = pd.read_csv(people)
     whole = (frame["sex"] == "f").mean()
-    assert f"{0.9 * whole:.1%} to {whole / 0.9:.1%}" in page.text
+    assert f"{90 * whole:.1f} % to {whole / 0.009:.1f} %" in page.text
     # Two maps of all rows, one of which is shown.
     assert sum(tag == "circle" for tag, _ in page.tags) == 2 * N
     # Every figure has a name, and every table head a scope.
@@ -66,7 +67,7 @@ def test_an_audit_reports_what_a_fit_reports(people, tmp_path, capsys):
     assert audited.splitlines()[1] == "asked: nothing; these labels were given"
 
     def table(text):
-        return text[text.index("cluster  size") :].partition("\n\nlabels:")[0].partition("\n\nreport:")[0]
+        return text[text.index("cluster  rows") :].partition("\n\nlabels:")[0].partition("\n\nreport:")[0]
 
     assert table(audited) == table(fitted)
     assert "given labels" in report.read_text(encoding="utf-8")
@@ -78,19 +79,25 @@ def test_an_audit_reports_what_a_fit_reports(people, tmp_path, capsys):
     told(run(capsys, "audit", labels, people, "--sensitive", "sex"))
     written[["cluster"]].to_csv(labels, index=False)
     message = refused(run(capsys, "audit", labels, people, "--sensitive", "sex"))
-    assert "has 240 labels; the data have 237 rows that count, without those that are left out" in message
-    assert "Fix: add the column 'row', with the number of each row in the table" in message
+    assert "has 240 labels, but the table has 237 rows without those that are left out" in message
+    assert "Fix: add the column 'row' with the number of the labelled row in the table" in message
 
 
 def test_chance_stands_beside_shares(people, capsys):
     text = told(run(capsys, "fit", people, *OPTIONS))
     (line,) = [line for line in text.splitlines() if line.startswith("chance: ")]
     found = re.match(
-        r"chance: k-means puts (.*)% (f|m) into cluster (0|1), by chance between (.*)% and (.*)%; (\d)", line
+        r"chance: with k-means, cluster (0|1) has (.*) % (f|m); with random labels it would have (.*) % to (.*) %. "
+        r"(\d) of the 4 shares",
+        line,
     )
-    share, low, high = (float(found[i]) for i in (1, 4, 5))
+    share, low, high = (float(found[i]) for i in (2, 4, 5))
     assert not low <= share <= high and found[6] == "4" and line.endswith("more than chance explains")
-    assert re.search(r"^ +0 +\d+  .*% \(\d+-\d+\)", text, re.MULTILINE)
+    # A share outside of its range has a star.
+    ranges = re.findall(r"(\*?)([\d.]+) % \((\d+) to (\d+)\)", text)
+    assert len(ranges) == 4
+    for star, share, low, high in ranges:
+        assert float(low) - 1 < float(share) < float(high) + 1 or star
 
 
 def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):
@@ -100,7 +107,7 @@ def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):
     options = ("--sensitive", "sex", "--n-clusters", 5, "--set", "n_init=1")
     text = told(run(capsys, "fit", people, *options))
     found = re.search(
-        r"met, up to whole rows \(cluster (\d) of (\d+) rows has none of x, of which (.*) rows were due", text
+        r"met, up to whole rows \(cluster (\d) of (\d+) rows has none of x, although (.*) rows were due", text
     )
     assert float(found[3]) == pytest.approx(2 / N * int(found[2]), abs=0.05)
     assert "--min-balance would change that" in text

@@ -79,7 +79,10 @@ def test_sentences(table):
     frame, labels = table
     lines = profile_lines(profiles(frame, labels, n_columns=1))
     share, whole = ((frame["level"] == "low")[of].mean() for of in (labels == 0, slice(None)))
-    assert lines[0] == f"cluster 0, {(labels == 0).sum()} rows: level low {share:.0%} against {whole:.0%}"
+    assert (
+        lines[0]
+        == f"cluster 0, {(labels == 0).sum()} rows: level low {100 * share:.0f} % against {100 * whole:.0f} %"
+    )
     assert lines[1].startswith(f"cluster 1, {(labels == 1).sum()} rows: age ")
 
 

@@ -20,7 +20,6 @@ from fairclust.messages import UserError
 _EXTRAS = {
     "dask": "dask",
     "distributed": "dask",
-    "matplotlib": "plot",
     "ot": "fairlets",
     "pyarrow": "files",
     "pynndescent": "graphs",

@@ -14,7 +14,6 @@ import pandas as pd
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.cli import CommandError
 from fairclust.cli.options import Fit
-from fairclust.cli.progress import progress
 from fairclust.cli.rows import Rows, decided, plain_kmeans, possible
 from fairclust.tables import left_out_rows, table_files
 from fairclust.tables.chunked import ChunkedTable, prepare_chunks
@@ -28,8 +27,7 @@ class RowsInChunks(Rows):
     over: str = " over all files"
 
     def plain(self, model: Any) -> Any:
-        with progress("fitting k-means, to compare with"):
-            return plain_kmeans(model).fit(self.table.table).labels_
+        return plain_kmeans(model).fit(self.table.table).labels_
 
     def counts_and_costs(self, labels: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
         return self.table.scored(labels, model.n_clusters)
@@ -42,9 +40,9 @@ class RowsInChunks(Rows):
             first = last
 
 
-def read_in_chunks(args: Fit, cls: type, params: dict[str, Any], stack: ExitStack) -> RowsInChunks:
+def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
     """The rows of the files, whose engine runs until the stack is closed; its passes are printed."""
-    _check(args, cls, params)
+    _check(args, cls)
     log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     log.addHandler(handler)
@@ -75,7 +73,7 @@ def read_in_chunks(args: Fit, cls: type, params: dict[str, Any], stack: ExitStac
     )
 
 
-def _check(args: Fit, cls: type, params: dict[str, Any]) -> None:
+def _check(args: Fit, cls: type) -> None:
     """CommandError if the table, the method or an option does not work with tables in chunks."""
     if not getattr(cls, "takes_chunks", False):
         raise CommandError(
@@ -84,11 +82,6 @@ def _check(args: Fit, cls: type, params: dict[str, Any]) -> None:
     if args.weight:
         raise CommandError(
             "--weight: rows of tables that are read in chunks count one each. Fix: leave it out, or fit a sample"
-        )
-    if params.get("mean_tolerance"):
-        raise CommandError(
-            "--set mean_tolerance: does not work for tables that are read in chunks. Fix: bound ranges of the column "
-            "instead, by --bins"
         )
     if args.workers is not None and (args.scheduler or args.workers < 1):
         raise CommandError(

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import inspect
 import os
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
-from fairclust.chunks import ChunkError, ChunkTable
+from fairclust.chunks import ChunkError
 from fairclust.chunks.sources import read_metadata
 from fairclust.cli import CommandError
 from fairclust.cli.chunked_rows import read_in_chunks
 from fairclust.cli.fitting import fit, parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.options import Fit
-from fairclust.cli.progress import USUAL_PASSES, Passes, expected_seconds, progress
+from fairclust.cli.progress import progress
 from fairclust.cli.results import report
 from fairclust.cli.rows import Rows, read_rows
 from fairclust.messages import count, shortened
@@ -54,17 +53,11 @@ def run(args: Fit) -> list[str | Table]:
         )
     with ExitStack() as stack:
         with progress(f"reading {args.table}"):
-            rows: Rows = (
-                read_in_chunks(args, cls, params, stack) if chunked else _read_in_memory(args, cls, params)
-            )
-        X, passes = rows.X, None
-        expected = expected_seconds(cls, params, X, rows.groups)
-        if isinstance(X, ChunkTable):
-            passes = Passes(X.engine, USUAL_PASSES[cls.__name__] * sum(rows.sizes.values()))
-            X = replace(X, engine=passes)
+            rows: Rows = read_in_chunks(args, cls, stack) if chunked else _read_in_memory(args, cls, params)
         sizes = _size_notes(rows, args.n_clusters)
-        with progress(f"fitting {cls.__name__}", expected=expected, passes=passes):
-            model, seconds, warned = fit(cls, params, X, rows.groups, rows.weights)
+        # A fit in chunks prints a line for each pass.
+        with nullcontext() if chunked else progress(f"fitting {cls.__name__}"):
+            model, seconds, warned = fit(cls, params, rows.X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]
         return report(args, rows, model, notes=notes, seconds=seconds)
 
@@ -78,22 +71,16 @@ def _read_in_memory(args: Fit, cls: type, params: dict[str, Any]) -> Rows:
 
 def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
     """Notes on small clusters and small groups, and on several sensitive columns."""
-    notes, listed = [], " and ".join(rows.preparation.sensitive)
-    if len(rows.preparation.sensitive) > 1 and isinstance(rows.groups, dict):
-        others = f"{len(rows.sizes)} combinations"
-        notes.append(f"each of {listed} counts on its own; --crossed takes their {others} instead")
-    elif len(rows.preparation.sensitive) > 1:
-        notes.append(
-            f"the groups are the combinations of {listed}: {len(rows.sizes)} groups, and what the method promises "
-            "holds for each of them"
-        )
-    n_rows = sum(rows.sizes.values())
+    notes, columns, sizes = [], rows.preparation.sensitive, dict(rows.sizes)
+    if len(columns) > 1:
+        listed, pairs = " and ".join(columns), count(len(sizes), "combination")
+        apart = f"each of {listed} counts on its own; --crossed takes their {pairs} instead"
+        notes = [apart if isinstance(rows.groups, dict) else f"the groups are the {pairs} of {listed}"]
+    n_rows = sum(sizes.values())
     if n_rows < _FEW_ROWS * n_clusters:
         notes.append(
-            f"{n_clusters} clusters of {n_rows:,} rows have {n_rows / n_clusters:.0f} rows on average: with so few, "
-            "shares of groups mean little"
+            f"a cluster has {n_rows / n_clusters:.0f} rows on average; shares of groups in so few rows mean little"
         )
-    sizes = dict(rows.sizes)
     if isinstance(rows.groups, dict):
         # Each column is bounded, and not their combinations. Columns of numbers have bounds on their means.
         sizes = {
@@ -102,15 +89,12 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
             if of.dtype.kind == "U"
             for value, size in zip(*np.unique(of, return_counts=True), strict=True)
         }
-    small = {name: size for name, size in sizes.items() if size < n_clusters}
+    small = [f"{shortened(name)} ({count(size, 'row')})" for name, size in sizes.items() if size < n_clusters]
     if small:
-        shown = ", ".join(
-            f"{shortened(name)} ({count(size, 'row')})" for name, size in list(small.items())[:_SHOWN_GROUPS]
-        )
         more = f" and {len(small) - _SHOWN_GROUPS:,} more" if len(small) > _SHOWN_GROUPS else ""
         notes.append(
-            f"too few rows for {n_clusters} clusters in group {shown}{more}: some clusters get none of them; "
-            "join them with another group in the table, or leave their rows out"
+            f"too few rows for {n_clusters} clusters in group {', '.join(small[:_SHOWN_GROUPS])}{more}: some clusters "
+            "have none of them; join the group with another one in the table, or leave its rows out"
         )
     return notes
 

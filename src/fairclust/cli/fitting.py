@@ -32,13 +32,11 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
     params: dict[str, Any] = {"n_clusters": n_clusters}
     if "random_state" in known:
         params["random_state"] = seed
-    chosen: set[str] = set()
+    chosen = {"n_clusters"}
     for given in assignments:
         name, sign, value = given.partition("=")
         if not sign:
             raise CommandError(f"--set {given}: expected NAME=VALUE, such as --set lam=100")
-        if name == "n_clusters":
-            raise CommandError(f"--set {given}: give it as --n-clusters {value}")
         if name not in known:
             of_price = name in inspect.signature(methods.PriceFairKMeans).parameters
             hint = nearest(name, sorted(known))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,17 +15,17 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import PLAIN, fit, fit_starts, parameters
-from fairclust.cli.front_page import front_page
 from fairclust.cli.labels import read_labels
 from fairclust.cli.methods import find_method
 from fairclust.cli.options import Front
+from fairclust.cli.page import front_page
 from fairclust.cli.progress import progress
 from fairclust.cli.results import GIVEN, compared
 from fairclust.cli.rows import read_rows
 from fairclust.cli.screen import in_columns
-from fairclust.messages import UserError, count
+from fairclust.messages import UserError, percent
 from fairclust.metrics.table import METRICS
-from fairclust.outputs import atomic_write, check_outputs, write_text
+from fairclust.outputs import check_outputs, write_text
 from fairclust.plot import FrontDisplay
 from fairclust.report.render import MISSING, number
 from fairclust.sample_weight import groups_of_rows
@@ -41,8 +38,6 @@ _SAMPLE_ROWS = 5000
 # A number of clusters is recommended if fits to two halves of the rows agree to this adjusted Rand index, and if its
 # silhouette is this much above those of all other such numbers. Smaller differences come with another sample of rows.
 _STABLE, _CLEARLY = 0.8, 0.02
-# Costs that differ by less than this fraction count as equal.
-_ALIKE = 1e-4
 # The fairest settings that cost this much more than k-means are named.
 _BUDGETS = (0.01, 0.05)
 # Values to try for the parameter that sets the fairness of a method. The weights, for methods that have no bound, are
@@ -55,29 +50,15 @@ _GRIDS = {
 
 
 def run(args: Front) -> list[str | Table]:
-    """Fit every setting, write the results as CSV and picture, and show them as a table."""
-    # A stem such as `.` or `folder/..` would make hidden files with odd names.
-    if args.out.name in ("", ".."):
-        raise CommandError(
-            f"--out: {args.out} is a folder. Fix: name a stem in it, such as {args.out / 'front'}"
-        )
-    endings = ("csv", "png") if importlib.util.find_spec("matplotlib") else ("csv",)
-    paths = {ending: Path(f"{args.out}.{ending}") for ending in endings}
-    outputs = {f"--out ({ending})": path for ending, path in paths.items()} | {"--report": args.report}
-    check_outputs(outputs, [*table_files(args.table), *args.labels])
+    """Fit every setting, write what the options ask for, and show the settings as a table."""
+    check_outputs({"--out": args.out, "--report": args.report}, [*table_files(args.table), *args.labels])
     numbers, classes = _asked(args)
     over_k = len(numbers) > 1
     raw = read_rows(args)
     measured_by = raw.crossed if args.crossed else raw.by_name
-    known = [path.name for path in args.labels]
     clusterings, more, notes = [], [], list(raw.notes)
     settings = list(_settings(numbers, classes, raw.X, args.seed, one=over_k))
-    given = {
-        path.name if known.count(path.name) == 1 else str(path): read_labels(
-            path, raw.frame.index.to_numpy() + 1
-        )
-        for path in args.labels
-    }
+    given = {str(path): read_labels(path, raw.frame.index.to_numpy() + 1) for path in args.labels}
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
@@ -97,23 +78,20 @@ def run(args: Front) -> list[str | Table]:
     points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
     points["silhouette"] = [_silhouette(raw.X, labels) for _, _, labels in clusterings]
     points = with_increase(points.assign(**pd.DataFrame(more)))
-    fitted = points[points.setting != GIVEN]
-    said = recommended(fitted) if over_k else answer(points)
-    said += [
-        f"k-means: the cheapest of {PLAIN['n_init']} starts, as in fairclust fit; every setting: the cheapest of "
-        f"{count(args.starts, 'start')}",
-        *cheaper(fitted),
-    ]
-    write_text(paths["csv"], points.to_csv(index=False))
-    if "png" in paths:
-        with atomic_write(paths["png"]) as file:
-            _draw(points, over_k, said).savefig(file, format="png", dpi=150)
-    hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
-    written = [f"written: {', '.join(map(str, paths.values()))}{hint}"]
+    said = recommended(points[points.setting != GIVEN]) if over_k else answer(points)
+    said.append(
+        f"starts: k-means has {PLAIN['n_init']} starts, and every setting {args.starts}; the cheapest counts. A fair "
+        "setting can be cheaper than k-means only if the starts of k-means ended at worse centres"
+    )
+    written = []
+    if args.out:
+        write_text(args.out, points.to_csv(index=False))
+        written.append(f"settings: {args.out}")
     if args.report:
         write_text(args.report, front_page(points, cells(points, over_k), said, raw, notes, args))
-        written.append(f"report: {args.report} (open it in a browser; it needs no network)")
-    return [*(f"note: {note}" for note in notes), _table(points, over_k), "", *said, *written]
+        written.append(f"report: {args.report}; open it in a browser")
+    table = in_columns(cells(points, over_k), left=(0, 1))
+    return [*(f"note: {note}" for note in notes), table, "", *said, *written]
 
 
 def _asked(args: Front) -> tuple[list[int], list[type]]:
@@ -168,24 +146,23 @@ def _is_plain(points: pd.DataFrame) -> pd.Series:
 
 
 def answer(points: pd.DataFrame) -> list[str]:
-    """What fairness costs, in words: k-means, the fairest setting, and the fairest within 1% and 5% of its cost."""
+    """What fairness costs, in words: k-means, the fairest setting, and the fairest within 1 % and 5 % of its cost."""
     plain = points[_is_plain(points)].head(1)
     others = points[~_is_plain(points) & points.balance.notna()]
-    asked = [("fairest", others), *((f"within {b:.0%}", others[others.increase <= b]) for b in _BUDGETS)]
     lines = [
-        f"without a bound: k-means costs SSE {of.sse:,.1f}, with balance {of.balance:.3f}"
+        f"without a bound: k-means has a balance of {of.balance:.3f} (sum of squared distances {of.sse:,.1f})"
         for of in plain.itertuples()
     ]
-    for words, fits in asked:
+    within = {f"within {percent(budget, 0)}": others[others.increase <= budget] for budget in _BUDGETS}
+    for words, fits in ({"fairest": others} | within).items():
         if fits.empty:
-            lines.append(
-                f"{words}: {'no setting costs so little' if len(others) else 'only k-means was fitted'}"
-            )
+            none = "no setting costs so little" if len(others) else "only k-means was fitted"
+            lines.append(f"{words}: {none}")
             continue
         of = fits.sort_values(["balance", "sse"], ascending=[False, True]).iloc[0]
         name = " ".join(filter(None, (of.method, of.setting)))
-        cost = f"SSE {of.sse:,.1f}" if math.isnan(of.increase) else f"{compared(of.increase)} than k-means"
-        lines.append(f"{words}: {name} has balance {of.balance:.3f} and costs {cost}")
+        cost = "" if math.isnan(of.increase) else f" and costs {compared(of.increase)} than k-means"
+        lines.append(f"{words}: {name} has a balance of {of.balance:.3f}{cost}")
     return lines
 
 
@@ -225,67 +202,38 @@ def recommended(points: pd.DataFrame) -> list[str]:
         listed = ", ".join(f"{k} ({silhouette:.2f})" for k, silhouette in pairs)
         none = "no number of clusters is clearly better"
         if stable.empty and of.stability.isna().all():
-            text = f"{none}, because it cannot predict, so whether fits to two halves of the rows agree is not known"
+            text = f"{none}: whether it is stable is not known, because the method cannot predict"
         elif stable.empty:
-            text = (
-                f"{none}, because fits to two halves of the rows agree to an adjusted Rand index of "
-                f"{of.stability.max():.2f} at most, and to trust the clusters it should be {_STABLE:g}"
-            )
+            text = f"{none}: the highest stability is {of.stability.max():.2f}, and it should be at least {_STABLE:g}"
         elif len(stable) > 1 and stable.silhouette.iloc[0] - stable.silhouette.iloc[1] < _CLEARLY:
-            text = f"{none}: these are stable, with nearly the same silhouette: {listed}"
+            text = f"{none}: several are stable and have nearly the same silhouette: {listed}"
         else:
-            best, several = stable.iloc[0], f"the silhouettes of all stable K are {listed}"
-            text = (
-                f"{best.n_clusters} clusters are recommended: under the bound, fits to two halves of the rows agree to "
-                f"an adjusted Rand index of {best.stability:.2f}, and the silhouette is {best.silhouette:.2f} "
-                f"({several if len(stable) > 1 else 'no other K is stable'})"
+            best = stable.iloc[0]
+            others = (
+                f"; the silhouettes of all stable ones are {listed}"
+                if len(stable) > 1
+                else ", the only stable one"
             )
+            text = f"{best.n_clusters} clusters are recommended (stability {best.stability:.2f}, silhouette "
+            text += f"{best.silhouette:.2f}){others}"
         lines.append(f"{method}: {text}")
-    return lines
-
-
-def cheaper(points: pd.DataFrame) -> list[str]:
-    """A sentence if a fair setting costs less than k-means, which only bad starts of k-means explain."""
-    fair = points[points.method != "KMeans"]
-    least = fair.loc[fair.groupby("n_clusters").sse.idxmin()]
-    plain = least.n_clusters.map(points[points.method == "KMeans"].set_index("n_clusters").sse)
-    below = least[least.sse < (1 - _ALIKE) * plain]
-    if below.empty:
-        return []
-    first = below.iloc[0]
-    name = " ".join(filter(None, (first.method, first.setting)))
-    return [
-        f"at K = {', '.join(map(str, below.n_clusters))}, a fair setting costs less than k-means ({name} "
-        f"{first.sse:,.1f}, k-means {plain[below.index[0]]:,.1f}): the starts of k-means ended at worse centres. More "
-        "--starts find better ones"
-    ]
-
-
-def _table(points: pd.DataFrame, over_k: bool) -> Table:
-    return in_columns(cells(points, over_k), left=(0, 1))
+    meaning = (
+        "stability: how well two fits to different halves of the rows agree, from 0 to 1 (adjusted Rand index)",
+        "silhouette: how far clusters are apart, from -1 to 1",
+    )
+    return [*lines, *meaning]
 
 
 def cells(points: pd.DataFrame, over_k: bool) -> list[list[str]]:
     """The table of all settings as text, whose first row is the head."""
     more = ["silhouette", *(["stability"] if over_k else [])]
-    names = [METRICS[m].label for m in _SHOWN]
-    rows = [["method", "K" if over_k else "setting", names[0], "more", *names[1:], *more, "seconds"]]
+    first, *others = (METRICS[name].label for name in _SHOWN)
+    rows = [["method", "K" if over_k else "setting", first, "more", *others, *more, "seconds"]]
     for of in points.to_dict("records"):
         first, *others = (number(of[name], METRICS[name].decimals) for name in _SHOWN)
-        increase = MISSING if math.isnan(of["increase"]) else f"{round(of['increase'], 3) + 0.0:+.1%}"
+        increase = (
+            MISSING if math.isnan(of["increase"]) else f"{100 * (round(of['increase'], 3) + 0.0):+.1f} %"
+        )
         shown = [of["method"], str(of["n_clusters"] if over_k else of["setting"]), first, increase, *others]
         rows.append([*shown, *(number(of[name], 3) for name in more), number(of["seconds"], 1)])
     return rows
-
-
-def _draw(points: pd.DataFrame, over_k: bool, said: list[str]) -> Any:
-    from matplotlib.figure import Figure
-
-    panels = ("sse", "balance", "silhouette") if over_k else ("balance", "delta")
-    width = 4.5 * len(panels)
-    lines = [part for line in said for part in textwrap.wrap(line, int(14 * width))]
-    figure = Figure(figsize=(width, 3.8 + 0.16 * len(lines)), layout="constrained")
-    figure.suptitle("\n".join(lines), fontsize=8, x=0.01, ha="left")
-    for ax, name in zip(figure.subplots(1, len(panels)), panels, strict=True):
-        FrontDisplay(points).plot("n_clusters" if over_k else "sse", name, ax=ax)
-    return figure

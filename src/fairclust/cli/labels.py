@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairclust.cli import CommandError
 from fairclust.outputs import atomic_write
+from fairclust.tables import TableError, read_table
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
@@ -21,30 +19,38 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None = None) -> np.ndarray:
     """The clusters of the rows with these numbers, which are sorted and count from 1: integers, shape (n_rows,).
 
-    The file is a CSV with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
+    The file is a table with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
     number in each line and no header. Without `n_clusters`, the largest label states the number of clusters.
     """
     frame = _read_cells(path)
     labels = _whole_numbers(path, frame["cluster"])
     if "row" in frame:
-        labels = labels[np.argsort(_row_numbers(path, frame["row"], rows))]
+        numbers = _whole_numbers(path, frame["row"])
+        listed, counts = np.unique(numbers, return_counts=True)
+        # Rows that do not exist, or are missing, or are there more than once.
+        wrong = [*np.setxor1d(listed, rows), *listed[counts > 1]]
+        if wrong:
+            raise CommandError(
+                f"{path}: the column 'row' must have the number of each row that is not left out once, counted from 1. "
+                f"Fix: see row {wrong[0]}"
+            )
+        labels = labels[np.argsort(numbers)]
     elif len(labels) != len(rows):
         raise CommandError(
-            f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows that count, without those that are "
-            "left out. Fix: add the column 'row', with the number of each row in the table, counted from 1, which says "
-            "what the labels are of"
+            f"{path} has {len(labels):,} labels, but the table has {len(rows):,} rows without those that are left out. "
+            "Fix: add the column 'row' with the number of the labelled row in the table, counted from 1"
         )
     n_clusters = int(labels.max()) + 1 if n_clusters is None else n_clusters
     if not 2 <= n_clusters <= len(labels):
         raise CommandError(
             f"{path}: K must be from 2 to the number of rows, {len(labels):,}; found {n_clusters}. Fix: state another "
-            "K with --n-clusters"
+            "K by --n-clusters"
         )
     bad = np.flatnonzero((labels < 0) | (labels >= n_clusters))
     if len(bad):
         raise CommandError(
             f"{path}: with K = {n_clusters}, clusters are 0 to {n_clusters - 1}, but {len(bad):,} labels are not: the "
-            f"first is {labels[bad[0]]} in row {bad[0] + 1}. Fix: number the clusters from 0, or state another K with "
+            f"first is {labels[bad[0]]} in row {bad[0] + 1}. Fix: number the clusters from 0, or state another K by "
             "--n-clusters"
         )
     if labels.min() == labels.max():
@@ -53,89 +59,49 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None = None) -> 
 
 
 def _read_cells(path: Path) -> pd.DataFrame:
-    """The column ``cluster`` and perhaps ``row`` as text, without the rows that have a reason instead of a cluster."""
+    """The columns ``cluster`` and perhaps ``row``, without the rows that have a reason instead of a cluster."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        headless = _INTEGER.fullmatch(text.partition("\n")[0]) is not None
-        with warnings.catch_warnings():
-            # pandas would only warn about lines with more values than the header, and drop the rest of the line.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                io.StringIO(text),
-                header=None if headless else 0,
-                names=["cluster"] if headless else None,
-                index_col=False,
-                dtype=str,
-                keep_default_na=False,
-            )
-    except (OSError, ValueError, pd.errors.ParserWarning) as error:
-        raise CommandError(
-            f"{path} cannot be read: {error}. Fix: write a CSV in UTF-8 with the column 'cluster'"
-        ) from None
+        frame = read_table(path)
+    except TableError as error:
+        raise CommandError(f"{error}. Labels are a table with the column 'cluster'") from None
+    if len(frame.columns) == 1 and _INTEGER.fullmatch(frame.columns[0]):
+        # A file of numbers alone has no header, so that its first number was read as one.
+        frame = pd.DataFrame({"cluster": [frame.columns[0], *frame.iloc[:, 0]]})
     if "cluster" not in frame:
         raise CommandError(
-            f"{path} has no column 'cluster', only {', '.join(map(repr, frame.columns[:5]))}. Fix: write a CSV with "
-            "the column 'cluster', and with 'row', counted from 1, where the rows are in another order"
+            f"{path} has no column 'cluster', only {', '.join(map(repr, frame.columns[:5]))}. Fix: write a table with "
+            "the column 'cluster', and with 'row', counted from 1, if the rows are in another order"
         )
     if "row" in frame and "reason" in frame:
         # `fairclust fit` gives a row that it leaves out no cluster, but a reason.
-        frame = frame[(frame["cluster"] != "") | (frame["reason"] == "")].reset_index(drop=True)
+        frame = frame[frame["cluster"].notna() | frame["reason"].isna()].reset_index(drop=True)
     return frame
 
 
-def _row_numbers(path: Path, cells: pd.Series, rows: np.ndarray) -> np.ndarray:
-    """The numbers in the column ``row``, each of which is there once."""
-    numbers = _whole_numbers(path, cells)
-    listed, counts = np.unique(numbers, return_counts=True)
-    for wrong, words in (
-        (np.setdiff1d(listed, rows), f"are not among the rows of the data, {rows[0]} to {rows[-1]:,}"),
-        (listed[counts > 1], "are there more than once"),
-        (np.setdiff1d(rows, listed), "are missing"),
-    ):
-        if len(wrong):
-            raise CommandError(
-                f"{path}: {len(wrong):,} of {len(rows):,} rows {words}, the first is row {wrong[0]}. Fix: count "
-                "rows from 1, and write each once"
-            )
-    return numbers
-
-
 def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
-    values = pd.to_numeric(cells.str.strip(), errors="coerce")
+    values = pd.to_numeric(cells, errors="coerce")
     bad = cells[~(values.abs() < 2**53) | (values % 1 != 0)]
     if len(bad):
         raise CommandError(
-            f"{path}: {len(bad):,} cells of the column '{cells.name}' are no whole numbers, the first is "
-            f"{bad.iloc[0]!r} in data row {bad.index[0] + 1}. Fix: write whole numbers"
+            f"{path}: {len(bad):,} cells of the column '{cells.name}' are not whole numbers; the first is "
+            f"{'empty' if pd.isna(bad.iloc[0]) else repr(str(bad.iloc[0]))} in data row {bad.index[0] + 1}. Fix: write "
+            "whole numbers"
         )
     return values.to_numpy(np.int64)
 
 
-def labels_table(
-    frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str], *, spreadsheet_safe: bool
-) -> pd.DataFrame:
+def labels_table(frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str]) -> pd.DataFrame:
     """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
 
-    `labels` are those of the rows without a reason. The other rows get no cluster, and their `reasons` as text. If
-    `spreadsheet_safe`, text that a spreadsheet would take as a formula gets an apostrophe before it. Columns of
-    numbers stay as they are.
+    `labels` are those of the rows without a reason. The other rows get no cluster, and their `reasons` as text.
     """
     table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids])
-    if spreadsheet_safe:
-        text = [name for name in ids if pd.to_numeric(table[name], errors="coerce").isna().any()]
-        table[text] = table[text].map(_quoted)
-        table = table.rename(columns=_quoted)
     clusters = pd.Series(pd.NA, index=frame.index, dtype="Int64")
     clusters[reasons == ""] = np.asarray(labels, dtype=np.int64)
     # Names of identifiers may repeat those of the other columns.
     table.insert(len(table.columns), "cluster", clusters, allow_duplicates=True)
     table.insert(len(table.columns), "reason", reasons, allow_duplicates=True)
     return table
-
-
-def _quoted(value: Any) -> Any:
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if is_formula else value
 
 
 def write_labels(path: Path, parts: Iterable[pd.DataFrame], *, reasons: bool) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import textwrap
-from importlib.resources import files
 
 from rich.table import Table
 
@@ -17,23 +15,20 @@ from fairclust.cli.screen import in_columns
 from fairclust.messages import nearest
 from fairclust.metrics.registry import doc_entries, doc_sections
 
-# Short names of the methods. The entries of the pipeline, in config/methods/, are variants and have longer names.
-SHORT_NAMES = {
-    "price": "PriceFairKMeans",
-    "vfc": "VariationalFairKMeans",
-    "vfc_kmedians": "VariationalFairKMedians",
-    "vfc_ncut": "VariationalFairNCut",
-    "bfkm": "BalancedFairKMeans",
-    "fmc": "FairMixture",
-    "fca": "FairAlignmentKMeans",
-    "backurs": "FairletTreeClustering",
-    "fairlets": "FairletClustering",
-    "sfairsc": "FairSpectralClustering",
+# Names of methods that differ from that of their module. The pipeline's entries, in config/methods/, have longer names.
+_SHORT = {
+    "PriceFairKMeans": "price",
+    "VariationalFairKMeans": "vfc",
+    "VariationalFairKMedians": "vfc_kmedians",
+    "VariationalFairNCut": "vfc_ncut",
+    "BalancedFairKMeans": "bfkm",
+    "FairMixture": "fmc",
+    "FairAlignmentKMeans": "fca",
+    "FairletTreeClustering": "backurs",
+    "FairletClustering": "fairlets",
+    "FairSpectralClustering": "sfairsc",
 }
-
-# The class of each method by the last part of its module's name, and the names that the command shows.
-_MODULES = {home.rpartition(".")[2]: name for name, (home, *_) in methods._HOMES.items()}
-_SHOWN = {name: short for short, name in (*_MODULES.items(), *SHORT_NAMES.items())}
+_CLASSES = {_SHORT.get(name, home.rpartition(".")[2]): name for name, (home, *_) in methods._HOMES.items()}
 
 # What users need, and what meets it. docs/needs/index.md has the same rows, each with a page.
 NEEDS = {
@@ -56,42 +51,31 @@ NEEDS = {
 
 
 def run(args: Methods) -> list[str | Table]:
-    """List the methods with the first sentence of their documentation, or the parameters of the one that is named.
-
-    CommandError if it does not exist.
-    """
+    """The methods and the needs that they meet, or the parameters of the method that is named."""
     if args.method:
         return [*describe_parameters(find_method(args.method))]
-    rows = []
-    for module, name in sorted(_MODULES.items()):
-        also = f" ({_SHOWN[name]})" if _SHOWN[name] != module else ""
-        # The module is not imported, as it may need a package of an extra.
-        home = methods._HOMES[name][0].replace(".", "/")
-        source = files(methods.__name__).joinpath(f"{home}.py").read_text(encoding="utf-8")
-        parsed = ast.parse(source).body
-        classes = [of for of in parsed if isinstance(of, ast.ClassDef) and of.name == name]
-        rows.append([module + also, name, (ast.get_docstring(classes[0]) or "").partition("\n")[0]])
+    rows = [
+        [short, name, (getattr(methods, name).__doc__ or "").partition("\n")[0]]
+        for short, name in sorted(_CLASSES.items())
+    ]
     needs = [
         ["need", "options of `fairclust fit`"],
         *([need, f"--method {of}"] for need, of in NEEDS.items()),
     ]
     return [
-        in_columns([["method", "class", "what it does"], *rows], left=(0, 1, 2), width=120),
+        in_columns([["method", "class", "what it does"], *rows], left=(0, 1, 2)),
         "",
-        in_columns(needs, left=(0, 1), width=120),
+        in_columns(needs, left=(0, 1)),
         "",
         "`fairclust methods NAME` shows the parameters of one method.",
     ]
 
 
 def find_method(name: str) -> type:
-    """The class of a method, found by its short name, the name of its module or its own name.
-
-    CommandError, with the name of a similar method, if there is none.
-    """
-    known = SHORT_NAMES.get(name) or _MODULES.get(name) or (name if name in _SHOWN else None)
+    """The class of a method by its short name or its own; CommandError, with a similar name, if there is none."""
+    known = _CLASSES.get(name) or (name if name in methods.__all__ else None)
     if known is None:
-        hint = nearest(name, [*SHORT_NAMES, *_MODULES, *_SHOWN])
+        hint = nearest(name, [*_CLASSES, *methods.__all__])
         raise CommandError(f"--method: there is no method {name!r}; {hint} (`fairclust methods` lists them)")
     return getattr(methods, known)
 
@@ -102,6 +86,7 @@ def describe_parameters(cls: type) -> list[str]:
     documented: dict[str, str] = {}
     for above in reversed(cls.__mro__):
         documented |= doc_entries(doc_sections(vars(above).get("__doc__")).get("Parameters"))
+    short = next(short for short, name in _CLASSES.items() if name == cls.__name__)
     lines = [f"{cls.__name__}: {(cls.__doc__ or '').partition(chr(10))[0]}", ""]
     for name, parameter in inspect.signature(cls).parameters.items():
         head, _, text = documented.get(name, "").partition("\n")
@@ -111,8 +96,6 @@ def describe_parameters(cls: type) -> list[str]:
         first = re.match(r".*?[.:](?= [A-Z]|$)", words)
         shown = first[0] if first else words
         lines += textwrap.wrap(shown, 100, initial_indent="      ", subsequent_indent="      ")
-    predicts = (
-        "fairclust fit --save, then fairclust predict" if hasattr(cls, "predict") else "not with this method"
-    )
-    use = f"fairclust fit TABLE ... --method {_SHOWN[cls.__name__]} --set NAME=VALUE"
-    return [*lines, "", f"new rows: {predicts}", f"use: {use}"]
+    new = "fairclust fit --save, then fairclust predict" if hasattr(cls, "predict") else "not possible"
+    use = f"fairclust fit TABLE ... --method {short} --set NAME=VALUE"
+    return [*lines, "", f"new rows: {new}", f"use: {use}"]

@@ -32,15 +32,6 @@ _LARGE = Group("Tables larger than the memory: Parquet files that are read in ch
 _SHORT = {group.name for group in (_TABLES, _RUNS, _SHELL, _FIRST)}
 
 
-def _whole(_: Any, tokens: Sequence[Token]) -> int:
-    text = tokens[0].value
-    try:
-        return int(text)
-    except ValueError:
-        hint = "; `fairclust front` takes a range" if ":" in text else ""
-        raise ValueError(f"{text!r} is not a whole number{hint}") from None
-
-
 def _part(_: Any, tokens: Sequence[Token]) -> float:
     """A number or a percentage."""
     text = tokens[0].value
@@ -51,7 +42,7 @@ def _part(_: Any, tokens: Sequence[Token]) -> float:
         raise ValueError(f"{text!r} is neither a number nor a percentage") from None
     if tokens[0].keyword == "--max-cost-increase" and number >= 1 and not is_percentage:
         raise ValueError(
-            f"{text} would be {number:.0%}. Fix: write {text}%, or {number:.0%} if that is meant"
+            f"{text} would be {100 * number:.0f} %. Fix: write {text}%, or {number:.0%} if that is meant"
         )
     return number
 
@@ -65,17 +56,13 @@ _file, _output, _large = partial(_option, _FILE), partial(_option, _OUTPUT), par
 
 _Many = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 _Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
-_Whole = Annotated[int, Parameter(converter=_whole)]
 _Part = Annotated[float, Parameter(converter=_part)]
-_Seed = Annotated[_Whole, _output("random state", "N", show_default=True)]
+_Seed = Annotated[int, _output("random state", "N", show_default=True)]
 _Report = Annotated[Path | None, _first("write one HTML page to share here", "FILE")]
 _Json = Annotated[bool, _first("print the results as JSON")]
 _Verbose = Annotated[bool, _output("print all notes on the table, not only the first five")]
-_Safe = Annotated[
-    bool, _output("put an apostrophe before text that spreadsheets run as a formula: =, +, -, @")
-]
 _Config = Annotated[_Files, _first("laid over config/config.yaml; may be repeated", "FILE")]
-_Labels = Annotated[Path, _first("CSV with a column cluster, from 0")]
+_Labels = Annotated[Path, _first("a table with a column cluster, from 0")]
 _Missing = Literal["impute", "drop", "group"]
 _Scale = Literal["standardize", "l2", "none"]
 
@@ -96,7 +83,7 @@ class File(Options):
     decimal: Annotated[str | None, _file("decimal point (default: what the numbers show)", "SIGN")] = None
     encoding: Annotated[str, _file("such as latin-1", "NAME", show_default=True)] = "utf-8"
     sheet: Annotated[str | None, _file("of a workbook (default: one with the named columns)", "NAME")] = None
-    header_row: Annotated[_Whole | None, _file("row with the names of columns (default: found)", "N")] = None
+    header_row: Annotated[int | None, _file("row with the names of columns (default: found)", "N")] = None
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -112,7 +99,7 @@ class Raw(File):
     exclude: Annotated[_Many, _first("columns to leave out", "COLUMN")] = ()
     categories: Annotated[_Many, _first("columns of numbers that are codes", "COLUMN")] = ()
     crossed: Annotated[bool, _columns("the groups are combinations of several sensitive columns")] = False
-    bins: Annotated[_Whole | None, _columns("cut sensitive columns of numbers into N ranges", "N")] = None
+    bins: Annotated[int | None, _columns("cut sensitive columns of numbers into N ranges", "N")] = None
     id: Annotated[_Many, _columns("columns that name the rows, written beside the labels", "COLUMN")] = ()
     numbers: Annotated[_Many, _columns("columns of numbers that look like codes or texts", "COLUMN")] = ()
     log: Annotated[_Many, _columns("columns of numbers to take the logarithm of", "COLUMN")] = ()
@@ -137,7 +124,7 @@ class Raw(File):
 class Fit(Raw):
     """Cluster a table, and report cost, fairness and profiles."""
 
-    n_clusters: Annotated[_Whole, _first("number of clusters", "K")]
+    n_clusters: Annotated[int, _first("number of clusters", "K")]
     method: Annotated[str, _first("see `fairclust methods`", "NAME", show_default=True)] = "price"
     tolerance: Annotated[_Part | None, _first("how far shares may be off: 0.1, a tenth", "T")] = None
     min_balance: Annotated[_Part | None, _first("least ratio of groups in a cluster: 0.4", "B")] = None
@@ -155,8 +142,7 @@ class Fit(Raw):
     json: _Json = False
     seed: _Seed = 0
     verbose: _Verbose = False
-    spreadsheet_safe: _Safe = False
-    workers: Annotated[_Whole | None, _large("processes of this machine that read the chunks", "N")] = None
+    workers: Annotated[int | None, _large("processes of this machine that read the chunks", "N")] = None
     scheduler: Annotated[str | None, _large("of Dask, whose workers read the chunks", "ADDRESS")] = None
 
     @property
@@ -182,7 +168,6 @@ class Predict(File, _Model):
         Literal["error", "skip"],
         _first("skip: rows of new groups get no cluster", "HOW", show_default=True),
     ] = "error"
-    spreadsheet_safe: _Safe = False
 
 
 @dataclass(kw_only=True)
@@ -194,7 +179,7 @@ class _Given(Options):
 class Audit(Raw, _Given):
     """Report as fit does, on labels that another program made."""
 
-    n_clusters: Annotated[_Whole | None, _first("number of clusters (default: the labels tell)", "K")] = None
+    n_clusters: Annotated[int | None, _first("number of clusters (default: as in the labels)", "K")] = None
     report: _Report = None
     json: _Json = False
     seed: _Seed = 0
@@ -208,8 +193,8 @@ class Front(Raw):
     n_clusters: Annotated[str, _first("a number, or a range: 2:10", "K")]
     methods: Annotated[_Many, _first("methods to compare with k-means", "NAME")] = ()
     labels: Annotated[_Files, _first("labels that other programs made", "FILE")] = ()
-    starts: Annotated[_Whole, _first("starts of every setting", "N", show_default=True)] = 3
-    out: Annotated[Path, _first("write STEM.csv, and STEM.png", "STEM", show_default=True)] = Path("front")
+    starts: Annotated[int, _first("starts of every setting", "N", show_default=True)] = 3
+    out: Annotated[Path | None, _first("write a row for each setting here, as CSV", "FILE")] = None
     report: _Report = None
     seed: _Seed = 0
 
@@ -225,7 +210,7 @@ class Methods(Options):
 class Status(Options):
     """Say what a run would do, and what is left."""
 
-    cores: Annotated[_Whole | None, _first("for the time left (default: those of this machine)", "N")] = None
+    cores: Annotated[int | None, _first("for the time left (default: those of this machine)", "N")] = None
     configfile: _Config = ()
 
 
@@ -236,8 +221,8 @@ class Verify(Options):
     results: Annotated[Path, _first("the folder of a run", show_default=True)] = field(
         default=Path("results"), kw_only=False
     )
-    sample: Annotated[_Whole, _first("number of fits to score again", "FITS", show_default=True)] = 20
-    seed: Annotated[_Whole, _first("seed of the sample", "N", show_default=True)] = 0
+    sample: Annotated[int, _first("number of fits to score again", "FITS", show_default=True)] = 20
+    seed: Annotated[int, _first("seed of the sample", "N", show_default=True)] = 0
 
 
 @dataclass(kw_only=True)
@@ -246,11 +231,10 @@ class Score(Options):
 
     dataset: Annotated[str, _first("a name in config/datasets, such as adult")] = field(kw_only=False)
     labels: _Labels = field(kw_only=False)
-    n_clusters: Annotated[
-        _Whole | None, _first("number of clusters (default: that of the data set)", "K")
-    ] = None
+    n_clusters: Annotated[int | None, _first("number of clusters (default: that of the data set)", "K")] = (
+        None
+    )
     run: Annotated[Path, _first("results of a run", "FOLDER", show_default=True)] = Path("docs/results")
-    mirror: Annotated[_Many, _first("folders or base URLs that are tried first", "PLACE")] = ()
     configfile: _Config = ()
 
 

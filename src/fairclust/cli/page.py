@@ -1,26 +1,29 @@
-"""Reports as one HTML file that needs no network: that of a fit or of given labels, and what all of them have."""
+"""The reports of `fit`, `audit` and `front`, each as one HTML file that needs no network."""
 
 from __future__ import annotations
 
-import importlib.util
 import platform
 import shlex
-import warnings
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import sklearn
+from sklearn.decomposition import PCA
 
 from fairclust import __version__
-from fairclust.cli.options import Raw
-from fairclust.cli.results import GIVEN, answer_lines, largest_groups, payers
+from fairclust.cli.options import Front, Raw
+from fairclust.cli.results import GIVEN, answer_lines, largest_groups, tables
 from fairclust.cli.rows import Rows, RowsInMemory
-from fairclust.explain import rounded
-from fairclust.messages import count, shortened
-from fairclust.report.render import number, template
+from fairclust.explain import described
+from fairclust.fronts import front_of, tick_text, ticks
+from fairclust.looks import COLOURS, SHAPES, look
+from fairclust.messages import count, percent, shortened
+from fairclust.metrics.table import METRICS
+from fairclust.report.render import template
 
 _MOST_POINTS = 1500
 # Colours of clusters and groups, which also differ in lightness; further ones repeat them, and points have numbers.
@@ -28,30 +31,23 @@ _COLOURS = (
     *("#1b6ca8", "#d1495b", "#2e8b57", "#b8860b", "#7b4ea3", "#0e8a8a", "#a0522d", "#5b6470"),
     *("#c2185b", "#4b6b00"),
 )
-_SIZE = 480
-_GROUPS = 12  # the largest groups are shown
 
 
-def page(
-    name: str,
-    args: Raw,
-    title: str,
-    facts: str,
-    answer: Iterable[str],
-    rows: Rows,
-    notes: Sequence[str],
-    **parts: Any,
+def _page(
+    name: str, args: Raw, title: str, facts: str, answer: Iterable[str], rows: Rows, **parts: Any
 ) -> str:
     """A page about the user's table. The template `name` has its own `parts`; `answer` are the lines of the answer."""
     versions = {"fairclust": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__}
+    sizes = (
+        f"{count(len(rows.preparation.features), 'column')} clustered by, {count(len(rows.sizes), 'group')}"
+    )
     return template("fairclust.cli", "pages", f"{name}.html.j2").render(
         title=f"{title} {'standard input' if args.table == '-' else Path(args.table).name}",
-        facts=facts,
+        facts=f"{facts}, {sizes}",
         today=f"{datetime.now(UTC):%Y-%m-%d}",
         versions={**versions, "Python": platform.python_version()},
         answer=map(_term_and_text, answer),
         columns=_columns(rows),
-        notes=notes,
         command=shlex.join(["fairclust", *args.words]),
         **{"parameters": None, **parts},
     )
@@ -59,117 +55,140 @@ def page(
 
 def fit_page(result: dict[str, Any], rows: Rows, labels: Any, args: Raw) -> str:
     """The page: answer, profiles, shares, who pays, a map of the rows, columns, and how to make it again."""
-    groups = largest_groups(result, _GROUPS)
-    metrics = result["metrics"][result["method"]]
-    return page(
+    return _page(
         "fit",
         args,
         f"{count(result['n_clusters'], 'cluster')} of",
-        f"{result['method']}, {count(result['rows'], 'row')}, {count(len(result['features']), 'column')} clustered "
-        f"by, {count(len(result['groups']), 'group')}",
+        f"{result['method']}, {count(result['rows'], 'row')}",
         answer_lines(result),
         rows,
-        result["notes"],
-        result=result,
-        profiles=_profiles(result),
-        groups=groups,
-        more_groups=len(result["groups"]) - len(groups),
-        payers=payers(result),
-        metrics="; ".join(f"{name.replace('_', ' ')} {number(of, 4)}" for name, of in metrics.items()),
+        notes=result["notes"],
+        profiles=result["profiles"],
+        described=described,
+        tables=tables(result)[::-1],
         parameters=None if result["method"] == GIVEN else str(result["parameters"]),
-        map_size=_SIZE,
-        **_maps(rows, labels, result),
+        colours=_COLOURS,
+        **_map(rows, labels, result),
     )
 
 
 def _term_and_text(line: str) -> tuple[str, str]:
-    """A line of an answer with its first words as the term."""
-    term, sign, text = line.partition(": ")
-    if not sign or len(term) >= 20 or term.startswith("budget"):
-        term, text = "Budget" if term.startswith("budget") else "Note", line
+    """A line of an answer, with the words before the colon as the term."""
+    term, _, text = line.partition(": ")
     # What was asked begins with the name of a column.
     return term[:1].upper() + term[1:], text if term == "asked" else text[:1].upper() + text[1:]
 
 
-def _profiles(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each cluster is like."""
-    profiles = []
-    for cluster in result["clusters"]:
-        differences = [row for row in result["profiles"] if row["cluster"] == cluster["cluster"]]
-        if differences:
-            bars = [_bar(row) for row in differences if row["column"]]
-            known = {"cluster": cluster["cluster"], "rows": count(cluster["size"], "row")}
-            profiles.append({**known, "bars": bars, "example": f"{differences[0]['example'] + 1:,}"})
-    return profiles
-
-
-def _bar(row: dict[str, Any]) -> dict[str, str]:
-    """A difference in words, and as a bar from the middle, which ends at three standard deviations."""
-    name, shares = row["column"], (row["in_cluster"], row["in_all"])
-    own, overall = rounded(*shares)
-    if row["value"]:
-        name, (own, overall) = f"{name} {row['value']}", (f"{share:.0%}" for share in shares)
-    width = 50 * min(abs(row["difference"]), 3) / 3
-    left, colour = (50, "--bar") if row["difference"] > 0 else (50 - width, "--less")
-    return {
-        **{"name": shortened(name, 60), "own": own, "overall": overall, "colour": colour},
-        **{"left": f"{left:.1f}", "width": f"{width:.1f}", "difference": f"{row['difference']:+.1f}"},
-    }
-
-
-def _maps(rows: Rows, labels: Any, result: dict[str, Any]) -> dict[str, Any]:
-    """A sample of the rows in two dimensions, coloured by cluster and by group."""
+def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> dict[str, Any]:
+    """A sample of the rows on their principal components, between 0 and 1, with cluster and group; and its caption."""
     if not isinstance(rows, RowsInMemory) or min(rows.X.shape) < 2:
-        return {"maps": {}}
+        return {"points": []}
     sample = np.random.default_rng(0).permutation(len(rows.X))[:_MOST_POINTS]
-    points, how = _in_two_dimensions(rows.X, sample)
-    low, high = np.quantile(points, [0.005, 0.995], axis=0)
-    places = 12 + np.clip((points - low) / np.maximum(high - low, 1e-300), 0, 1) * (_SIZE - 24)
-    places = [(f"{x:.0f}", f"{_SIZE - y:.0f}") for x, y in places]
+    components = PCA(2, svd_solver="covariance_eigh").fit(rows.X)
+    places = components.transform(rows.X[sample])
+    low, high = np.quantile(places, [0.005, 0.995], axis=0)
+    places = np.clip((places - low) / np.maximum(high - low, 1e-300), 0, 1)
     largest = largest_groups(result, len(_COLOURS) - 1)
-    groups = [name if name in largest else "other groups" for name in rows.crossed[sample].tolist()]
-    clusters = np.asarray(labels)[sample].tolist()
-    drawn = {
-        "cluster": ([f"cluster {k}" for k in clusters], [f"cluster {k}" for k in sorted(set(clusters))]),
-        "group": (groups, [*largest, *(["other groups"] if "other groups" in groups else [])]),
-    }
-    maps = {
-        what: [
-            (
-                name,
-                _COLOURS[i % len(_COLOURS)],
-                [at for at, own in zip(places, names, strict=True) if own == name],
-            )
-            for i, name in enumerate(key)
-        ]
-        for what, (names, key) in drawn.items()
-    }
+    points = pd.DataFrame(places, columns=["x", "y"]).assign(
+        cluster=np.asarray(labels)[sample],
+        group=[name if name in largest else "other groups" for name in rows.crossed[sample].tolist()],
+    )
+    part = percent(components.explained_variance_ratio_.sum(), 0)
     some = f"{len(sample):,} of {len(rows.X):,} rows, drawn at random"
-    return {"maps": maps, "map_rows": f"{how}; {some if len(sample) < len(rows.X) else 'all rows'}"}
-
-
-def _in_two_dimensions(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, str]:
-    """Points of the sampled rows, by UMAP if it is installed, else by principal components; and how, in words."""
-    if importlib.util.find_spec("umap"):
-        import umap  # type: ignore[import-not-found]
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return umap.UMAP(random_state=0).fit_transform(X[sample]), "UMAP"
-    centred = X - X.mean(axis=0)
-    values, vectors = np.linalg.eigh(centred.T @ centred)
-    part = values[-2:].sum() / max(values.sum(), 1e-300)
-    points = centred[sample] @ vectors[:, [-1, -2]]
-    return points, f"Two principal components, with {part:.0%} of the variance"
+    shown = some if len(sample) < len(rows.X) else "all rows"
+    caption = f"Two principal components, with {part} of the variance; {shown}"
+    return {"points": points.to_dict("records"), "map_rows": caption}
 
 
 def _columns(rows: Rows) -> list[tuple[str, str, str]]:
     """What became of each column: its name, its role, and how it was read."""
     preparation, known = rows.preparation, {column.name for column in rows.columns}
-    how = {True: "its ranges are the groups", False: "its values are the groups"}
-    lines = [(name, "sensitive", how[name in preparation.ranges]) for name in preparation.sensitive]
+    lines = []
+    for name in preparation.sensitive:
+        lines.append(
+            (name, "sensitive", f"its {'ranges' if name in preparation.ranges else 'values'} are the groups")
+        )
     for column in rows.columns:
         note = "; ".join(filter(None, [column.note, column.odd]))
         lines.append((shortened(column.name), column.role, note or "as it is"))
     ids = [name for name in preparation.ids if name not in known]
     return lines + [(name, "identifier", "written beside the labels") for name in ids]
+
+
+def front_page(
+    points: pd.DataFrame,
+    cells: Sequence[Sequence[str]],
+    said: Sequence[str],
+    rows: RowsInMemory,
+    notes: Sequence[str],
+    args: Front,
+) -> str:
+    """The page: answer, charts, a table of all settings, columns, and how to make it again.
+
+    `points` has a row for each setting, and `cells` the same as text below a head.
+    """
+    numbers, over_k = sorted(points.n_clusters.unique()), cells[0][1] == "K"
+    best = front_of(points, "sse", "balance", higher=True).points.best
+    many = f"{numbers[0]} to {numbers[-1]} clusters" if over_k else count(int(numbers[0]), "cluster")
+    looks = {str(name): look(str(name)) for name in points.method.unique()}
+    return _page(
+        "front",
+        args,
+        "How many clusters:" if over_k else "What fairness costs:",
+        f"{count(len(points), 'clustering')} with {many}, {count(len(rows.X), 'row')}",
+        said,
+        rows,
+        notes=notes,
+        over_k=over_k,
+        charts=_over_k(points) if over_k else _fronts(points),
+        looks={
+            name: {"colour": COLOURS[colour], "shape": SHAPES[shape]}
+            for name, (colour, shape) in looks.items()
+        },
+        n_best=int(best.sum()),
+        head=cells[0],
+        settings=cells[1:],
+        strong=[] if over_k else np.flatnonzero(best).tolist(),
+    )
+
+
+def _fronts(points: pd.DataFrame) -> list[dict[str, Any]]:
+    """Cost against two metrics of fairness."""
+    plain = points.increase.notna().all()
+    points = points.assign(cost=100 * points.increase if plain else points.sse)
+    label = "cost above k-means, %" if plain else "SSE (lower is better)"
+    charts = []
+    for metric in (METRICS["balance"], METRICS["delta"]):
+        front = front_of(points, "cost", metric.name, higher=metric.direction == "higher")
+        edges = front.window(bounded=bool(np.isfinite(metric.range[1])))
+        drawn = front.points.assign(joined=front.points.own, strong=front.points.best)
+        charts.append(_chart(drawn, edges, (label, f"{metric.label} ({metric.direction} is better)")))
+    return charts
+
+
+def _over_k(points: pd.DataFrame) -> list[dict[str, Any]]:
+    """Cost, fairness and silhouette over the number of clusters."""
+    charts = []
+    labels = {"sse": "SSE (lower is better)", "balance": "Balance (higher is better)"}
+    for name, label in (labels | {"silhouette": "Silhouette (higher is better)"}).items():
+        drawn = points.assign(x=points.n_clusters, y=points[name], joined=True, strong=True)
+        low, high = drawn.y.min(), drawn.y.max()
+        pad = 0.06 * (high - low) or 0.05
+        edges = (drawn.x.min() - 0.3, drawn.x.max() + 0.3, low - pad, high + pad)
+        charts.append(_chart(drawn, edges, ("number of clusters", label)))
+    return charts
+
+
+def _chart(
+    points: pd.DataFrame, edges: tuple[float, float, float, float], labels: tuple[str, str]
+) -> dict[str, Any]:
+    """What the template draws: marks at x and y, pale unless `strong`, and lines through those that are `joined`."""
+    x0, x1, y0, y1 = edges
+    inside = points[points.x.between(x0, x1) & points.y.between(y0, y1)].sort_values("x", kind="stable")
+    return {
+        "edges": edges,
+        "labels": labels,
+        "ticks": [[(value, tick_text(value)) for value in ticks(*ends)] for ends in ((x0, x1), (y0, y1))],
+        "marks": inside[["method", "setting", "x", "y", "joined", "strong"]].to_dict("records"),
+        "beyond": len(points) - len(inside),
+    }

@@ -33,18 +33,17 @@ def run(args: Predict) -> list[str]:
     except ValueError as error:
         hint = "; or skip them by --unknown skip" if "not seen in fit" in str(error) else ""
         raise CommandError(f"{error}{hint}") from None
-    for note in [*frame.attrs["notes"], *left_out_rows(reasons[~keep].value_counts().to_dict(), "")]:
+    notes = [*frame.attrs["notes"], *left_out_rows(reasons[~keep].value_counts().to_dict(), "")]
+    notes += [
+        f"{name}: {count(len(values), 'value')} did not occur in the fit, such as {shortened(repr(values[0]))}; "
+        "these rows count as having none of the known values"
+        for name, values in preparation.unseen(frame[keep]).items()
+    ]
+    for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    for name, values in preparation.unseen(frame[keep]).items():
-        such = ":" if len(values) == 1 else ", such as"
-        print(
-            f"column {name}: {count(len(values), 'value')} did not occur in the fit{such} {shortened(repr(values[0]))}"
-            ". Such rows count as having none of the known values",
-            file=sys.stderr,
-        )
     ids = [name for name in preparation.ids if name in frame]
-    table = labels_table(frame, reasons, labels, ids, spreadsheet_safe=args.spreadsheet_safe)
+    table = labels_table(frame, reasons, labels, ids)
     if args.out is None:
         return [(table.iloc[:, :-1] if keep.all() else table).to_csv(index=False).rstrip("\n")]
     write_labels(args.out, [table], reasons=not keep.all())
-    return [f"{len(labels):,} rows: {args.out} (rows counted from 1, clusters from 0)"]
+    return [f"labels of {count(len(labels), 'row')}: {args.out}; rows are counted from 1, clusters from 0"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,46 +16,38 @@ from fairclust.cli.options import Audit, Fit
 from fairclust.cli.rows import Rows, RowsInMemory, is_cosine
 from fairclust.cli.screen import in_columns
 from fairclust.explain import chance_ranges, profile_lines
-from fairclust.messages import count, shortened
+from fairclust.messages import count, percent, shortened
 from fairclust.metrics import balance, data_balance, delta
-from fairclust.metrics.table import METRICS
 from fairclust.outputs import write_text
 from fairclust.report.render import MISSING, number
 from fairclust.solvers.prices import certificate_text
 from fairclust.tables import TableModel
-from fairclust.tables.preparation import encoded_names
 
 # What the results call labels that another program made.
 GIVEN = "given labels"
 
-# The metrics of a fit, each explained where it is printed.
-_METRICS = {
-    "sse": "sum of squared distances of the rows to the mean of their cluster; lower is better",
-    "balance": "smallest ratio of two groups in any cluster; higher is fairer",
-    "fairness_error": "distance of the shares in the clusters from those of all rows (KL divergence, summed; – if a "
-    "cluster lacks a group)",
-    "delta": "largest difference between two groups in the part that a cluster has of them (mean over pairs)",
-}
+_EXPLAINED = (
+    "SSE: sum of squared distances of the rows to the mean of their cluster; lower is better.\n"
+    "Balance: rows of the smallest group for each row of the largest, in the worst cluster; higher is fairer.\n"
+    "Delta: largest difference between the parts of two groups' rows that are in one cluster, as the mean over the "
+    "pairs of groups; lower is fairer."
+)
+_SET = ("target", "max_cost", "max_gap", "mean_tolerance")
 _PLAIN = str | int | float | bool | None | list | tuple | dict
-_PRINTED_GROUPS = 8
+_SHOWN_GROUPS = 8
 _PRINTED_FEATURES = 20
 _PRINTED_NOTES = 5
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """What is reported about the labels of a clustering."""
 
     sse: float
     # The names of the groups and their counts in the clusters, shape (n_groups, n_clusters), by sensitive column. If
-    # there are several columns, the last entry has their combinations.
+    # there are several columns, the last entry has the combinations of their values.
     tables: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    groups: tuple[np.ndarray, np.ndarray]  # the last entry
     costs: Mapping[str, float]  # mean squared distance of the rows of a group to the mean of their cluster
-
-    @property
-    def groups(self) -> tuple[np.ndarray, np.ndarray]:
-        """Names and counts of the groups; if there are several columns, of the combinations of their values."""
-        return list(self.tables.values())[-1]
 
 
 def measure(rows: Rows, labels: Any, model: Any) -> Measured:
@@ -72,7 +63,7 @@ def measure(rows: Rows, labels: Any, model: Any) -> Measured:
         paid |= {f"{column} {value}": float(cost) for value, cost in zip(values, shares, strict=True)}
     if len(tables) > 1:
         tables[" & ".join(tables)] = (np.array(list(rows.combinations.index)), counts)
-    return Measured(float(costs.sum()), tables, paid)
+    return Measured(float(costs.sum()), tables, list(tables.values())[-1], paid)
 
 
 def report(
@@ -81,18 +72,17 @@ def report(
     """Describe a fit or given labels, write what the options ask for, and return what the command prints."""
     result = describe(model, rows, scale=args.scale, notes=notes, seconds=seconds)
     if isinstance(args, Fit) and args.out:
-        safe, ids = args.spreadsheet_safe, rows.preparation.ids
-        tables = (labels_table(*part, ids, spreadsheet_safe=safe) for part in rows.parts(model.labels_))
-        write_labels(args.out, tables, reasons=rows.left_out)
-        result["labels"] = f"{args.out} (rows counted from 1{rows.over}, clusters from 0)"
+        parts = (labels_table(*part, rows.preparation.ids) for part in rows.parts(model.labels_))
+        write_labels(args.out, parts, reasons=rows.left_out)
+        result["labels"] = f"{args.out}; rows are counted from 1{rows.over}, clusters from 0"
     if args.report:
         from fairclust.cli.page import fit_page
 
         write_text(args.report, fit_page(result, rows, model.labels_, args))
-        result["report"] = f"{args.report} (open it in a browser; it needs no network)"
+        result["report"] = f"{args.report}; open it in a browser"
     if isinstance(args, Fit) and args.save:
         TableModel(rows.preparation, model, isinstance(rows.groups, dict)).save(args.save)
-        result["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
+        result["model"] = f"{args.save}; `fairclust predict {args.save} TABLE` finds the clusters of new rows"
     return [json.dumps(result, indent=2)] if args.json else as_text(result, verbose=args.verbose)
 
 
@@ -122,7 +112,6 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         "rows": round(float(table.sum())),
         "features": rows.preparation.features,
         "scale": ", ".join(scales) or "not scaled",
-        "n_columns": len(encoded_names(rows.preparation.columns)),
         "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),
@@ -130,29 +119,25 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         "asked": asked(model, bounded),
         "notes": notes,
         "metrics": {
-            of: {
-                name: _number(own.sse if name == "sse" else METRICS[name].function(own.groups[1]))
-                for name in _METRICS
-            }
+            of: {"sse": _number(own.sse)}
+            | {name: metric(own.groups[1]) for name, metric in _FAIRNESS.items()}
             for of, own in measured.items()
         },
-        "best_possible": {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0},
         "certificate": _certificate(model),
         "fairness": {
-            name: {
-                "groups": len(of),
-                "balance": _number(balance(counts)),
-                "best_balance": _number(data_balance(counts)),
-                "delta": _number(delta(counts)),
+            column: {"best_balance": _number(data_balance(counts))}
+            | {
+                name: {of: metric(own.tables[column][1]) for of, own in measured.items()}
+                for name, metric in _FAIRNESS.items()
             }
-            for name, (of, counts) in of_model.tables.items()
+            for column, (_, counts) in of_model.tables.items()
         },
         "largest_deviation": _largest_deviation({name: of_model.tables[name] for name in bounded}),
         "cost_per_row": {
             name: {of: own.costs[name] for of, own in measured.items()} for name in of_model.costs
         },
         "chance": None if by_chance is None else _by_chance(*measured.get("KMeans", of_model).groups),
-        "bounds": _share_bounds(model, of_model, bounded),
+        "bounds": _share_bounds(model, names, table) if bounded == [combined] else {},
         "clusters": [_cluster(k, names, table, by_chance) for k in range(model.n_clusters)],
         "profiles": rows.profiles(model.labels_) if isinstance(rows, RowsInMemory) else [],
     }
@@ -175,21 +160,16 @@ def _by_chance(names: np.ndarray, table: np.ndarray) -> dict[str, Any] | None:
     }
 
 
-def _share_bounds(model: Any, measured: Measured, bounded: list[str]) -> dict[str, list[float]]:
-    """Between what the share of each group may lie, if one tolerance bounds the groups that are shown."""
+def _share_bounds(model: Any, names: np.ndarray, table: np.ndarray) -> dict[str, list[float]]:
+    """Between what the share of each group may lie, if one tolerance bounds them."""
     params = model.get_params()
     tolerance = params.get("tolerance")
     other = ("target", "min_balance", "max_gap", "mean_tolerance", "max_cost", "max_cost_increase")
-    names, table = measured.groups
-    if not isinstance(tolerance, int | float) or any(params.get(name) is not None for name in other):
+    if not tolerance or isinstance(tolerance, dict) or any(params.get(name) is not None for name in other):
         return {}
-    if bounded != [list(measured.tables)[-1]]:
-        return {}
-    shares = table.sum(axis=1) / table.sum()
-    return {
-        str(name): [float(share * (1 - tolerance)), float(min(1.0, share / (1 - tolerance)))]
-        for name, share in zip(names, shares, strict=True)
-    }
+    shares = (table.sum(axis=1) / table.sum()).tolist()
+    ends = [[share * (1 - tolerance), min(1.0, share / (1 - tolerance))] for share in shares]
+    return dict(zip(names.tolist(), ends, strict=True))
 
 
 def _certificate(model: Any) -> dict[str, float | None] | None:
@@ -219,51 +199,38 @@ def _cluster(
 
 
 def asked(model: Any, columns: list[str]) -> list[str]:
-    """What the user asked a method to keep, a sentence for each bound; empty for a method without bounds."""
+    """What the user asked a method to keep, a line for each bound; empty for a method without bounds.
+
+    Parameters that no option of its own states are shown as they were set.
+    """
     params = model.get_params()
-    size_min, size_max = params.get("size_min"), params.get("size_max")
-    lines = []
-    if size_min == size_max == 1.0 and isinstance(size_min, float):
-        lines.append("clusters of equal size")
-    elif (size_min, size_max) != (None, None):
-        ends = {"least": size_min, "most": size_max}
-        words = [f"at {word} {_size(end)}" for word, end in ends.items() if end is not None]
-        lines.append(f"sizes of clusters: {' and '.join(words)}")
+    lines, names = [], [*_SET, "size_min", "size_max"]
+    if params.get("size_min") == params.get("size_max") == 1.0 and isinstance(params["size_min"], float):
+        lines, names = ["clusters of equal size"], [*_SET]
+    lines += [f"{name}={params[name]}" for name in names if params.get(name) is not None]
     if (given := params.get("max_cost_increase")) is not None:
-        return [*lines, f"the fairest clusters for the cost without a bound and {given:.1%} more"]
-    if (given := params.get("max_cost")) is not None:
-        return [*lines, f"the fairest clusters for a cost of {given:,.6g}"]
+        return [*lines, f"the fairest clusters that cost at most {percent(given)} more than without a bound"]
+    if params.get("max_cost") is not None:
+        return lines
     whole = "its share of all rows" if params.get("target") is None else "its target"
     # If other bounds are stated for some columns only, the default tolerance of 0 does not bound the others.
     named = any(isinstance(params.get(name), dict) for name in ("min_balance", "max_gap"))
     for column in columns:
-        tolerance, balance, gap, mean = (
+        tolerance, balance, *others = (
             of.get(column) if isinstance(of := params.get(name), dict) else of
             for name in ("tolerance", "min_balance", "max_gap", "mean_tolerance")
         )
-        if mean is not None:
-            lines.append(f"{column}: every mean within {mean:g} standard deviations of the mean of all rows")
-        elif balance is not None:
-            lines.append(f"{column}: in every cluster, a balance of at least {balance:g}")
-        elif gap is not None:
-            lines.append(f"{column}: a Delta of at most {gap:g}")
-        elif tolerance == 0 and not (named and params["tolerance"] == 0):
-            lines.append(
-                f"{column}: every share within 0 of {whole} (tolerance 0, the strictest; --tolerance 0.1 allows a "
-                "tenth)"
-            )
-        elif tolerance:
-            lines.append(
-                f"{column}: every share at least {1 - tolerance:g} times {whole}, and at most "
-                f"{1 / (1 - tolerance):.4g} times (tolerance {tolerance:g}; 0 is the strictest)"
-            )
+        if balance is not None:
+            text = f"for each row of the largest group, at least {balance:g} rows of the smallest, in every cluster"
+        elif tolerance is None or others != [None, None] or (named and params["tolerance"] == 0 == tolerance):
+            continue
+        elif tolerance == 0:
+            text = f"in every cluster, each group has {whole} (tolerance 0; --tolerance 0.1 allows about a tenth)"
+        else:
+            text = f"in every cluster, each group has at least {1 - tolerance:g} times and at most "
+            text += f"{1 / (1 - tolerance):.4g} times {whole} (tolerance {tolerance:g})"
+        lines.append(f"{column}: {text}")
     return lines
-
-
-def _size(bound: Any) -> str:
-    if isinstance(bound, float):
-        return f"{bound:g} times the mean"
-    return f"{bound:,} rows" if isinstance(bound, int) else f"{list(bound)}"
 
 
 def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
@@ -293,106 +260,106 @@ def _number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+_FAIRNESS = {"balance": lambda table: _number(balance(table)), "delta": lambda table: _number(delta(table))}
+
+
 def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Table]:
     """The lines that the command prints. Unless `verbose`, only the first notes, which change the result most."""
     features, notes = result["features"], result["notes"]
     rest = 0 if verbose else max(0, len(notes) - _PRINTED_NOTES)
     more = ", ..." if len(features) > _PRINTED_FEATURES else ""
-    head, *paid = payers(result)
     lines: list[str | Table] = [
-        f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'feature')}, "
+        f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'column')} clustered by, "
         f"{count(len(result['groups']), 'group')}, {count(result['n_clusters'], 'cluster')}"
         + (f", {result['seconds']:,.1f} s" if result["seconds"] else "")
         + (f", {result['passes']} passes" if "passes" in result else ""),
         *answer_lines(result),
-        f"features: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
+        f"clustered by: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
         *(f"note: {note}" for note in notes[: len(notes) - rest]),
         *([f"{count(rest, 'more note')}: --verbose"] if rest else []),
         "",
-        *_metric_lines(result),
-        in_columns([["who pays: cost of a row", *head[1:]], *paid]),
-        "",
-        *_cluster_lines(result),
-        *([""] if result["profiles"] else []),
-        *(profile_lines(pd.DataFrame(result["profiles"])) if result["profiles"] else []),
     ]
+    for table in tables(result):
+        lines += [in_columns(table.rows), table.caption, ""]
+    lines += profile_lines(pd.DataFrame(result["profiles"])) if result["profiles"] else []
     outputs = [f"{name}: {result[name]}" for name in ("labels", "model", "report") if name in result]
-    return lines + (["", *outputs] if outputs else [])
+    return lines + (["", *outputs] if outputs and result["profiles"] else outputs)
 
 
 def answer_lines(result: dict[str, Any]) -> list[str]:
     """What was asked and what was got, in words: bounds, cost, who pays, and how sure that is."""
     certificate = result["certificate"] or {}
-    worst, method = result["largest_deviation"], result["method"]
-    lines = [f"asked: {line}" for line in result["asked"]] or [
-        "asked: nothing; these labels were given"
-        if method == GIVEN
-        else "asked: no bound; k-means ignores the groups"
-        if method == "KMeans"
-        else f"asked: no bound; {method} weighs fairness against cost"
-    ]
-    off = certificate.get("violation")
-    kept = "" if off is None else "met" if off == 0 else "met, up to whole rows" if off < 1 else "not met"
-    if kept == "met, up to whole rows":
-        kept += _absent(result)
-    if kept == "not met":
-        kept += f": the labels are off the bounds by up to {off:.2g} rows in a cluster"
-    furthest = (
-        f"furthest off is {shortened(worst['group'])}: {worst['share']:.1%} of cluster {worst['cluster']}, and "
-        f"{worst['share_in_all']:.1%} of all rows"
+    nothing = {GIVEN: "nothing; these labels were given", "KMeans": "no bound; k-means ignores the groups"}
+    weighed = [nothing.get(result["method"], f"no bound; {result['method']} weighs fairness against cost")]
+    worst = result["largest_deviation"]
+    largest = (
+        f"the largest difference is in cluster {worst['cluster']}, with {percent(worst['share'])} "
+        f"{shortened(worst['group'])} against {percent(worst['share_in_all'])} of all rows"
     )
-    lines.append("got: " + "; ".join(filter(None, [kept, furthest])))
-    metrics, costs = result["metrics"], result["cost_per_row"]
-    sse = metrics[method]["sse"]
-    plain = metrics["KMeans"]["sse"] if method != "KMeans" and "KMeans" in metrics else None
-    if not plain:
-        lines.append(f"cost: SSE {number(sse, 1)}")
-    else:
-        increase = sse / plain - 1
-        starts = count(result["parameters"].get("n_init", 1), "start")
-        also = "with" if method == GIVEN else "also with"
-        local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
-        lines.append(f"cost: SSE {number(sse, 1)}, {compared(increase)} than k-means, {also} {starts}{local}")
-        # Whether a budget was needed, and the tolerance that it buys.
-        tolerance, given = certificate.get("tolerance"), result["parameters"].get("max_cost_increase")
-        budget, more = (
-            "budget" if given is None else f"budget of {given:.1%}",
-            f"{round(increase, 3) + 0.0:.1%}",
-        )
-        if tolerance == 0:
-            lines.append(f"{budget} not needed: exact shares cost {more}")
-        elif tolerance == 1:
-            lines.append(f"{budget} met only without a bound on the shares, which costs {more}")
-        elif tolerance is not None:
-            lines.append(f"{budget} met: tolerance {math.ceil(tolerance * 1e4) / 1e4:g} costs {more}")
-        costs = {group: of for group, of in costs.items() if group != "all rows" and of["KMeans"]}
-        paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
-        if paid:
-            most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
-            pays = f"who pays: compared with k-means, a row of {shortened(most)} costs {compared(paid[most])}"
-            if paid[most] != paid[least]:
-                pays += f", and one of {shortened(least)} {compared(paid[least])}"
-            lines.append(pays)
-    lines += _chance_lines(result)
-    # How much cheaper other labels, and other centres, may be.
-    return [*lines, f"certificate: {certificate_text(certificate)}"] if certificate else lines
+    return [
+        *(f"asked: {line}" for line in result["asked"] or weighed),
+        "got: " + "; ".join(filter(None, [_kept(result, certificate.get("violation")), largest])),
+        *_cost_lines(result, certificate.get("tolerance")),
+        *_chance_lines(result),
+        # How much cheaper other labels, and other centres, may be.
+        *([f"certificate: {certificate_text(certificate)}"] if certificate else []),
+    ]
 
 
-def _absent(result: dict[str, Any]) -> str:
-    """The cluster without a row of a group of which most was due, if there is one."""
-    absent = []
-    for cluster in result["clusters"]:
-        for name, n in cluster["counts"].items():
-            due = result["groups"][name] / result["rows"] * cluster["size"]
-            if n == 0 and cluster["size"]:
-                absent.append((due, cluster["cluster"], cluster["size"], name))
+def _kept(result: dict[str, Any], violation: float | None) -> str:
+    """Whether the bounds were met. If a cluster lacks a group, this names the cluster in which most of it was due."""
+    if violation is None or violation == 0:
+        return "" if violation is None else "met"
+    if violation >= 1:
+        return f"not met: the labels are off the bounds by up to {violation:.2g} rows in a cluster"
+    absent = [
+        (result["groups"][name] / result["rows"] * cluster["size"], cluster["cluster"], cluster["size"], name)
+        for cluster in result["clusters"]
+        for name, n in cluster["counts"].items()
+        if n == 0 and cluster["size"]
+    ]
     if not absent:
-        return ""
+        return "met, up to whole rows"
     due, k, size, name = max(absent)
     return (
-        f" (cluster {k} of {count(size, 'row')} has none of {shortened(name)}, of which {due:.1f} rows were due; fewer "
-        "clusters, which have more rows each, or --min-balance would change that)"
+        f"met, up to whole rows (cluster {k} of {count(size, 'row')} has none of {shortened(name)}, although {due:.1f} "
+        "rows were due; fewer clusters or --min-balance would change that)"
     )
+
+
+def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
+    """The cost against that of k-means, what a budget buys, and the groups that pay most and least."""
+    method, metrics, params = result["method"], result["metrics"], result["parameters"]
+    sse = metrics[method]["sse"]
+    squares = f"sum of squared distances {number(sse, 1)}"
+    if method == "KMeans" or not (plain := metrics["KMeans"]["sse"]):
+        return [f"cost: {squares}"]
+    increase = sse / plain - 1
+    local = ", which ended in worse centres" if increase < -5e-4 else ""
+    starts = f"{'' if method == GIVEN else 'both with '}{count(params.get('n_init', 1), 'start')}"
+    lines = [f"cost: {compared(increase)} than k-means{local} ({squares}; {starts})"]
+    budget = "" if (given := params.get("max_cost_increase")) is None else f" of {percent(given)}"
+    # Rounded first, so that nothing is -0.0 %.
+    more = percent(round(increase, 3) + 0.0)
+    if tolerance == 0:
+        lines.append(f"budget: the budget{budget} was not needed; exact shares cost {more} more")
+    elif tolerance == 1:
+        lines.append(
+            f"budget: only clusters without a bound on the shares meet the budget{budget}; they cost {more} more"
+        )
+    elif tolerance is not None:
+        bought = math.ceil(tolerance * 1e4) / 1e4
+        lines.append(f"budget: the budget{budget} allows a tolerance of {bought:g}, which costs {more} more")
+    costs = {
+        group: of for group, of in result["cost_per_row"].items() if group != "all rows" and of["KMeans"]
+    }
+    if not costs:
+        return lines
+    paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
+    most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
+    pays = f"who pays: a row of {shortened(most)} costs {compared(paid[most])} than with k-means"
+    others = f", and a row of {shortened(least)} {compared(paid[least])}" if paid[most] != paid[least] else ""
+    return [*lines, pays + others]
 
 
 def _chance_lines(result: dict[str, Any]) -> list[str]:
@@ -400,46 +367,50 @@ def _chance_lines(result: dict[str, Any]) -> list[str]:
     chance = result["chance"]
     if chance is None:
         return []
-    worst, expected = chance["farthest"], 0.05 * chance["shares"]
-    clear = (
-        "more than chance explains" if chance["outside"] > max(1.0, 2 * expected) else "about as chance would"
-    )
+    worst = chance["farthest"]
+    # One share in twenty is outside by chance.
+    is_more = chance["outside"] > max(1.0, 0.1 * chance["shares"])
     return [
-        f"chance: k-means puts {worst['share']:.1%} {shortened(worst['group'])} into cluster {worst['cluster']}, by "
-        f"chance between {worst['low']:.1%} and {worst['high']:.1%}; {chance['outside']} of its {chance['shares']} "
-        f"shares are outside such ranges, {clear}"
+        f"chance: with k-means, cluster {worst['cluster']} has {percent(worst['share'])} {shortened(worst['group'])}; "
+        f"with random labels it would have {percent(worst['low'])} to {percent(worst['high'])}. {chance['outside']} of "
+        f"the {chance['shares']} shares of k-means are outside their ranges, {'more than' if is_more else 'as'} chance "
+        "explains"
     ]
 
 
-def _metric_lines(result: dict[str, Any]) -> list[str | Table]:
-    """The metrics; of several sensitive columns, a table of its own has the fairness by each."""
-    metrics, best, fairness = result["metrics"], result["best_possible"], result["fairness"]
-    rows = [["", *metrics, "at best", ""]]
-    for name, meaning in list(_METRICS.items())[: 1 if len(fairness) > 1 else None]:
-        decimals = METRICS[name].decimals
-        shown = [number(of[name], decimals) for of in metrics.values()]
-        rows.append([METRICS[name].label, *shown, number(best.get(name), decimals), meaning])
-    lines: list[str | Table] = [in_columns(rows, left=(0, len(rows[0]) - 1), width=120), ""]
-    if len(fairness) < 2:
-        return lines
-    rows = [["fairness by", "groups", "balance", "at best", "Delta"]]
-    for name, of in fairness.items():
-        values = [number(of[key], 4) for key in ("balance", "best_balance", "delta")]
-        rows.append([name, str(of["groups"]), *values])
-    meanings = [f"{name}: {_METRICS[name.lower()]}" for name in ("balance", "Delta")]
-    return [*lines, in_columns(rows), *meanings, ""]
+class Shown(NamedTuple):
+    """A table of the answer, for the screen and for the page."""
+
+    heading: str
+    rows: list[list[str]]  # the first is the head
+    caption: str
 
 
-def payers(result: dict[str, Any]) -> list[list[str]]:
-    """The mean cost of a row of each group, by method, as text below a head; and how much more it is than k-means'."""
+def tables(result: dict[str, Any]) -> list[Shown]:
+    """The metrics, those of fairness for each column; who pays; and the groups in the clusters."""
+    metrics, fairness = result["metrics"], result["fairness"]
+    values = [("SSE", 1, [*(of["sse"] for of in metrics.values()), None])]
+    for column, of in fairness.items():
+        of_column = f" of {column}" if len(fairness) > 1 else ""
+        values.append((f"Balance{of_column}", 4, [*of["balance"].values(), of["best_balance"]]))
+        values.append((f"Delta{of_column}", 4, [*of["delta"].values(), 0.0]))
+    rows = [["metric", *metrics, "at best"]]
+    rows += [[label, *(number(value, decimals) for value in line)] for label, decimals, line in values]
+    return [Shown("Cost and fairness", rows, _EXPLAINED), _payers(result), _shares(result)]
+
+
+def _payers(result: dict[str, Any]) -> Shown:
+    """The mean cost of a row of each group, by method; and how much more it is than k-means'."""
     costs = result["cost_per_row"]
     methods = list(costs["all rows"])
-    rows = [["rows", *methods, *(["more"] if len(methods) > 1 else [])]]
+    rows = [["who pays", *methods, *(["more"] if len(methods) > 1 else [])]]
     for name, of in costs.items():
         own, *plain = of.values()
-        more = [f"{own / plain[0] - 1:+.1%}" if plain[0] else ""] if plain else []
+        more = [f"{100 * (own / plain[0] - 1):+.1f} %" if plain[0] else ""] if plain else []
         rows.append([name, *(f"{cost:.3f}" for cost in of.values()), *more])
-    return rows
+    return Shown(
+        "Who pays", rows, "The mean squared distance of a row of each group to the mean of its cluster."
+    )
 
 
 def largest_groups(result: dict[str, Any], most: int) -> list[str]:
@@ -448,29 +419,36 @@ def largest_groups(result: dict[str, Any], most: int) -> list[str]:
     return sorted(sorted(groups, key=lambda name: -groups[name])[:most])
 
 
-def _cluster_lines(result: dict[str, Any]) -> list[str | Table]:
+def _shares(result: dict[str, Any]) -> Shown:
     """Size and group shares of each cluster and of all rows. Of many groups only the largest are shown."""
-    groups, n_rows = result["groups"], result["rows"]
-    largest = largest_groups(result, _PRINTED_GROUPS)
+    groups, n_rows, bounds = result["groups"], result["rows"], result["bounds"]
+    largest = largest_groups(result, _SHOWN_GROUPS)
     rest = len(groups) - len(largest)
-    rows = [["cluster", "size", *largest, *([f"{rest} others"] if rest else [])]]
+    rows = [["cluster", "rows", *largest, *([count(rest, "other")] if rest else [])]]
     shares_of_all = {group: size / n_rows for group, size in groups.items()}
     for cluster in [*result["clusters"], {"cluster": "all", "size": n_rows, "shares": shares_of_all}]:
         shares = [cluster["shares"][name] for name in largest]
         if rest:
             shares.append(None if shares[0] is None else 1 - sum(shares))
-        shown = [MISSING if share is None else f"{share:.1%}" for share in shares]
+        cells = [MISSING if share is None else percent(share) for share in shares]
         for i, name in enumerate(largest):
-            if name in cluster.get("chance", {}):
+            if name in cluster.get("chance", {}) and shares[i] is not None:
                 low, high = cluster["chance"][name]
-                shown[i] += f" ({100 * low:.0f}-{100 * high:.0f})"
-        rows.append([str(cluster["cluster"]), f"{cluster['size']:,}", *shown])
-    lines: list[str | Table] = [in_columns(rows, left=())]
-    told = "in brackets: between what shares 95% of random labels of the same sizes lie"
-    return [*lines, told] if result["clusters"][0]["chance"] else lines
+                outside = "" if low <= shares[i] <= high else "*"
+                cells[i] = f"{outside}{cells[i]} ({100 * low:.0f} to {100 * high:.0f})"
+        rows.append([str(cluster["cluster"]), f"{cluster['size']:,}", *cells])
+    if bounds:
+        ends = [f"{percent(bounds[name][0])} to {percent(bounds[name][1])}" for name in largest]
+        rows.append(["bounds", "", *ends, *([""] if rest else [])])
+    caption = "The shares of the groups in each cluster."
+    if result["clusters"][0]["chance"]:
+        caption += (
+            " In brackets: where 95 % of shares would be, in per cent, if labels were random; * marks others."
+        )
+    return Shown("Groups in the clusters", rows, caption)
 
 
 def compared(change: float) -> str:
-    """A relative change in words: '1.2% more'."""
-    # Rounded first, so that nothing is 0.0% less.
-    return f"{abs(change):.1%} {'more' if round(change, 3) >= 0 else 'less'}"
+    """A relative change in words: '1.2 % more'."""
+    # Rounded first, so that nothing is 0.0 % less.
+    return f"{percent(abs(change))} {'more' if round(change, 3) >= 0 else 'less'}"

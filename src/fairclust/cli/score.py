@@ -43,7 +43,7 @@ def run(args: Score) -> list[str | Table]:
     for name, spec in sources.items():
         # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
         raw = Path(config.results) / "data" / "raw" / name
-        places: list[str | Path] = [*args.mirror, *as_list(config.mirror), raw]
+        places: list[str | Path] = [*as_list(config.mirror), raw]
         paths[name] = fetch_source(name, spec, get_data_home(), places)
     data = prepare_dataset(dataset, config.datasets[dataset], paths, sources)
     n_clusters = config.datasets[dataset].n_clusters if args.n_clusters is None else args.n_clusters
@@ -106,30 +106,23 @@ def _beside(
         if metric in scores and metric in points and points[metric].notna().any()
     ]
     title = f"Beside the {len(points)} settings of {run} with K = {n_clusters} (of each, the best start):"
+    shown = in_columns([head, *rows], left=(0, 2, 3, 4))
     levels = place_labels(cells, cost, scores[cost], unfair)
-    return [
-        "",
-        title,
-        in_columns([head, *rows], left=(0, 2, 3, 4)),
-        "",
-        *_levels(levels, cost, scores[cost], titles),
-    ]
+    return ["", title, shown, "", *_levels(levels, cost, scores[cost], titles)]
 
 
 def _levels(levels: pd.DataFrame, cost: str, value: float, titles: Mapping[str, str]) -> list[str | Table]:
     """Where the labels lie at each level of fairness of the leaderboard."""
-    head = ["shares within", "these labels", "best known", "cheaper methods"]
-    rows = []
+    rows = [["shares within", "these labels", "best known", "cheaper methods"]]
     for of in levels.itertuples():
-        mine = percent(value / of.best - 1) + " above the best known" if of.method else "no method is as fair"
-        best = (
-            f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
-            if of.method
-            else "none"
-        )
-        cheaper = f"{of.cheaper} of {of.methods}" if of.reached else ""
-        rows.append([f"{of.level:.0%}", mine if of.reached else "not reached", best, cheaper])
-    return ["At the levels of the leaderboard:", in_columns([head, *rows], left=(0, 1, 2))]
+        level, mine, best, cheaper = f"{100 * of.level:.0f} %", "no method is as fair", "none", ""
+        if of.method:
+            mine = percent(value / of.best - 1) + " above the best known"
+            best = f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
+        if of.reached:
+            cheaper = f"{of.cheaper} of {of.methods}"
+        rows.append([level, mine if of.reached else "not reached", best, cheaper])
+    return ["At the levels of the leaderboard:", in_columns(rows, left=(0, 1, 2))]
 
 
 def _row(points: pd.DataFrame, scores: dict[str, float], cost: str, metric: str) -> list[str]:

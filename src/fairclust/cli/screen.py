@@ -15,19 +15,16 @@ if TYPE_CHECKING:
 _TERM = re.compile(r"^[\w ]{1,12}(?=: )")
 
 
-def in_columns(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), width: int = 80) -> Table:
-    """A table whose first row is the head. Columns are aligned to the right, except those in `left`.
-
-    Cells are cut at `width`.
-    """
+def in_columns(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> Table:
+    """A table whose first row is the head. Columns are aligned to the right, except those in `left`."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for i, name in enumerate(rows[0]):
-        table.add_column(Text(shortened(name, width)), justify="left" if i in left else "right")
+        table.add_column(Text(shortened(name, 120)), justify="left" if i in left else "right")
     for row in rows[1:]:
-        table.add_row(*(Text(shortened(cell, width)) for cell in row))
+        table.add_row(*(Text(shortened(cell, 120)) for cell in row))
     return table
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -30,8 +30,7 @@ _WORDS = {"ok": "done", "skipped": "skipped"}
 def run(args: Status) -> list[str]:
     """Describe the user's tables that are not prepared yet, and count the fits of a run.
 
-    There is a line for each data set and method that is not finished, and one for all. What is to be done is what
-    Snakemake says. A CommandError has all problems of the configuration.
+    What is to be done is what Snakemake says. A CommandError has all problems of the configuration.
     """
     plan = Plan(user_config(args.configfile))
     described = _checked(plan)
@@ -49,43 +48,39 @@ def _checked(plan: Plan) -> list[str]:
         plan.check_classes()
     except ConfigError as error:
         problems.append(str(error))
-    lines, of_dataset = [], defaultdict(list)
-    for fit in plan.fits.values():
-        of_dataset[fit.dataset].append(fit)
-    for name, own in of_dataset.items():
+    lines = []
+    for name in dict.fromkeys(fit.dataset for fit in plan.fits.values()):
         sources = config.sources_of(name)
         is_read = sources and all(source.reads_in_place for source in sources.values())
         if not is_read or Path(config.results, "data/prepared", name).exists():
             continue
-        n_cells = sum(len(fit.cells()) for fit in own)
+        cells = [cell for fit in plan.fits.values() if fit.dataset == name for cell in fit.cells()]
         paths = {of: Path(str(source.path)) for of, source in sources.items()}
         try:
             card = prepare_dataset(name, config.datasets[name], paths, sources).card
         except DatasetError as error:
-            problems.append(f"{error} (all {n_cells:,} fits of {name!r} would be skipped)")
-        else:
-            columns, groups, most = (
-                card["columns"],
-                card["groups"],
-                max(grid.n_clusters for fit in own for grid in fit.grids),
-            )
-            shown = ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "")
-            lines += [
-                f"{name}: {count(n_cells, 'fit')}",
-                f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(columns)} features: {shown}",
-                *(f"  {note}" for note in card.get("notes", ())),
-                "  groups: " + ", ".join(f"{group['name']} ({group['size']:,})" for group in groups[:20]),
-                *(
-                    f"  the group {group['name']} has fewer rows than there are clusters, {most}"
-                    for group in groups
-                    if group["size"] < most
-                ),
-            ]
+            problems.append(f"{error} (all {len(cells):,} fits of {name!r} would be skipped)")
+            continue
+        most = max(cell.n_clusters for cell in cells)
+        groups = [f"{group['name']} ({group['size']:,})" for group in card["groups"]]
+        small = [group["name"] for group in card["groups"] if group["size"] < most]
+        lines += [
+            f"{name}: {count(len(cells), 'fit')}",
+            f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(card['columns'])} features: "
+            f"{_listed(card['columns'])}",
+            *(f"  {note}" for note in card.get("notes", ())),
+            f"  groups: {_listed(groups)}",
+            *(f"  the group {group} has fewer rows than there are clusters, {most}" for group in small),
+        ]
     if problems:
         raise CommandError(
             "\n".join([f"{count(len(problems), 'problem')}:", *(f"  - {p}" for p in problems)])
         )
     return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
 
 
 def _progress(plan: Plan, cores: int, asked: Mapping[str, str]) -> list[str]:

@@ -328,11 +328,11 @@ def certified_gap(
 def certificate_text(fit: Mapping[str, float | None]) -> str:
     """How much cheaper other labels, and other centres, may be; `fit` has the attributes of a fit without "_"."""
     gap, cost, bound, violation = (fit.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
-    within = "at a cost that cannot be bounded"
+    text = "how much cheaper other labels can be is not known"
     if gap is not None and math.isfinite(gap):
         # Rounded up, because it is a bound.
-        within = f"within {math.ceil(gap * 1e5) / 1e5:.3%}"
-    text = f"the cheapest labels for these centres, {within}"
+        most = f"{math.ceil(gap * 1e5) / 1e3:.3f} %"
+        text = f"with these centres, no labels within the bounds are more than {most} cheaper"
     if cost is not None and bound is not None:
         # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
         text += f" (cost {cost:,.1f}, "
@@ -346,9 +346,9 @@ def certificate_text(fit: Mapping[str, float | None]) -> str:
     text += "; other centres may be cheaper"
     spread, n_finished = fit.get("spread"), int(fit.get("n_finished") or 0)
     if n_finished == 1:
-        text += ", and one start ran to its end"
+        text += ", and only one start ran to its end"
     elif n_finished and spread is not None:
-        text += f": {n_finished} starts ended within {math.ceil(spread * 1e4) / 1e4:.2%} of each other"
+        text += f": the costs of {n_finished} starts differ by up to {math.ceil(spread * 1e4) / 1e2:.2f} %"
     return text
 
 
