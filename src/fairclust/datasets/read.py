@@ -6,7 +6,8 @@ A table is delimited text whose columns are known by name and number. Features a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,18 +19,12 @@ from fairclust.datasets.generate import Generated
 from fairclust.datasets.spec import MEANING, ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
 from fairclust.messages import count, nearest, shortened
-from fairclust.tables.columns import Asked, find_reading, numbers
+from fairclust.tables.columns import Asked, factor, find_reading, numbers
 from fairclust.tables.preparation import decide, encoded_names
-from fairclust.tables.reading import Choice, read_file, read_table
-from fairclust.tables.text import Format, TableError
-from fairclust.tables.values import factor
+from fairclust.tables.reading import Format, Opened, TableError, open_table, read_table
 
 # What each `scale` of a data set is called by `decide`. Other scales come after the preparation.
 _SCALES = {("standardize",): "standardize", ("standardize", "l2"): "l2"}
-# The number of a column that is given by name or number.
-Position = Callable[[ColumnRef], int]
-# The columns of numbers, those of text, and those of which some values leave out the row.
-Wanted = tuple[Sequence[int], Sequence[int], Mapping[int, Sequence[str]]]
 
 
 class _Columns(NamedTuple):
@@ -92,46 +87,37 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
 
 
 def _asked(spec: DatasetSpec) -> list[ColumnRef]:
-    """The columns of the table that are needed as text: sensitive columns, the key, and the truth."""
-    columns = [column.column if column.source is None else column.key for column in spec.sensitive_columns]
-    return [column for column in (*columns, spec.truth) if column is not None]
+    """The columns of the table that are needed as text: sensitive columns and the truth."""
+    columns = [column.column for column in spec.sensitive_columns if column.source is None]
+    return [*columns, *([] if spec.truth is None else [spec.truth])]
 
 
-def _listed(spec: DatasetSpec, file: Path) -> _Columns:
+def _listed(spec: DatasetSpec, path: Path) -> _Columns:
     """The columns of a table whose features are listed, or are all columns that no other key names."""
-    asked: dict[ColumnRef, int] = {}
-    features: list[int] = []
-    coded: list[int] = []
-
-    def choose(position: Position, names: list[str]) -> Wanted:
-        asked.update({column: position(column) for column in _asked(spec)})
-        coded.extend(map(position, (*spec.ordered, *spec.categorical)))
-        keys = [column.key for column in spec.sensitive_columns]
-        others = {i for column, i in asked.items() if column not in keys}
-        if spec.features == "all":
-            features.extend(i for i in range(len(names)) if i not in {*others, *coded})
-        else:
-            features.extend(map(position, spec.features))
-        listed = [*features, *coded, *([] if spec.truth is None else [asked[spec.truth]])]
-        if others & {*features, *coded[: len(spec.ordered)]} or len({*listed}) < len(listed):
-            raise TableError(
-                f"file '{file.name}': 'features' lists a column twice, or the sensitive column, or the truth; found "
-                f"{[names[i] for i in listed]}. Fix: list each feature once, as numeric or categorical; the groups "
-                "must not be a feature"
-            )
-        drops = {position(column): values for column, values in spec.drop_rows.items()}
-        return features, [*coded, *asked.values()], drops
-
-    read = read_columns(file, spec.reader, choose)
+    table = Table.open(path, spec.reader)
+    place, n_ordered = table.place, len(spec.ordered)
+    asked = {column: place(column) for column in _asked(spec)}
+    coded, others = [*map(place, (*spec.ordered, *spec.categorical))], {*asked.values()}
+    if spec.features == "all":
+        features = [i for i in range(len(table.names)) if i not in {*others, *coded}]
+    else:
+        features = [*map(place, spec.features)]
+    listed = [*features, *coded, *([] if spec.truth is None else [asked[spec.truth]])]
+    if others & {*features, *coded[:n_ordered]} or len({*listed}) < len(listed):
+        raise TableError(
+            f"file '{path.name}': 'features' lists a column twice, or the sensitive column, or the truth; found "
+            f"{[table.names[i] for i in listed]}. Fix: list each feature once, as numeric or categorical; the groups "
+            "must not be a feature"
+        )
+    read = table.read(features, [*coded, *asked.values()], spec.drop_rows)
     found = [natural_codes(read.texts[i], read.kept) for i in coded]
     codes, words = [of for of, _ in found], [of for _, of in found]
-    n_ordered = len(spec.ordered)
-    levels = {read.names[i]: list(values) for i, values in zip(coded[:n_ordered], words, strict=False)}
+    levels = {table.names[i]: list(values) for i, values in zip(coded[:n_ordered], words, strict=False)}
     return _Columns(
-        read.names,
+        table.names,
         read.kept,
         np.column_stack([read.numbers, *codes]) if coded else read.numbers,
-        tuple(read.names[i] for i in (*features, *coded)),
+        tuple(table.names[i] for i in (*features, *coded)),
         {column: read.texts[i] for column, i in asked.items()},
         {"dropped": read.dropped, **({"ordered": levels} if levels else {})},
         tuple(words[n_ordered:]),
@@ -180,8 +166,6 @@ def _found(spec: DatasetSpec, file: Path) -> _Columns:
         )
     keep &= (preparation.reasons(frame, preparation.groups(frame)) == "").to_numpy()
     left_out = {column.name: column.note for column in found.columns if not column.is_feature}
-    keys = [asked[column.key] for column in spec.sensitive_columns if column.key is not None]
-    left_out |= dict.fromkeys(keys, "the key by which the groups are joined")
     notes = [*frame.attrs["notes"], *(f"{column}: left out: {why}" for column, why in left_out.items())]
     if lacking:
         notes.append(f"missing cells ({spec.missing}): {lacking}")
@@ -204,54 +188,31 @@ def _texts(cells: pd.Series) -> Values:
     return factor(cells.astype(object).where(cells.notna(), ""))
 
 
-def groups_reader(spec: DatasetSpec, sensitive: SensitiveSpec) -> ReaderSpec:
-    """How the file of the groups is read."""
-    return sensitive.reader or spec.reader.model_copy(update={"names": ()})
+def groups_table(spec: DatasetSpec, path: Path) -> Table:
+    """The file of the groups, which is read like the table."""
+    return Table.open(path, spec.reader.model_copy(update={"names": ()}))
 
 
 def _groups_of_file(
     spec: DatasetSpec, sensitive: SensitiveSpec, path: Path, table: _Columns
 ) -> tuple[str, Values]:
-    """The column of the groups of the table's rows in a file of their own: its name and its values.
-
-    Rows are joined by the key, or else they are in the table's order.
-    """
-    wanted = [column for column in (sensitive.column, sensitive.key) if column is not None]
-    reader = groups_reader(spec, sensitive)
-    file = read_columns(path, reader, lambda position, _: ([], [*map(position, wanted)], {}))
-    place, *keys_at = file.texts
-    groups, own = file.texts[place], file.names[place]
-    if sensitive.key is None:
-        shared = sorted({*table.names} & {*file.names}) if spec.reader.header and reader.header else []
-        if shared:
-            raise DatasetError(
-                f"file '{path.name}', column '{shared[0]}': the file of the groups has a column of the table, so its "
-                f"rows may be in another order. Fix: join the two by 'key: {shared[0]}' in 'sensitive', or remove the "
-                "column from the file"
-            )
-        if len(groups.entries) != len(table.kept):
-            raise DatasetError(
-                f"file '{path.name}', column '{own}': the file of the groups has another number of rows than the "
-                f"table; expected {count(len(table.kept), 'row')}; found {len(groups.entries):,}. Fix: use the file "
-                "that belongs to the table; check 'header' of both"
-            )
-        return own, groups
-    ours, theirs = (
-        pd.Series(of.at(slice(None))) for of in (table.texts[sensitive.key], file.texts[keys_at[0]])
-    )
-    at = pd.Index(theirs.drop_duplicates()).get_indexer(ours)
-    for what, keys in (
-        ("the table has values of the key more than once", ours[ours.duplicated()]),
-        ("the file of the groups has values of the key more than once", theirs[theirs.duplicated()]),
-        ("rows of the table have no group", ours[at < 0]),
-    ):
-        if len(keys):
-            shown = shortened(", ".join(map(repr, keys[:5])), 300) + (" and more" if len(keys) > 5 else "")
-            raise DatasetError(
-                f"file '{path.name}', column '{sensitive.key}': {what}; found {count(len(keys), 'value')}: {shown}. "
-                "Fix: correct the two files, or name the column that both share as 'key'"
-            )
-    return own, Values(groups.entries[at], groups.names)
+    """The column of the groups in a file of their own, whose rows are in the table's order: its name and values."""
+    file = groups_table(spec, path)
+    place = file.place(sensitive.column)
+    groups, own = file.read([], [place]).texts[place], file.names[place]
+    shared = sorted({*table.names} & {*file.names}) if spec.reader.header else []
+    if shared:
+        raise DatasetError(
+            f"file '{path.name}', column '{shared[0]}': the file of the groups has a column of the table, so its rows "
+            "may be in another order. Fix: write the groups into the table, or remove the column from the file"
+        )
+    if len(groups.entries) != len(table.kept):
+        raise DatasetError(
+            f"file '{path.name}', column '{own}': the file of the groups has another number of rows than the table; "
+            f"expected {count(len(table.kept), 'row')}; found {len(groups.entries):,}. Fix: use the file that belongs "
+            "to the table; check 'header' in 'reader'"
+        )
+    return own, groups
 
 
 def code_groups(
@@ -279,62 +240,77 @@ def code_groups(
 class Columns(NamedTuple):
     """Columns of a file."""
 
-    names: list[str]  # of all columns
     numbers: np.ndarray  # (n_kept, n_numbers), in the order in which they were asked for
     texts: dict[int, Values]  # of all rows, by the number of the column
     kept: np.ndarray  # (n_read,)
     dropped: list[dict[str, object]]  # column, value, number of rows
 
 
-def read_columns(path: Path, reader: ReaderSpec, choose: Callable[[Position, list[str]], Wanted]) -> Columns:
-    """Read the columns that `choose` wants. A DatasetError names the first cell that is not a finite number."""
-    wanted: list[Any] = []
+@dataclass(frozen=True)
+class Table:
+    """A file of a data set."""
 
-    def chosen(header: list[str]) -> Choice:
-        names = [name.strip() for name in header]
-        wanted[:] = choose(lambda column: position(column, names, path.name), names)
-        texts = {*wanted[1], *wanted[2]}
+    path: Path
+    reader: ReaderSpec
+    names: list[str]  # of all columns
+    opened: Opened
+
+    @classmethod
+    def open(cls, path: Path, reader: ReaderSpec) -> Table:
+        form = Format(
+            reader.delimiter,
+            reader.decimal,
+            encoding=reader.encoding,
+            header=reader.header,
+            labels=reader.names,
+        )
+        opened = open_table(path, form)
+        return cls(path, reader, [name.strip() for name in opened.names], opened)
+
+    def place(self, column: ColumnRef) -> int:
+        """The number of a column, see `position`."""
+        return position(column, self.names, self.path.name)
+
+    def read(
+        self,
+        features: Sequence[int],
+        texts: Sequence[int],
+        drop_rows: Mapping[ColumnRef, Sequence[str]] | None = None,
+    ) -> Columns:
+        """Columns of numbers and of text. A DatasetError names the first cell that is not a finite number."""
+        drops, zeros = (
+            {self.place(column): listed for column, listed in (drop_rows or {}).items()},
+            self.reader.as_zero,
+        )
         # A long file is read in parts, and a column can be numbers in one part and text in another, such as 1.5 and
         # '1,5', unless all of it is read as text.
-        as_text = texts | ({*wanted[0]} if reader.decimal != "." else set())
-        return Choice(as_text, {*wanted[0], *texts}, reader.as_zero)
-
-    form = Format(
-        reader.delimiter,
-        reader.decimal,
-        encoding=reader.encoding,
-        header=reader.header,
-        labels=reader.names,
-        # A blank must be stated, because a file of groups can be one column with names of several words.
-        signs=",;\t|",
-    )
-    header, frame, form, _ = read_file(path, form, chosen)
-    # In a text, only the cells of `as_zero` are missing.
-    of_missing = 0.0 if form.delimiter or "" in reader.as_zero else np.nan
-    names, (asked, texts, drops) = [name.strip() for name in header], wanted
-    words = {i: _texts(frame[i]) for i in (*texts, *drops)}
-    kept, dropped = dropped_rows({names[i]: (words[i], of) for i, of in drops.items()}, len(frame))
-    X = np.empty((int(kept.sum()), len(asked)))
-    for j, i in enumerate(asked):
-        cells = frame[i]
-        if cells.dtype.kind in "iuf":
-            X[:, j] = cells.fillna(of_missing).to_numpy()[kept]
-            continue
-        values = words.get(i) or _texts(cells)
-        _, found = find_reading(values.words, np.bincount(values.entries), reader.decimal)
-        found[[word in reader.as_zero for word in values.words]] = 0.0
-        X[:, j] = np.where(cells.isna(), of_missing, found[values.entries])[kept]
-    wrong = ~np.isfinite(X)
-    if wrong.any():
-        row, j = np.argwhere(wrong)[0]
-        row, i = int(np.flatnonzero(kept)[row]), asked[j]
-        cell = str(read_columns(path, reader, lambda *_: ([], [i], {})).texts[i].at(row))
-        raise DatasetError(
-            f"file '{path.name}', column '{names[i]}': a feature has cells that are not finite numbers; found {cell!r} "
-            f"in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all. Fix: leave the column out of "
-            "'features', or list the value under 'drop_rows'"
-        )
-    return Columns(names, X, {i: words[i] for i in texts}, kept, dropped)
+        as_text = {*texts, *drops, *(features if self.reader.decimal != "." else ())}
+        frame = self.opened.read({*features, *as_text}, as_text, zeros)
+        # In a text, only the cells of `as_zero` are missing.
+        of_missing = 0.0 if self.opened.delimiter or "" in zeros else np.nan
+        words = {i: _texts(frame[i]) for i in (*texts, *drops)}
+        kept, dropped = dropped_rows({self.names[i]: (words[i], of) for i, of in drops.items()}, len(frame))
+        X = np.empty((int(kept.sum()), len(features)))
+        for j, i in enumerate(features):
+            cells = frame[i]
+            if cells.dtype.kind in "iuf":
+                X[:, j] = cells.fillna(of_missing).to_numpy()[kept]
+                continue
+            values = words.get(i) or _texts(cells)
+            _, found = find_reading(values.words, np.bincount(values.entries), self.reader.decimal)
+            found[[word in zeros for word in values.words]] = 0.0
+            X[:, j] = np.where(cells.isna(), of_missing, found[values.entries])[kept]
+        wrong = ~np.isfinite(X)
+        if wrong.any():
+            row, j = np.argwhere(wrong)[0]
+            row, i = int(np.flatnonzero(kept)[row]), features[j]
+            cell = str(self.read([], [i]).texts[i].at(row))
+            raise DatasetError(
+                f"file '{self.path.name}', column '{self.names[i]}': a feature has cells that are not finite numbers; "
+                f"found {cell!r} in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all. Fix: "
+                "leave the column out of 'features', or list the value under 'drop_rows'"
+            )
+        return Columns(X, {i: words[i] for i in texts}, kept, dropped)
 
 
 def position(column: str | int, names: Sequence[str], file: str) -> int:

@@ -195,11 +195,8 @@ class SensitiveSpec(Spec):
     column: ColumnRef
     """Name, or number counted from 0."""
     source: Name | SourceSpec | None = None
-    """Another file that holds the groups, one row for each row of the table."""
-    key: ColumnRef | None = None
-    """A column of both files, by which the rows are joined. Without it they are in the same order."""
-    reader: ReaderSpec | None = None
-    """How that file is read. Default: like the table, but without `names`."""
+    """Another file that holds the groups: one row for each row of the table, in the same order. It is read like the
+    table, but without `names`."""
     groups: dict[str, tuple[CellValue, ...] | Literal["*"]] | None = None
     """Group name to list of cell values; one list may be '*', which means every other value.
 
@@ -360,9 +357,6 @@ class DatasetSpec(Spec):
             raise ValueError("'sensitive' lists a column twice. Fix: list it once")
         if self.source is None and self.missing != "error":
             raise ValueError("'missing' belongs to a table")
-        for column in columns:
-            if column.key is not None and column.source is None:
-                raise ValueError("'sensitive.key' joins the groups of another file. Fix: name it as 'source'")
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:

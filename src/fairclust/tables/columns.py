@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from fairclust.group_encoding import Values, value_text
 from fairclust.messages import count, shortened
 from fairclust.tables import cells
-from fairclust.tables.text import LEADING_ZERO, TableError
-from fairclust.tables.values import as_text, factor, is_nested
+from fairclust.tables.reading import CODE, TableError, is_nested
 
 Role = Literal["number", "ordered", "category", "identifier", "left out"]
 
@@ -41,8 +41,6 @@ _LONG = 7
 _MANY = 2000
 # The decimal point of a file is not that of a column if the other one reads so many times as many cells.
 _CLEARLY = 1.02
-# Numbers in at most so many units are amounts, and not texts that begin with a number, such as addresses.
-_FEW_UNITS = 5
 # The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
 _GAP = 50
 
@@ -157,7 +155,7 @@ def _by_words(text: pd.Series, words: Sequence[str], name: str, asked: Asked) ->
         return Column(name, "category", note, {"truth": True}, odd)
     if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
         return _scale(text, name, scale)
-    codes = [word for word in words if LEADING_ZERO.fullmatch(word)]
+    codes = [word for word in words if CODE.fullmatch(word)]
     if codes or text.str.fullmatch(_PHONE).mean() > _NEARLY_ALL:
         return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
     return None
@@ -180,19 +178,14 @@ def _number_or_category(
             name, "number", examples(words, found), {**reading, **({"odd": True} if any_odd else {})}, odd
         )
         return _number(column, pd.Series(found[entries], text.index).dropna(), asked)
-    amounts = [_measured(word, reading) for word in words] if reading else [None] * distinct
-    units = sorted({of[1] for of in amounts if of} - {""})
-    # Digits with one letter are codes.
-    are_amounts = 1 < len(units) <= _FEW_UNITS and any(len(of) > 1 or not of.isalpha() for of in units)
-    in_units = counts[[of is not None for of in amounts]].sum() if are_amounts else 0
-    if max(n_numbers, in_units) > 0.5 * len(text) and distinct > MAX_CATEGORIES:
+    if n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES:
         strange = text[~(there | ~known)[entries]]
-        several = f"several units: {shortened(', '.join(map(repr, units)), 80)}"
+        unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
-            f"{name!r} holds numbers, but {count(len(strange), 'cell')} of {len(text):,} do not fit "
-            f"({several if len(units) > 1 else 'no numbers'}), the first is {shortened(repr(strange.iloc[0]))} in data "
-            f"row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} takes these cells as missing, --categories "
-            f"{name} takes all as categories, --exclude {name} leaves the column out, or correct them"
+            f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first is "
+            f"{shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} takes "
+            f"these cells as missing, --categories {name} takes all as categories, --exclude {name} leaves the column "
+            "out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
     if distinct > _NEARLY_ALL * len(text):
@@ -395,4 +388,18 @@ def _by_value(column: pd.Series, number: Callable[[str], float | None]) -> pd.Se
     """The number of every cell of a column of text, which is computed once for every different text."""
     values = factor(column)
     found = np.array([*map(number, values.words), None], float)[values.entries]
+    return pd.Series(found, column.index, name=column.name)
+
+
+def factor(column: pd.Series) -> Values:
+    """The cells of a column as different texts, see `value_text`; the entry of a missing cell is -1."""
+    codes, found = pd.factorize(column)
+    places, names = pd.factorize(np.array([value_text(value) for value in found], dtype=object))
+    return Values(np.append(places, -1)[codes], np.asarray(names, dtype=object))
+
+
+def as_text(column: pd.Series) -> pd.Series:
+    """The cells of a column as texts, see `value_text`; a missing cell is NaN."""
+    values = factor(column)
+    found = np.array([*values.words, np.nan], dtype=object)[values.entries]
     return pd.Series(found, column.index, name=column.name)

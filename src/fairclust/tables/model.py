@@ -15,8 +15,7 @@ from fairclust.messages import shortened
 from fairclust.outputs import write_text
 from fairclust.stored import Stored
 from fairclust.tables.preparation import Preparation, cross, encoded_names
-from fairclust.tables.reading import read_table
-from fairclust.tables.text import TableError
+from fairclust.tables.reading import TableError, read_table
 
 
 @dataclass
@@ -43,16 +42,8 @@ class TableModel:
     def read(self, path: str | Path, *, decimal: str | None = None, **options: Any) -> pd.DataFrame:
         """Read a table as that of the fit was read; for the options, see `read_table`."""
         found = self.preparation
-        return read_table(
-            path,
-            values={*found.sensitive, *found.texts},
-            texts=found.texts,
-            ids=found.ids,
-            header=found.features,
-            decimal=decimal,
-            usual_decimal=found.decimal,
-            **options,
-        )
+        values, decimal = {*found.sensitive, *found.features}, decimal or found.decimal
+        return read_table(path, values=values, texts=found.texts, ids=found.ids, decimal=decimal, **options)
 
     def reasons(self, frame: pd.DataFrame) -> pd.Series:
         """Why a row gets no label, see `Preparation.reasons`. TableError if the table lacks a column."""
