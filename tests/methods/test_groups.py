@@ -11,7 +11,7 @@ from fairclust.group_encoding import encode_groups, natural_codes, one_spelling,
 from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
 from fairclust.metrics import group_codes
 from fairclust.tables.preparation import Preparation, cross
-from fairclust.tables.values import factor
+from fairclust.tables.columns import factor
 
 
 @pytest.mark.parametrize(

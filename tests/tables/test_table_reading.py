@@ -15,7 +15,7 @@ from pyarrow import feather
 from fairclust.messages import UserError
 from fairclust.tables import TableError, cross, read_table
 from fairclust.tables.columns import Asked, understand
-from fairclust.tables.preparation import Preparation, encode, encoded_names, find_ranges, learn
+from fairclust.tables.preparation import Preparation, encode, encoded_names, learn
 
 N = 200
 

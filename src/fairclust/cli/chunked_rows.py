@@ -15,7 +15,7 @@ from fairclust.chunks.engines import Engine, Threads
 from fairclust.cli import CommandError
 from fairclust.cli.options import Fit
 from fairclust.cli.progress import progress
-from fairclust.cli.rows import Rows, decided, plain_kmeans, possible
+from fairclust.cli.rows import Rows, decided, plain_kmeans
 from fairclust.tables import left_out_rows, table_files
 from fairclust.tables.chunked import ChunkedTable, prepare_chunks
 
@@ -58,10 +58,7 @@ def read_in_chunks(args: Fit, cls: type, params: dict[str, Any], stack: ExitStac
         log.info("starting or joining the workers")
         engine = Cluster(where)
     stack.enter_context(closing(engine))
-    values = possible(args.sensitive, args.categories)
-    table = prepare_chunks(
-        args.table, lambda sample: decided(sample, args), engine, values=values, seed=args.seed
-    )
+    table = prepare_chunks(args.table, lambda sample: decided(sample, args), engine, seed=args.seed)
     decision = table.decision
     return RowsInChunks(
         preparation=decision.preparation,

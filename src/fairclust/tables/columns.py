@@ -173,19 +173,17 @@ def _number_or_category(
             f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
         )
     if any_odd or (n_numbers >= _NEARLY_ALL * n_known and n_numbers > len(text) / 2):
-        odd = _odd(text[~there[entries]])
-        column = Column(
-            name, "number", examples(words, found), {**reading, **({"odd": True} if any_odd else {})}, odd
-        )
+        reading = {**reading, **({"odd": True} if any_odd else {})}
+        column = Column(name, "number", _example(words, found), reading, _odd(text[~there[entries]]))
         return _number(column, pd.Series(found[entries], text.index).dropna(), asked)
     if n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES:
         strange = text[~(there | ~known)[entries]]
         unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
-            f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first is "
-            f"{shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} takes "
-            f"these cells as missing, --categories {name} takes all as categories, --exclude {name} leaves the column "
-            "out, or correct them"
+            f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first "
+            f"is {shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} "
+            f"takes these cells as missing, --categories {name} takes all as categories, --exclude {name} leaves the "
+            "column out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
     if distinct > _NEARLY_ALL * len(text):
@@ -291,14 +289,12 @@ def _measured(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None
     return cells.measured(word, reading["thousands"], reading["decimal"])
 
 
-def examples(words: Sequence[str], found: np.ndarray) -> str:
-    """How words that are no plain numbers are read: one of each form, at most three."""
-    told: dict[str, str] = {}
+def _example(words: Sequence[str], found: np.ndarray) -> str:
+    """How the first word that is no plain number is read; empty if all are plain."""
     for word, number in zip(words, found, strict=True):
-        form = re.sub(r"[\d.]+", "", word)
-        if len(told) < 3 and not np.isnan(number) and cells.as_number(word) is None:
-            told.setdefault(form, f"{shortened(repr(word))} is read as {number:.15g}")
-    return "; ".join(told.values())
+        if not np.isnan(number) and cells.as_number(word) is None:
+            return f"{shortened(repr(word))} is read as {number:.15g}"
+    return ""
 
 
 def _odd(strange: pd.Series) -> str:

@@ -29,7 +29,7 @@ from fairclust.tables.columns import (
     numbers,
     understand,
 )
-from fairclust.tables.reading import CODE, TableError
+from fairclust.tables.reading import CODE, TableError, is_nested
 
 MISSING = ("impute", "drop", "group")
 _MISSING_GROUP = "missing"
@@ -342,6 +342,8 @@ def decide(
     no row is left.
     """
     asked = asked or Asked()
+    if nested := [name for name in sensitive if is_nested(frame[name])]:
+        raise TableError(f"the cells of column {nested[0]!r} are lists, not single values")
     others = frame.drop(columns=[*sensitive, *ids, *exclude])
     columns = understand(others, asked)
     features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -45,6 +45,9 @@ _DECIMALS = {
     sign: re.compile(rf"[+-]?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))")
     for sign, point, other in ((",", ",", r"\."), (".", r"\.", ","))
 }
+# Older pandas rounds the last digit of some numbers unless it is told otherwise.
+_IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+_EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
 _ATTRIBUTE = re.compile(
     r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
 )
@@ -94,9 +97,9 @@ def read_table(
 ) -> pd.DataFrame:
     """Read the rows of `table_files`. TableError if they cannot be read, or are no table.
 
-    Columns of `values` hold single values, those of `texts` are text even if they look like numbers, and `ids` stay as
-    they are written. The row with one of these names is the header. For the other options, see `Format`. The attributes
-    "delimiter", "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
+    Columns of `texts` are text even if they look like numbers, and `ids` stay as they are written. The row with one of
+    these names, or one of `values`, is the header. For the other options, see `Format`. The attributes "delimiter",
+    "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
     """
     sign = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
     for option, given in (("--decimal", decimal), ("--delimiter", sign)):
@@ -117,7 +120,7 @@ def read_table(
         notes += opened.notes
         form = form._replace(delimiter=opened.delimiter, decimal=opened.decimal)
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-    spellings = clean(frame, values=values, ids=ids)
+    spellings = clean(frame, ids=ids)
     frame.attrs.update(
         delimiter=form.delimiter, decimal=form.decimal, notes=[*dict.fromkeys(notes)], spellings=spellings
     )
@@ -140,15 +143,12 @@ def table_files(path: str | Path) -> list[Path]:
         raise TableError(f"{error}{hint}") from None
 
 
-def clean(frame: pd.DataFrame, *, values: Collection[str] = (), ids: Collection[str] = ()) -> list[str]:
+def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
     """Give the values of all columns of text but `ids` one spelling, in place; returns notes on merged ones."""
     notes: list[str] = []
     for i, name in enumerate(frame.columns):
         cells = frame.iloc[:, i]
-        nested = is_nested(cells)
-        if name in values and nested:
-            raise TableError(f"the cells of column {name!r} are lists, not single values")
-        if nested or name in ids or cells.dtype.kind not in "OUT":
+        if name in ids or cells.dtype.kind != "O" or is_nested(cells):
             continue
         codes, found = pd.factorize(cells)
         found = np.asarray(found, dtype=object)
@@ -244,13 +244,20 @@ def _opener(path: Path) -> Callable[[], IO[Any]]:
     return partial(_OPENERS.get(path.suffix.lower(), open), path, "rb")  # type: ignore[arg-type]
 
 
-def _lines(file: IO[Any], form: Format, skipped: int = 0) -> io.TextIOWrapper:
+def _lines(path: Path, file: IO[Any], form: Format) -> Iterator[str]:
     """The lines of a text, without a byte order mark. Line breaks in quotes stay as they are."""
+    for number, line in enumerate(_text(file, form), start=1):
+        if "\0" in line:
+            raise TableError(
+                f"{path}, line {number:,} has a NUL character. Fix: remove it; or if the file is text of another "
+                "encoding, try --encoding utf-16"
+            )
+        yield line
+
+
+def _text(file: IO[Any], form: Format) -> io.TextIOWrapper:
     is_usual = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
-    text = io.TextIOWrapper(file, "utf-8-sig" if is_usual else form.encoding, newline="")
-    for _ in islice(text, skipped):
-        pass
-    return text
+    return io.TextIOWrapper(file, "utf-8-sig" if is_usual else form.encoding, newline="")
 
 
 def _open_text(path: Path, form: Format) -> Opened:
@@ -261,10 +268,10 @@ def _open_text(path: Path, form: Format) -> Opened:
     opener, above, notes = _opener(path), 0, list[str]()
     with _plain_errors(path, form), opener() as file:
         if _suffix(path) == ".arff":
-            above, labels = _arff_head(_lines(file, form), path)
+            above, labels = _arff_head(_lines(path, file, form), path)
             form = form._replace(delimiter=",", quote="'", header=False, labels=labels)
         else:
-            head = [*islice(_lines(file, form), _MOST_COMMENTS + _HEAD_ROWS)]
+            head = [*islice(_lines(path, file, form), _MOST_COMMENTS + _HEAD_ROWS)]
             above = _lines_above(head, form) if form.header else 0
             named = next((line for line in head[above:] if line.strip()), "")
             form = form._replace(delimiter=form.delimiter or _likely_delimiter(named))
@@ -275,9 +282,10 @@ def _open_text(path: Path, form: Format) -> Opened:
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
     width, ahead = 0, list[list[str]]()
     with _plain_errors(path, form), opener() as file:
-        for line, row in _rows(
-            path, csv.reader(_lines(file, form, above), delimiter=sign, strict=True, **dialect), above
-        ):
+        rows = csv.reader(
+            islice(_lines(path, file, form), above, None), delimiter=sign, strict=True, **dialect
+        )
+        for line, row in _rows(path, rows, above):
             width = width or len(row)
             if len(row) != width:
                 doubt = (
@@ -295,7 +303,7 @@ def _open_text(path: Path, form: Format) -> Opened:
         raise TableError(f"{path} is empty")
     names = ahead.pop(0) if form.header else _labels(form, width, path)
     if form.header:
-        _check_header(names, path, form, is_below=bool(notes))
+        _check_header(names, path, form)
     if not ahead:
         raise TableError(f"{path} has a header and no rows")
     decimal = form.decimal or "."
@@ -320,8 +328,11 @@ def _open_text(path: Path, form: Format) -> Opened:
                 i for i, cells in enumerate(zip(*ahead, strict=True)) if any(map(CODE.fullmatch, cells))
             }
         with _plain_errors(path, form), opener() as file:
+            text = _text(file, form)
+            for _ in islice(text, above):
+                pass
             return pd.read_csv(
-                _lines(file, form, above),
+                text,
                 sep=sign,
                 header=0 if form.header else None,
                 names=range(width),
@@ -331,7 +342,7 @@ def _open_text(path: Path, form: Format) -> Opened:
                 na_values={i: missing for i in range(width) if i not in texts},
                 keep_default_na=False,
                 low_memory=columns is not None,  # only some columns, which saves memory
-                float_precision="round_trip",
+                **_EXACT,
                 **dialect,
             )  # fmt: skip
 
@@ -339,21 +350,16 @@ def _open_text(path: Path, form: Format) -> Opened:
 
 
 def _rows(path: Path, rows: Any, above: int) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a text that are not empty, each with the number of its line."""
-    first = 0
+    """The rows of a text that are not empty, each with the number of its last line."""
+    line = above
     try:
         for row in rows:
-            first = above + rows.line_num
-            if any("\0" in cell for cell in row):
-                raise TableError(
-                    f"{path}, line {first:,} has a NUL character. Fix: remove it; or if the file is text of another "
-                    "encoding, try --encoding utf-16"
-                )
+            line = above + rows.line_num
             if len(row) > 1 or "".join(row).strip():
-                yield first, row
+                yield line, row
     except csv.Error as error:
         raise TableError(
-            f"{path}, line {first + 1:,} cannot be cut into cells: {error}. Fix: close every quote, and write a quote "
+            f"{path}, line {line + 1:,} cannot be cut into cells: {error}. Fix: close every quote, and write a quote "
             "inside a quoted cell as two"
         ) from None
 
@@ -403,21 +409,20 @@ def _header_note(row: int, n_above: int, first: str) -> str:
     )
 
 
-def _check_header(names: list[str], path: Path, form: Format, *, is_below: bool) -> None:
+def _check_header(names: list[str], path: Path, form: Format) -> None:
     """TableError if a row cannot be a header, although some columns have numbers as names.
 
     Years, identifiers and wavelengths occur as names of columns. Negative numbers, repeated numbers, and fractions that
-    do not increase are taken as data, and so are numbers alone below other rows.
+    do not increase are taken as data.
     """
-    shared = [name for name in names if one_spelling(name) in form.names]
     cells = [as_number(name, form.decimal or ".") for name in names]
     numbers = [number for number in cells if number is not None]
-    increasing = len(numbers) > 2 and all(a < b for a, b in pairwise(numbers))
-    fractions = any(number != int(number) for number in numbers)
-    are_data = min(numbers, default=0) < 0 or len({*numbers}) < len(numbers) or (fractions and not increasing)
+    increasing = len(numbers) > 2 and numbers == sorted({*numbers})
+    are_data = min(numbers, default=0) < 0 or len({*numbers}) < len(numbers)
+    are_data |= not increasing and any(number % 1 for number in numbers)
     # A single name that is a number does not tell a header from data.
-    is_expected = len(shared) > 1 or any(as_number(name) is None for name in shared)
-    if (are_data or (is_below and None not in cells)) and not is_expected:
+    shared = [name for name in names if one_spelling(name) in form.names]
+    if are_data and len(shared) < 2 and all(as_number(name) is not None for name in shared):
         shown = shortened(repr((form.delimiter or ",").join(names)))
         raise TableError(
             f"the first line of {path} looks like data: {shown}. Fix: write the names of the columns above it"
@@ -474,7 +479,7 @@ def _read_statistics(path: Path, form: Format) -> _Read:
 def _read_json(path: Path, form: Format) -> _Read:
     """Records (a list, one in each line, or under a key), or columns."""
     with _opener(path)() as file:
-        text = _lines(file, form).read()
+        text = _text(file, form).read()
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
