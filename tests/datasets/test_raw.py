@@ -26,12 +26,12 @@ def people():
     )
 
 
-def prepare(folder, people, groups=None, *, key=None, **changes):
-    """Prepare a table whose features are not listed. Its groups can be in a file of their own, and joined by a key."""
+def prepare(folder, people, groups=None, **changes):
+    """Prepare a table whose features are not listed. Its groups can be in a file of their own."""
     sources, sensitive = {"mine": people}, {"column": "sex"}
     if groups is not None:
         sources["mine.groups"] = groups
-        sensitive |= {"source": {"path": "groups.csv"}, "key": key}
+        sensitive |= {"source": {"path": "groups.csv"}}
     spec = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": sensitive, "n_clusters": 3}
     return prepare_files(folder, "mine", spec | changes, sources)
 
@@ -91,30 +91,19 @@ def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_pat
         prepare(tmp_path, text)
 
 
-def test_groups_of_another_file_are_joined_by_a_key(tmp_path, people):
-    groups = people[["id", "sex"]].sample(frac=1, random_state=0)
-    table = people.drop(columns="sex")
-    data = prepare(tmp_path, table, groups, key="id")
-    np.testing.assert_array_equal(data.groups, (people.sex == "m").astype(int))
-    assert "id" in data.card["left_out"]
-    # The same if the features are listed.
-    listed = prepare(tmp_path, table, groups, key="id", features=["age"])
-    np.testing.assert_array_equal(listed.groups, data.groups)
-
-
 @pytest.mark.parametrize("features", [{}, {"features": ["age"]}])
 @pytest.mark.parametrize("delimiter", ",;\t|")
 def test_the_delimiters_of_table_and_groups_are_found(tmp_path, people, delimiter, features):
-    table, groups = people.drop(columns="sex"), people[["id", "sex"]]
-    expected = prepare(tmp_path, table, groups, key="id", **features)
+    table, groups = people.drop(columns="sex"), people[["sex"]].assign(note="x")
+    expected = prepare(tmp_path, table, groups, **features)
     own = groups.to_csv(sep=delimiter, index=False)
     for text in (table.to_csv(index=False), table.to_csv(sep=delimiter, index=False)):
-        found = prepare(tmp_path, text, own, key="id", **features)
+        found = prepare(tmp_path, text, own, **features)
         np.testing.assert_array_equal(found.X, expected.X)
         np.testing.assert_array_equal(found.groups, expected.groups)
     # A stated separator holds for both files.
     with pytest.raises(DatasetError, match="sep"):
-        prepare(tmp_path, table, groups, key="id", reader={"sep": ":"}, **features)
+        prepare(tmp_path, table, groups, reader={"sep": ":"}, **features)
 
 
 def test_the_words_of_a_group_are_not_cut_apart(tmp_path, people):
@@ -126,19 +115,17 @@ def test_the_words_of_a_group_are_not_cut_apart(tmp_path, people):
 
 @pytest.mark.parametrize("features", [{}, {"features": ["age"]}])
 @pytest.mark.parametrize(
-    "change, key, message",
+    "change, message",
     [
-        (lambda g: g, None, "has a column of the table.*'key: id'"),
-        (lambda g: g[1:], "id", "rows of the table have no group; found 1 value: '1000'"),
-        (lambda g: pd.concat([g, g[:2]]), "id", "more than once; found 2 values: '1000', '1001'"),
-        (lambda g: g.rename(columns={"id": "number"})[1:], None, "another number of rows.*expected 120 rows"),
-        (lambda g: g, "nobody", "no such column"),
+        (lambda g: g, "has a column of the table.*write the groups into the table"),
+        (lambda g: g.rename(columns={"id": "number"})[1:], "another number of rows.*expected 120 rows"),
+        (lambda g: g.drop(columns="sex"), "no such column"),
     ],
 )
-def test_groups_that_cannot_be_joined_are_refused(tmp_path, people, change, key, message, features):
+def test_groups_that_do_not_fit_the_table_are_refused(tmp_path, people, change, message, features):
     groups = change(people[["id", "sex"]])
     with pytest.raises(DatasetError, match=message):
-        prepare(tmp_path, people.drop(columns="sex"), groups, key=key, **features)
+        prepare(tmp_path, people.drop(columns="sex"), groups, **features)
 
 
 def test_truth_and_dropped_rows(tmp_path, people):
