@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 
-from fairclust.chunks import ChunkError, ChunkTable
+from fairclust.chunks import ChunkError
 from fairclust.chunks.engines import Engine
-from fairclust.chunks.passes import group_codes, total_of
-from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ParquetChunk, read_metadata, row_groups, slices_of
+from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, read_metadata, row_groups
 from fairclust.group_encoding import Values, factored
 from fairclust.tables.preparation import Decision, Preparation, cross, encoded_names
 from fairclust.tables.reading import TableError, check_same_columns, clean, column_names, table_files
@@ -64,41 +62,18 @@ class TableChunk:
         return f"feature {encoded_names(self.preparation.columns)[column]!r}"
 
 
-class ChunkedTable(NamedTuple):
-    """Files of rows, prepared."""
+class Counted(NamedTuple):
+    """The rows of a chunk by what becomes of them."""
 
-    table: ChunkTable
-    decision: Decision
     groups: pd.DataFrame  # the combinations of groups that occur, as text; the index has their names
     sizes: dict[str, int]  # the number of rows of each combination
     reasons: dict[str, int]  # the numbers of rows without a label, by the reason
-    notes: list[str]
-
-    def parts(self) -> Iterator[tuple[pd.DataFrame, pd.Series]]:
-        """Chunk by chunk, the identifiers of all rows, and the reasons why rows get no label."""
-        ids = self.decision.preparation.ids
-        for chunk in self.table.chunks:
-            frame, _, reasons = chunk.usable(ids)  # type: ignore[attr-defined]
-            yield frame[ids], reasons
-
-    def scored(self, labels: Any, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
-        """The group-by-cluster table, and for each group the sum of squared distances to the cluster means.
-
-        The rows of the table are those of `groups`.
-        """
-        names, chunks = np.array(list(self.groups.index)), self.table.chunks
-        parts = ((np.asarray(labels[rows]),) for rows in slices_of(chunks))
-        moments = self.table.engine.run(_moments, chunks, names, n_clusters, each=parts)
-        counts, squares, sums = total_of(moments)
-        means = sums.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)[:, None]
-        costs = squares - 2 * (sums * means).sum(axis=2) + counts * (means**2).sum(axis=1)
-        return counts, costs.sum(axis=1)
 
 
 def prepare_chunks(
-    path: str | Path, decided: Callable[[pd.DataFrame], Decision], engine: Engine, *, seed: int = 0
-) -> ChunkedTable:
-    """Decide the preparation on a sample of the rows, then count the rows that it keeps, in two passes.
+    path: str | Path, decided: Callable[[pd.DataFrame], Decision], engine: Engine, seed: int
+) -> tuple[list[TableChunk], Decision, Counted, list[str]]:
+    """The chunks, prepared; how a sample of the rows decides their preparation; the counts of all rows; and notes.
 
     `decided` gets the sample as a data frame. TableError or ChunkError if a file cannot be read, its columns differ
     from those of the first file, or a column cannot be used as asked.
@@ -106,29 +81,26 @@ def prepare_chunks(
     chunks = _chunks(path)
     n_rows = sum(chunk.n_rows for chunk in chunks)
     share = min(1.0, DECIDING_ROWS / max(1, n_rows))
-    seeds = (([seed, number],) for number in range(len(chunks)))
-    sample = pd.concat(engine.run(_drawn, chunks, share, each=seeds))
+    sample = pd.concat(engine.run(_drawn, chunks, share, each=(([seed, i],) for i in range(len(chunks)))))
     if sample.empty:
         raise TableError(f"{path} has columns and no rows")
     notes = clean(sample)
     if share < 1:
-        notes.insert(
-            0,
-            f"roles of columns, usual values and scales are those of {len(sample):,} rows drawn from {n_rows:,}",
-        )
+        drawn = f"{len(sample):,} rows drawn from {n_rows:,}"
+        notes.insert(0, f"roles of columns, usual values and scales are those of {drawn}")
     sample.attrs["decimal"] = "."
     decision = decided(sample)
     chunks = [replace(chunk, preparation=decision.preparation) for chunk in chunks]
-    prepared: list[Chunk] = []
-    combinations, sizes, reasons = [], Counter[str](), Counter[str]()
-    for chunk, (crossed, of_groups, left_out) in zip(chunks, engine.run(_counted, chunks), strict=True):
-        prepared.append(replace(chunk, n_rows=sum(of_groups.values())))
-        combinations.append(crossed)
-        sizes.update(of_groups)
-        reasons.update(left_out)
-    groups = pd.concat(combinations)
-    groups = groups[~groups.index.duplicated()].sort_index()
-    return ChunkedTable(ChunkTable(prepared, engine), decision, groups, sizes, reasons, notes)
+    counted = [*engine.run(_counted, chunks)]
+    prepared = [
+        replace(chunk, n_rows=sum(of.sizes.values())) for chunk, of in zip(chunks, counted, strict=True)
+    ]
+    sizes, reasons = Counter[str](), Counter[str]()
+    for of in counted:
+        sizes.update(of.sizes)
+        reasons.update(of.reasons)
+    groups = pd.concat(of.groups for of in counted)
+    return prepared, decision, Counted(groups[~groups.index.duplicated()].sort_index(), sizes, reasons), notes
 
 
 def _chunks(path: str | Path) -> list[TableChunk]:
@@ -157,28 +129,10 @@ def _drawn(chunk: TableChunk, seed: list[int], share: float) -> pd.DataFrame:
     return frame.iloc[np.sort(rows)]
 
 
-def _counted(chunk: TableChunk) -> tuple[pd.DataFrame, dict[str, int], dict[str, int]]:
-    """The combinations of groups in a chunk, the numbers of their rows, and those of rows without a label."""
+def _counted(chunk: TableChunk) -> Counted:
     _, groups, reasons = chunk.usable()
     keep = reasons == ""
     crossed = cross(groups[keep]) if keep.any() else pd.Series(dtype=object)
     combinations = groups[keep].set_axis(crossed, axis=0)
-    return (
-        combinations[~combinations.index.duplicated()],
-        crossed.value_counts().to_dict(),
-        reasons[~keep].value_counts().to_dict(),
-    )
-
-
-def _moments(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clusters: int) -> tuple[Any, ...]:
-    """For every group and cluster the number of rows, the sum of their squared lengths, and their sum."""
-    X, values = chunk.read()
-    if not len(X):
-        return ()
-    shape = len(names), n_clusters
-    cells = group_codes(values, names, chunk).astype(int) * n_clusters + labels
-    of_cells = sp.csr_array(
-        (np.ones(len(X)), (cells, np.arange(len(X)))), shape=(shape[0] * shape[1], len(X))
-    )
-    counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-    return counts, (of_cells @ (X**2).sum(axis=1)).reshape(shape), (of_cells @ X).reshape(*shape, X.shape[1])
+    left_out = reasons[~keep].value_counts().to_dict()
+    return Counted(combinations[~combinations.index.duplicated()], crossed.value_counts().to_dict(), left_out)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -247,32 +247,25 @@ def find_reading(
         if np.isnan(few).mean() > 0.8:
             return {}, np.full(len(words), np.nan)
     other = "." if decimal == "," else ","
-    stated, swapped = _read(words, counts, thousands or other, decimal), _read(words, counts, decimal, other)
+    stated = _read(words, counts, thousands or other, decimal)
+    swapped = _read(words, counts, decimal, other)
     usual = _read(words, counts, other, decimal) if thousands else stated
-    best = max(swapped, usual, key=lambda of: of.n_rows)
-    if best.n_rows > _CLEARLY * stated.n_rows:
-        return best.reading, best.numbers
-    there = ~np.isnan(stated.numbers)
-    signed = there & (stated.numbers != swapped.numbers)
-    if stated.n_rows == swapped.n_rows and signed.any():
-        # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of
-        # money, and if some numbers have no sign.
-        money = cells.is_currency(str(stated.reading.get("unit", "")))
-        is_larger = np.nansum(np.abs(swapped.numbers)) > np.nansum(np.abs(stated.numbers))
-        if is_larger and (money or (there & ~signed).any()):
-            return swapped.reading, swapped.numbers
-    return stated.reading, stated.numbers
+    best = max(swapped, usual, key=lambda of: of[0])
+    if best[0] > _CLEARLY * stated[0]:
+        return best[1:]
+    is_number, money = ~np.isnan(stated[2]), cells.is_currency(str(stated[1].get("unit", "")))
+    signed = is_number & (stated[2] != swapped[2])
+    # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of money,
+    # and if some numbers have no sign.
+    is_larger = np.nansum(np.abs(swapped[2])) > np.nansum(np.abs(stated[2]))
+    is_unclear = stated[0] == swapped[0] and signed.any()
+    return (swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated)[1:]
 
 
-class _Read(NamedTuple):
-    """How words are read with some signs."""
-
-    n_rows: int  # the number of rows that are numbers
-    reading: dict[str, Any]
-    numbers: np.ndarray  # (n_words,), NaN for words that are no numbers
-
-
-def _read(words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str) -> _Read:
+def _read(
+    words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str
+) -> tuple[int, dict[str, Any], np.ndarray]:
+    """How many rows are numbers with some signs, how they are read, and the numbers of the words; NaN for others."""
     reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
     amounts = [_measured(word, reading) for word in words]
     units = Counter[str]()
@@ -282,7 +275,7 @@ def _read(words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str
     if units:
         reading["unit"] = units.most_common(1)[0][0]
     values = np.array([cells.in_unit(amount, reading.get("unit", "")) for amount in amounts], dtype=float)
-    return _Read(int(counts[: len(words)][~np.isnan(values)].sum()), reading, values)
+    return int(counts[: len(words)][~np.isnan(values)].sum()), reading, values
 
 
 def _measured(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:

@@ -164,8 +164,8 @@ class Preparation:
     def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The sensitive columns as text, with numbers as `value_text` writes them, or the ranges that they are in.
 
-        Missing values stay missing, or become the group "missing" if `missing` is "group". Raises TableError if the
-        table lacks a column, or if a column has both missing values and a group of this name.
+        Missing values stay missing, or become the group "missing" if `missing` is "group". TableError if the table
+        lacks a column.
         """
         found = {}
         for name in self.sensitive:
@@ -181,11 +181,6 @@ class Preparation:
             lacks = cells.isna()
             # In a column whose mean is bounded, a missing number stays missing, because it has no part in the mean.
             if self.missing == "group" and name not in self.means and lacks.any():
-                if (cells == _MISSING_GROUP).any():
-                    raise TableError(
-                        f"{name!r} has missing cells and the group {_MISSING_GROUP!r}. Fix: rename the group, or leave "
-                        "out the option --missing group"
-                    )
                 cells[lacks] = _MISSING_GROUP
             found[name] = cells
         return pd.DataFrame(found, index=frame.index, dtype=object)

@@ -288,14 +288,9 @@ def _open_text(path: Path, form: Format) -> Opened:
         for line, row in _rows(path, rows, above):
             width = width or len(row)
             if len(row) != width:
-                doubt = (
-                    f"; is {sign!r} the right --delimiter?"
-                    if {*_SIGNS} - {sign} & {*"".join(ahead[0])}
-                    else ""
-                )
                 raise TableError(
                     f"{path}, line {line:,} has {len(row):,} cells, but the first row has {width:,}. Fix: correct the "
-                    f"line, or give every column a name{doubt}"
+                    f"line, or give every column a name; is {sign!r} the right --delimiter?"
                 )
             if len(ahead) <= _ROWS_AHEAD:
                 ahead.append([cell.strip() for cell in row])
