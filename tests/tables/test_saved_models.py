@@ -152,7 +152,9 @@ def test_foreign_files_are_refused(tmp_path, people):
     ):
         path = tmp_path / "foreign"
         path.write_bytes(content)
-        with pytest.raises(TableError, match="is no model that `fairclust fit --save` of this version has written"):
+        with pytest.raises(
+            TableError, match="is no model that `fairclust fit --save` of this version has written"
+        ):
             load_model(path, methods)
     with pytest.raises(TableError, match="there is no file"):
         load_model(tmp_path, methods)

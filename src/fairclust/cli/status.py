@@ -73,7 +73,6 @@ def _checked(plan: Plan) -> list[str]:
             lines += [
                 f"{name}: {count(n_cells, 'fit')}",
                 f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(columns)} features: {shown}",
-                *(f"  {note}" for note in card.get("notes", ())),
                 "  groups: " + ", ".join(f"{group['name']} ({group['size']:,})" for group in groups[:20]),
                 *(
                     f"  the group {group['name']} has fewer rows than there are clusters, {most}"

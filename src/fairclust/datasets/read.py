@@ -1,7 +1,6 @@
 """Tables of data sets: their features and groups before scaling.
 
-A table is delimited text whose columns are known by name and number. Features are listed, or they are found as by
-`fairclust fit`; the rest is the same for both.
+A table is a file whose columns are known by name and number.
 """
 
 from __future__ import annotations
@@ -16,15 +15,11 @@ import pandas as pd
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
-from fairclust.datasets.spec import MEANING, ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
+from fairclust.datasets.spec import ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
-from fairclust.messages import count, nearest, shortened
-from fairclust.tables.columns import Asked, factor, find_reading, numbers
-from fairclust.tables.preparation import decide, encoded_names
-from fairclust.tables.reading import Format, Opened, TableError, open_table, read_table
-
-# What each `scale` of a data set is called by `decide`. Other scales come after the preparation.
-_SCALES = {("standardize",): "standardize", ("standardize", "l2"): "l2"}
+from fairclust.messages import count, nearest
+from fairclust.tables.columns import factor, find_reading, numbers
+from fairclust.tables.reading import Format, Opened, TableError, open_table
 
 
 class _Columns(NamedTuple):
@@ -34,7 +29,7 @@ class _Columns(NamedTuple):
     kept: np.ndarray  # (n_read,), which rows of the file are used
     X: np.ndarray  # (n_kept, n_features)
     features: tuple[str, ...]
-    texts: dict[str | int, Values]  # the sensitive columns, the key and the truth, as the data set names them
+    texts: dict[str | int, Values]  # the sensitive columns and the truth, as the data set names them
     card: dict[str, Any]
     categories: tuple[tuple[str, ...], ...] = ()  # for the last columns of X, which hold codes
 
@@ -42,11 +37,9 @@ class _Columns(NamedTuple):
 def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     """The rows of a table.
 
-    DatasetError or TableError if a column is missing, a cell of a listed feature is no number, cells are missing
-    without a rule for them, no feature is left, or a group is unknown.
+    DatasetError or TableError if a column is missing, a cell of a feature is no number, or a group is unknown.
     """
-    listed = {"features", "categorical", "ordered"} & spec.model_fields_set
-    found = (_listed if listed or not spec.reader.header or spec.reader.as_zero else _found)(spec, files[0])
+    found = _read_columns(spec, files[0])
     columns, measured = {}, {}
     for column in spec.sensitive_columns:
         if column.source is None:
@@ -62,8 +55,7 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
         if len(wrong):
             raise DatasetError(
                 f"{place}: a sensitive column with 'bins' holds a value that is no number; found "
-                f"{values.at(wrong[0])!r} in data row {wrong[0] + 1}. Fix: list the value under 'drop_rows', or use "
-                "'groups' instead of 'bins'"
+                f"{values.at(wrong[0])!r} in data row {wrong[0] + 1}. Fix: list it under 'drop_rows', or use 'groups'"
             )
         measured[own] = cells[found.kept]
         ranges = cut_column(own, measured[own], column.bins)
@@ -92,8 +84,8 @@ def _asked(spec: DatasetSpec) -> list[ColumnRef]:
     return [*columns, *([] if spec.truth is None else [spec.truth])]
 
 
-def _listed(spec: DatasetSpec, path: Path) -> _Columns:
-    """The columns of a table whose features are listed, or are all columns that no other key names."""
+def _read_columns(spec: DatasetSpec, path: Path) -> _Columns:
+    """The columns of a table. Its features are listed, or are all columns that no other key names."""
     table = Table.open(path, spec.reader)
     place, n_ordered = table.place, len(spec.ordered)
     asked = {column: place(column) for column in _asked(spec)}
@@ -121,65 +113,6 @@ def _listed(spec: DatasetSpec, path: Path) -> _Columns:
         {column: read.texts[i] for column, i in asked.items()},
         {"dropped": read.dropped, **({"ordered": levels} if levels else {})},
         tuple(words[n_ordered:]),
-    )
-
-
-def _found(spec: DatasetSpec, file: Path) -> _Columns:
-    """The columns of a table whose features are not listed. They are found and prepared as by `fairclust fit`."""
-    reader = spec.reader
-    inside = [column.column for column in spec.sensitive_columns if column.source is None]
-    frame = read_table(
-        file,
-        delimiter=reader.delimiter,
-        decimal=reader.decimal if "decimal" in reader.model_fields_set else None,
-        encoding=reader.encoding,
-        values=[column for column in inside if isinstance(column, str)],
-    )
-    names = list(frame.columns)
-    asked = {column: names[position(column, names, file.name)] for column in [*_asked(spec), *spec.drop_rows]}
-    texts = {column: _texts(frame[own]) for column, own in asked.items()}
-    drops = {str(column): (texts[column], values) for column, values in spec.drop_rows.items()}
-    keep, dropped = dropped_rows(drops, len(frame))
-    scale = _SCALES.get(spec.scale, "none")
-    sensitive = [asked[column] for column in inside]
-    try:
-        found = decide(
-            frame[keep],
-            sensitive,
-            exclude=[asked[column] for column in _asked(spec)],
-            # Groups that are listed are values, and ranges are cut after this.
-            asked=Asked(categories=sensitive, decimal=frame.attrs["decimal"]),
-            scale=scale,
-            missing="impute" if spec.missing == "impute" else "drop",
-        )
-    except TableError as error:
-        raise DatasetError(
-            f"file '{file.name}': {error}. Fix: correct the file, or list 'features'"
-        ) from None
-    preparation = found.preparation
-    lacking = ", ".join(f"{column} ({count:,})" for column, count in found.lacking.items())
-    if lacking and spec.missing == "error":
-        raise DatasetError(
-            f"file '{file.name}': cells are missing; expected a value in every cell; found missing cells in "
-            f"{shortened(lacking, 1000)}. Fix: set 'missing: drop' to leave out their rows, or 'missing: impute' to "
-            "fill features with the median or the most frequent category, or list 'features' without these columns"
-        )
-    keep &= (preparation.reasons(frame, preparation.groups(frame)) == "").to_numpy()
-    left_out = {column.name: column.note for column in found.columns if not column.is_feature}
-    notes = [*frame.attrs["notes"], *(f"{column}: left out: {why}" for column, why in left_out.items())]
-    if lacking:
-        notes.append(f"missing cells ({spec.missing}): {lacking}")
-    notes += frame.attrs["spellings"]
-    card = {"dropped": dropped, "left_out": left_out, "missing": spec.missing, "notes": notes}
-    if scale != "none" or not spec.scale:
-        card["scaling"] = [{"step": step, "meaning": MEANING[step]} for step in spec.scale]
-    return _Columns(
-        names,
-        keep,
-        preparation.transform(frame[keep]),
-        tuple(encoded_names(preparation.columns)),
-        texts,
-        card,
     )
 
 
@@ -308,7 +241,7 @@ class Table:
             raise DatasetError(
                 f"file '{self.path.name}', column '{self.names[i]}': a feature has cells that are not finite numbers; "
                 f"found {cell!r} in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all. Fix: "
-                "leave the column out of 'features', or list the value under 'drop_rows'"
+                "list the column under 'categorical', leave it out of 'features', or list the value under 'drop_rows'"
             )
         return Columns(X, {i: words[i] for i in texts}, kept, dropped)
 
