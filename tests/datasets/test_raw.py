@@ -77,21 +77,6 @@ def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_pat
         prepare(tmp_path, text)
 
 
-@pytest.mark.parametrize("features", [{}, {"features": ["age"]}])
-@pytest.mark.parametrize("delimiter", ",;\t|")
-def test_the_delimiters_of_table_and_groups_are_found(tmp_path, people, delimiter, features):
-    table, groups = people.drop(columns="sex"), people[["sex"]].assign(note="x")
-    expected = prepare(tmp_path, table, groups, **features)
-    own = groups.to_csv(sep=delimiter, index=False)
-    for text in (table.to_csv(index=False), table.to_csv(sep=delimiter, index=False)):
-        found = prepare(tmp_path, text, own, **features)
-        np.testing.assert_array_equal(found.X, expected.X)
-        np.testing.assert_array_equal(found.groups, expected.groups)
-    # A stated separator holds for both files.
-    with pytest.raises(DatasetError, match="sep"):
-        prepare(tmp_path, table, groups, reader={"sep": ":"}, **features)
-
-
 def test_the_words_of_a_group_are_not_cut_apart(tmp_path, people):
     groups = "marital status\n" + "never married\nonce married\n" * (N // 2)
     sensitive = {"column": "marital status", "source": {"path": "groups.csv"}}

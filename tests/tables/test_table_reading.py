@@ -227,7 +227,7 @@ def test_values(tmp_path, cells, values, note):
 def test_values_that_are_no_names(tmp_path):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"g": ["m", "f\0"]}).to_parquet(path)
-    with pytest.raises(TableError, match="column 'g' has a NUL character in 'f.x00'"):
+    with pytest.raises(TableError, match=r"column 'g' has a NUL character in 'f.x00'"):
         read_table(path)
     pd.DataFrame({"g": [["a"], ["b"]], "x": [1, 2]}).to_parquet(path)
     frame = read_table(path)

@@ -22,42 +22,32 @@ from fairclust.tables.columns import factor, find_reading, numbers
 from fairclust.tables.reading import Format, Opened, TableError, open_table
 
 
-class _Columns(NamedTuple):
-    """The columns of a table by their role."""
-
-    names: list[str]  # of all columns of the file
-    kept: np.ndarray  # (n_read,), which rows of the file are used
-    X: np.ndarray  # (n_kept, n_features)
-    features: tuple[str, ...]
-    texts: dict[str | int, Values]  # the sensitive columns and the truth, as the data set names them
-    card: dict[str, Any]
-    categories: tuple[tuple[str, ...], ...] = ()  # for the last columns of X, which hold codes
-
-
 def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     """The rows of a table.
 
     DatasetError or TableError if a column is missing, a cell of a feature is no number, or a group is unknown.
     """
-    found = _read_columns(spec, files[0])
+    table = Table.open(files[0], spec.reader)
+    features, coded, asked = _chosen(spec, table)
+    read = table.read(features, [*coded, *asked.values()], spec.drop_rows)
     columns, measured = {}, {}
     for column in spec.sensitive_columns:
         if column.source is None:
-            own, values = found.names[position(column.column, found.names, "")], found.texts[column.column]
+            own, values = table.names[asked[column.column]], read.texts[asked[column.column]]
         else:
-            own, values = _groups_of_file(spec, column, files[1], found)
+            own, values = _groups_of_file(spec, column, files[1], table.names, len(read.kept))
         place = f"file '{files[-1].name}', column '{own}'"
         if column.bins is None:
-            columns[own] = code_groups(column, values, found.kept, place)
+            columns[own] = code_groups(column, values, read.kept, place)
             continue
         cells = numbers(pd.Series(values.at(slice(None)), dtype=object), {}).to_numpy()
-        wrong = np.flatnonzero(found.kept & ~np.isfinite(cells))
+        wrong = np.flatnonzero(read.kept & ~np.isfinite(cells))
         if len(wrong):
             raise DatasetError(
                 f"{place}: a sensitive column with 'bins' holds a value that is no number; found "
                 f"{values.at(wrong[0])!r} in data row {wrong[0] + 1}. Fix: list it under 'drop_rows', or use 'groups'"
             )
-        measured[own] = cells[found.kept]
+        measured[own] = cells[read.kept]
         ranges = cut_column(own, measured[own], column.bins)
         columns[own] = ranges.encode(measured[own], len(measured[own])), tuple(map(str, ranges.values))
     codes, values_of = zip(*columns.values(), strict=True)
@@ -65,55 +55,43 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     if len(columns) > 1:
         groups, cells = cross_codes(codes, [len(of) for of in values_of])
         group_names = tuple(combination_names(cells, values_of))
+    of_codes = [natural_codes(read.texts[i], read.kept) for i in coded]
+    words, n_ordered = [words for _, words in of_codes], len(spec.ordered)
+    levels = {table.names[i]: list(of) for i, of in zip(coded[:n_ordered], words, strict=False)}
     return Generated(
-        found.X,
+        np.column_stack([read.numbers, *(of for of, _ in of_codes)]) if coded else read.numbers,
         groups,
-        found.features,
+        tuple(table.names[i] for i in (*features, *coded)),
         group_names,
-        truth=None if spec.truth is None else natural_codes(found.texts[spec.truth], found.kept)[0],
-        categories=found.categories,
+        truth=None if spec.truth is None else natural_codes(read.texts[asked[spec.truth]], read.kept)[0],
+        categories=tuple(words[n_ordered:]),
         columns=columns if len(columns) > 1 else {},
         numbers=measured,
-        card={"rows_read": len(found.kept), **found.card},
+        card={
+            "rows_read": len(read.kept),
+            "dropped": read.dropped,
+            **({"ordered": levels} if levels else {}),
+        },
     )
 
 
-def _asked(spec: DatasetSpec) -> list[ColumnRef]:
-    """The columns of the table that are needed as text: sensitive columns and the truth."""
-    columns = [column.column for column in spec.sensitive_columns if column.source is None]
-    return [*columns, *([] if spec.truth is None else [spec.truth])]
-
-
-def _read_columns(spec: DatasetSpec, path: Path) -> _Columns:
-    """The columns of a table. Its features are listed, or are all columns that no other key names."""
-    table = Table.open(path, spec.reader)
-    place, n_ordered = table.place, len(spec.ordered)
-    asked = {column: place(column) for column in _asked(spec)}
-    coded, others = [*map(place, (*spec.ordered, *spec.categorical))], {*asked.values()}
+def _chosen(spec: DatasetSpec, table: Table) -> tuple[list[int], list[int], dict[ColumnRef, int]]:
+    """The columns of numbers, those of categories (ordered ones first), and the sensitive ones with the truth."""
+    names = [column.column for column in spec.sensitive_columns if column.source is None]
+    asked = {column: table.place(column) for column in names + ([] if spec.truth is None else [spec.truth])}
+    coded, others = [*map(table.place, (*spec.ordered, *spec.categorical))], {*asked.values()}
     if spec.features == "all":
         features = [i for i in range(len(table.names)) if i not in {*others, *coded}]
     else:
-        features = [*map(place, spec.features)]
+        features = [*map(table.place, spec.features)]
     listed = [*features, *coded, *([] if spec.truth is None else [asked[spec.truth]])]
-    if others & {*features, *coded[:n_ordered]} or len({*listed}) < len(listed):
+    if others & {*features, *coded[: len(spec.ordered)]} or len({*listed}) < len(listed):
         raise TableError(
-            f"file '{path.name}': 'features' lists a column twice, or the sensitive column, or the truth; found "
+            f"file '{table.path.name}': 'features' lists a column twice, or the sensitive column, or the truth; found "
             f"{[table.names[i] for i in listed]}. Fix: list each feature once, as numeric or categorical; the groups "
             "must not be a feature"
         )
-    read = table.read(features, [*coded, *asked.values()], spec.drop_rows)
-    found = [natural_codes(read.texts[i], read.kept) for i in coded]
-    codes, words = [of for of, _ in found], [of for _, of in found]
-    levels = {table.names[i]: list(values) for i, values in zip(coded[:n_ordered], words, strict=False)}
-    return _Columns(
-        table.names,
-        read.kept,
-        np.column_stack([read.numbers, *codes]) if coded else read.numbers,
-        tuple(table.names[i] for i in (*features, *coded)),
-        {column: read.texts[i] for column, i in asked.items()},
-        {"dropped": read.dropped, **({"ordered": levels} if levels else {})},
-        tuple(words[n_ordered:]),
-    )
+    return features, coded, asked
 
 
 def _texts(cells: pd.Series) -> Values:
@@ -127,22 +105,22 @@ def groups_table(spec: DatasetSpec, path: Path) -> Table:
 
 
 def _groups_of_file(
-    spec: DatasetSpec, sensitive: SensitiveSpec, path: Path, table: _Columns
+    spec: DatasetSpec, sensitive: SensitiveSpec, path: Path, names: list[str], n_rows: int
 ) -> tuple[str, Values]:
     """The column of the groups in a file of their own, whose rows are in the table's order: its name and values."""
     file = groups_table(spec, path)
     place = file.place(sensitive.column)
     groups, own = file.read([], [place]).texts[place], file.names[place]
-    shared = sorted({*table.names} & {*file.names}) if spec.reader.header else []
+    shared = sorted({*names} & {*file.names}) if spec.reader.header else []
     if shared:
         raise DatasetError(
             f"file '{path.name}', column '{shared[0]}': the file of the groups has a column of the table, so its rows "
             "may be in another order. Fix: write the groups into the table, or remove the column from the file"
         )
-    if len(groups.entries) != len(table.kept):
+    if len(groups.entries) != n_rows:
         raise DatasetError(
             f"file '{path.name}', column '{own}': the file of the groups has another number of rows than the table; "
-            f"expected {count(len(table.kept), 'row')}; found {len(groups.entries):,}. Fix: use the file that belongs "
+            f"expected {count(n_rows, 'row')}; found {len(groups.entries):,}. Fix: use the file that belongs "
             "to the table; check 'header' in 'reader'"
         )
     return own, groups

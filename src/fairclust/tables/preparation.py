@@ -304,16 +304,12 @@ class Decision(NamedTuple):
     >>> import pandas as pd
     >>> from fairclust.tables import decide
     >>> people = pd.DataFrame({"sex": list("fmfm"), "age": [20, None, 50, 40], "town": list("abab")})
-    >>> found = decide(people, ["sex"])
-    >>> found.lacking
-    {'age': 1}
-    >>> [(column.name, column.role) for column in found.columns]
+    >>> [(column.name, column.role) for column in decide(people, ["sex"]).columns]
     [('age', 'number'), ('town', 'category')]
     """
 
     preparation: Preparation
     columns: list[Column]  # those that are not sensitive, excluded or named as identifiers
-    lacking: dict[str, int]  # missing cells of features and sensitive columns that have any
     notes: list[str]  # what changes the result most comes first
     n_urgent: int  # the number of notes that are on cells far from all others, or that are no numbers
 
@@ -369,8 +365,7 @@ def decide(
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
     cells = {of.name: read(frame[of.name], of) for of in features}
     preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
-    lacking = {name: int(of.isna().sum()) for name, of in (cells | dict(groups.items())).items()}
-    lacking = {name: count for name, count in lacking.items() if count}
+    lacking = {of.name: n for of in features if (n := int(cells[of.name].isna().sum()))}
     urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number})
     urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
     told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
@@ -379,7 +374,7 @@ def decide(
         for name, reading in preparation.readings.items()
         if "truth" in reading
     ]
-    return Decision(preparation, columns, lacking, told, len(urgent))
+    return Decision(preparation, columns, told, len(urgent))
 
 
 def read(cells: pd.Series, column: Column) -> pd.Series:
