@@ -32,6 +32,7 @@ _DATE = re.compile(
     r"Q[1-4][ -]\d{4}|\d{8}T\d+)([ T]+\d.*)?",
     re.IGNORECASE,
 )
+_DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
@@ -197,7 +198,7 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
     """A column of numbers, unless they are dates, codes or identifiers; a note says that they have units or signs."""
     name, chosen = column.name, column.name in asked.features
     if name not in asked.measured and not column.note and (values % 1 == 0).all():
-        if _are_dates(values):
+        if all(map(_DAY.fullmatch, map("{:.0f}".format, values))):
             return Column(name, "left out", f"dates, such as {values.iloc[0]:.0f}")
         if not chosen and (why := _identifies(values, name)):
             return Column(name, "identifier", why)
@@ -267,7 +268,7 @@ def _read(
 ) -> tuple[int, dict[str, Any], np.ndarray]:
     """How many rows are numbers with some signs, how they are read, and the numbers of the words; NaN for others."""
     reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
-    amounts = [_measured(word, reading) for word in words]
+    amounts = [cells.measured(word, thousands, decimal) for word in words]
     units = Counter[str]()
     for amount, n in zip(amounts, counts, strict=False):
         if amount and amount[1]:
@@ -276,10 +277,6 @@ def _read(
         reading["unit"] = units.most_common(1)[0][0]
     values = np.array([cells.in_unit(amount, reading.get("unit", "")) for amount in amounts], dtype=float)
     return int(counts[: len(words)][~np.isnan(values)].sum()), reading, values
-
-
-def _measured(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
-    return cells.measured(word, reading["thousands"], reading["decimal"])
 
 
 def _example(words: Sequence[str], found: np.ndarray) -> str:
@@ -298,14 +295,6 @@ def _odd(strange: pd.Series) -> str:
     listed = ", ".join(shortened(repr(word)) for word in shown[:3]) + (" and more" if len(shown) > 3 else "")
     row = f" in data row {int(strange.index[0]) + 1:,}" if len(strange) == 1 else ""
     return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing"
-
-
-def _are_dates(values: pd.Series) -> bool:
-    """Whether numbers are dates such as 20240131."""
-    month, day = values // 100 % 100, values % 100
-    return bool(
-        values.between(19000101, 21001231).all() and month.between(1, 12).all() and day.between(1, 31).all()
-    )
 
 
 def _why_codes(values: pd.Series, name: str) -> str | None:
@@ -366,8 +355,11 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column):
         read = column.astype(float)
     else:
-        signs, unit = {"thousands": ",", "decimal": "."} | {**reading}, str(reading.get("unit", ""))
-        read = _by_value(column, lambda word: cells.in_unit(_measured(word, signs), unit))
+        unit, signs = (
+            str(reading.get("unit", "")),
+            (reading.get("thousands", ","), reading.get("decimal", ".")),
+        )
+        read = _by_value(column, lambda word: cells.in_unit(cells.measured(word, *signs), unit))
     if reading.get("log"):
         read = np.sign(read) * np.log1p(read.abs())
     return read.clip(*reading["clip"]) if "clip" in reading else read

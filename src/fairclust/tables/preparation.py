@@ -243,11 +243,11 @@ class Preparation:
         A row with such a value counts as having none of the known values of the column.
         """
         found = {}
-        for column in self.columns:
-            if not column.is_number:
-                values = {*read(frame[column.name], column).dropna().unique()}
-                found[column.name] = sorted(values - {*column.reading["frequent"], *column.reading["rare"]})
-        return {name: values for name, values in found.items() if values}
+        for column in (column for column in self.columns if not column.is_number):
+            known = {*column.reading["frequent"], *column.reading["rare"]}
+            if new := {*read(frame[column.name], column).dropna().unique()} - known:
+                found[column.name] = sorted(new)
+        return found
 
     def stored(self) -> dict[str, Any]:
         """The content for a saved model."""
