@@ -12,9 +12,8 @@ from scipy.stats import hypergeom
 from fairclust.messages import count, percent, shortened
 from fairclust.tables import Asked
 from fairclust.tables.cells import truth
-from fairclust.tables.columns import Column, numbers, understand
+from fairclust.tables.columns import Column, as_text, numbers, understand
 from fairclust.tables.preparation import encode, learn
-from fairclust.tables.values import as_text
 
 __all__ = ["chance_ranges", "profile_lines", "profiles"]
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fairclust.datasets import DatasetError
-from fairclust.datasets.read import read_columns
+from fairclust.datasets.read import Table
 from fairclust.datasets.spec import ReaderSpec
-from fairclust.tables.text import TableError
+from fairclust.tables import TableError
 
 
 def read(folder, text, numbers=(), texts=(), drops=None, *, name="t.csv", **reader):
@@ -20,11 +20,8 @@ def read(folder, text, numbers=(), texts=(), drops=None, *, name="t.csv", **read
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
-    def choose(position, names):
-        dropped = {position(column): values for column, values in (drops or {}).items()}
-        return [*map(position, numbers)], [*map(position, texts)], dropped
-
-    return read_columns(path, ReaderSpec(**reader), choose)
+    table = Table.open(path, ReaderSpec(**reader))
+    return table.read([*map(table.place, numbers)], [*map(table.place, texts)], drops)
 
 
 def words(found, column=None):
@@ -76,7 +73,7 @@ def test_decimal_comma_and_encoding(tmp_path):
 
 def test_names_for_a_file_without_header(tmp_path):
     assert_array_equal(read(tmp_path, "1,2\n", ["b", 0], header=False, names=("a", "b")).numbers, [[2, 1]])
-    assert read(tmp_path, "1,2\n", header=False).names == ["column 0", "column 1"]
+    assert Table.open(tmp_path / "t.csv", ReaderSpec(header=False)).names == ["column 0", "column 1"]
     with pytest.raises(TableError, match=r"the names do not fit .* expected 2 names; found 1"):
         read(tmp_path, "1,2\n", header=False, names=("a",))
 
@@ -126,7 +123,6 @@ def test_complaints(tmp_path, text, expected):
     ("text", "reader", "expected"),
     [
         ("a,t\n1,ä\n".encode("latin-1"), {}, r"no utf-8 text; try --encoding latin-1"),
-        ("a,b\n1,2\n", {"encoding": "utf-16"}, r"t\.csv is no utf-16 text; try --encoding"),
         ("# made by me\n1,2\n3,4\n", {"header": False}, "line 2 has 2 cells, but the first row has 1"),
         *(
             (text, {"name": "t.arff"}, "is no ARFF; found no line with @")
@@ -205,7 +201,6 @@ ARFF = """% a comment
 def test_arff(tmp_path, comma):
     text = ARFF.replace(",", comma)
     found = read(tmp_path, text, ["age", 2], ["marital status"], name="t.arff", as_zero=("NA",))
-    assert found.names == ["age", "marital status", "fee"]
     assert_array_equal(found.numbers, [[31, 0], [45, 2]])
     assert words(found) == ["not married", "married"]
     with pytest.raises(DatasetError, match="found 'NA' in data row 1, 1 such cell"):

@@ -115,7 +115,9 @@ def test_small_weights_keep_all_digits(unit):
     tiles.table(components)
     C = np.random.default_rng(1).normal(size=(2, 4))
     # Weights of the second call would be below the normal range of float32.
-    for part, small in zip(tiles.moments(C=C)[0], tiles.moments(alpha=2.0**-130, C=C * 2.0**-130)[0], strict=True):
+    for part, small in zip(
+        tiles.moments(C=C)[0], tiles.moments(alpha=2.0**-130, C=C * 2.0**-130)[0], strict=True
+    ):
         assert np.isfinite(part).all()
         np.testing.assert_array_equal(small * 2.0**130, part)
 

@@ -10,8 +10,8 @@ from fairclust.chunks.survey import survey
 from fairclust.group_encoding import encode_groups, natural_codes, one_spelling, resolve_target
 from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
 from fairclust.metrics import group_codes
+from fairclust.tables.columns import factor
 from fairclust.tables.preparation import Preparation, cross
-from fairclust.tables.values import factor
 
 
 @pytest.mark.parametrize(

@@ -10,34 +10,57 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
+from fairclust.chunks import ChunkTable
 from fairclust.chunks.engines import Engine, Threads
+from fairclust.chunks.passes import group_codes, total_of
+from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.cli import CommandError
 from fairclust.cli.options import Fit
-from fairclust.cli.rows import Rows, decided, plain_kmeans, possible
+from fairclust.cli.rows import Rows, decided, plain_kmeans
 from fairclust.tables import left_out_rows, table_files
-from fairclust.tables.chunked import ChunkedTable, prepare_chunks
+from fairclust.tables.chunked import prepare_chunks
 
 
 @dataclass(kw_only=True)
 class RowsInChunks(Rows):
     """The rows of Parquet files."""
 
-    table: ChunkedTable
+    X: ChunkTable
     over: str = " over all files"
 
     def plain(self, model: Any) -> Any:
-        return plain_kmeans(model).fit(self.table.table).labels_
+        return plain_kmeans(model).fit(self.X).labels_
 
     def counts_and_costs(self, labels: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
-        return self.table.scored(labels, model.n_clusters)
+        names, chunks = np.array(list(self.combinations.index)), self.X.chunks
+        parts = ((np.asarray(labels[rows]),) for rows in slices_of(chunks))
+        moments = self.X.engine.run(_moments, chunks, names, model.n_clusters, each=parts)
+        counts, squares, sums = total_of(moments)
+        means = sums.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)[:, None]
+        costs = squares - 2 * (sums * means).sum(axis=2) + counts * (means**2).sum(axis=1)
+        return counts, costs.sum(axis=1)
 
     def parts(self, labels: Any) -> Iterator[tuple[pd.DataFrame, pd.Series, np.ndarray]]:
-        first = 0
-        for frame, reasons in self.table.parts():
-            last = first + int((reasons == "").sum())
-            yield frame, reasons, np.asarray(labels[first:last])
-            first = last
+        ids = self.preparation.ids
+        for chunk, rows in zip(self.X.chunks, slices_of(self.X.chunks), strict=True):
+            frame, _, reasons = chunk.usable(ids)  # type: ignore[attr-defined]
+            yield frame[ids], reasons, np.asarray(labels[rows])
+
+
+def _moments(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clusters: int) -> tuple[Any, ...]:
+    """For every group and cluster the number of rows, the sum of their squared lengths, and their sum."""
+    X, values = chunk.read()
+    if not len(X):
+        return ()
+    shape = len(names), n_clusters
+    cells = group_codes(values, names, chunk).astype(int) * n_clusters + labels
+    of_cells = sp.csr_array(
+        (np.ones(len(X)), (cells, np.arange(len(X)))), shape=(shape[0] * shape[1], len(X))
+    )
+    counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    return counts, (of_cells @ (X**2).sum(axis=1)).reshape(shape), (of_cells @ X).reshape(*shape, X.shape[1])
 
 
 def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
@@ -56,20 +79,17 @@ def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
         log.info("starting or joining the workers")
         engine = Cluster(where)
     stack.enter_context(closing(engine))
-    values = possible(args.sensitive, args.categories)
-    table = prepare_chunks(
-        args.table, lambda sample: decided(sample, args), engine, values=values, seed=args.seed
+    chunks, decision, counted, notes = prepare_chunks(
+        args.table, lambda sample: decided(sample, args), engine, args.seed
     )
-    decision = table.decision
     return RowsInChunks(
         preparation=decision.preparation,
         columns=decision.columns,
-        X=table.table,
-        combinations=table.groups,
-        sizes=table.sizes,
-        notes=[*left_out_rows(table.reasons, args.missing), *decision.notes, *table.notes],
-        left_out=bool(table.reasons),
-        table=table,
+        X=ChunkTable([*chunks], engine),
+        combinations=counted.groups,
+        sizes=counted.sizes,
+        notes=[*left_out_rows(counted.reasons, args.missing), *decision.notes, *notes],
+        left_out=bool(counted.reasons),
     )
 
 

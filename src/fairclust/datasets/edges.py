@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
-from fairclust.datasets.read import Position, Wanted, code_groups, groups_reader, read_columns
+from fairclust.datasets.read import Table, code_groups, groups_table
 from fairclust.datasets.spec import DatasetSpec
 from fairclust.messages import count
 
@@ -21,37 +21,32 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     """
     edges, sensitive = spec.edges, spec.sensitive_columns[0]
     assert edges is not None  # DatasetSpec
-    columns = (edges.node, sensitive.column)
-    nodes = read_columns(
-        files[1], groups_reader(spec, sensitive), lambda position, _: ([], [*map(position, columns)], {})
-    )
-    named, column = nodes.texts
+    file = groups_table(spec, files[1])
+    named, column = file.place(edges.node), file.place(sensitive.column)
+    nodes = file.read([], [named, column])
     names = nodes.texts[named]
     n_read = len(names.entries)
     if len(names.words) < n_read:
         twice = names.words[int(np.bincount(names.entries).argmax())]
         raise DatasetError(
-            f"file '{files[1].name}', column '{nodes.names[named]}': the node {twice!r} is listed twice. Fix: list "
+            f"file '{files[1].name}', column '{file.names[named]}': the node {twice!r} is listed twice. Fix: list "
             "every node once"
         )
-    place = f"file '{files[1].name}', column '{nodes.names[column]}'"
+    place = f"file '{files[1].name}', column '{file.names[column]}'"
     groups, group_names = code_groups(sensitive, nodes.texts[column], np.ones(n_read, dtype=bool), place)
     sizes = np.bincount(groups, minlength=len(group_names))
     large, of_group = sizes >= edges.min_group, dict(zip(group_names, sizes.tolist(), strict=True))
     small = {group: size for group, size in of_group.items() if size < edges.min_group}
-    own = nodes.names[column]
+    own = file.names[column]
     dropped = [{"column": own, "value": group, "rows": size} for group, size in small.items()]
     # -1 stands for nodes of dropped groups, -2 for nodes that are not listed.
     number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
     numbers = dict(zip(names.words, number, strict=True))
 
-    def choose(position: Position, _: list[str]) -> Wanted:
-        drops = {position(key): listed for key, listed in spec.drop_rows.items()}
-        return [], [*map(position, edges.ends)], drops
-
-    read = read_columns(files[0], spec.reader, choose)
-    ends = []
-    for i in read.texts:
+    table = Table.open(files[0], spec.reader)
+    at = [*map(table.place, edges.ends)]
+    read, ends = table.read([], at, spec.drop_rows), []
+    for i in at:
         values = read.texts[i]
         of_value = np.array([numbers.get(value, -2) for value in values.words], dtype=np.int64)
         ends.append(of_value[values.entries[read.kept]])
@@ -59,7 +54,7 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
             stranger = next(v for v in values.words if v not in numbers)
             many = count(int((ends[-1] == -2).sum()), "such edge")
             raise DatasetError(
-                f"file '{files[0].name}', column '{read.names[i]}': some edges end at nodes that are not listed; "
+                f"file '{files[0].name}', column '{table.names[i]}': some edges end at nodes that are not listed; "
                 f"expected nodes of '{files[1].name}'; found {stranger!r}, {many} in all. Fix: check "
                 "'edges.ends' and 'edges.node', or 'drop_rows'"
             )

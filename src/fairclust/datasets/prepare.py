@@ -21,7 +21,7 @@ from fairclust.outputs import content_digest
 _KEYS = {
     "the right --delimiter?": "the right 'sep' in 'reader'?",
     "try --encoding ": "set 'encoding' in 'reader' to ",
-    "say which one by --decimal , or --decimal .": "set 'decimal' in 'reader' to one of them",
+    "--decimal states it": "'decimal' in 'reader' states it",
     "Fix: write the names of the columns above it": "Fix: set 'header: false' in 'reader', and name the columns by "
     "'names' or by numbers from 0",
 }

@@ -1,12 +1,12 @@
 """Tables of data sets: their features and groups before scaling.
 
-A table is delimited text whose columns are known by name and number. Features are listed, or they are found as by
-`fairclust fit`; the rest is the same for both.
+A table is a file whose columns are known by name and number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,62 +15,39 @@ import pandas as pd
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
-from fairclust.datasets.spec import MEANING, ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
+from fairclust.datasets.spec import ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
-from fairclust.messages import count, nearest, shortened
-from fairclust.tables.columns import Asked, find_reading, numbers
-from fairclust.tables.preparation import decide, encoded_names
-from fairclust.tables.reading import Choice, read_file, read_table
-from fairclust.tables.text import Format, TableError
-from fairclust.tables.values import factor
-
-# What each `scale` of a data set is called by `decide`. Other scales come after the preparation.
-_SCALES = {("standardize",): "standardize", ("standardize", "l2"): "l2"}
-# The number of a column that is given by name or number.
-Position = Callable[[ColumnRef], int]
-# The columns of numbers, those of text, and those of which some values leave out the row.
-Wanted = tuple[Sequence[int], Sequence[int], Mapping[int, Sequence[str]]]
-
-
-class _Columns(NamedTuple):
-    """The columns of a table by their role."""
-
-    names: list[str]  # of all columns of the file
-    kept: np.ndarray  # (n_read,), which rows of the file are used
-    X: np.ndarray  # (n_kept, n_features)
-    features: tuple[str, ...]
-    texts: dict[str | int, Values]  # the sensitive columns, the key and the truth, as the data set names them
-    card: dict[str, Any]
-    categories: tuple[tuple[str, ...], ...] = ()  # for the last columns of X, which hold codes
+from fairclust.messages import count, nearest
+from fairclust.tables.columns import factor, find_reading, numbers
+from fairclust.tables.reading import Format, Opened, TableError, open_table
 
 
 def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     """The rows of a table.
 
-    DatasetError or TableError if a column is missing, a cell of a listed feature is no number, cells are missing
-    without a rule for them, no feature is left, or a group is unknown.
+    DatasetError or TableError if a column is missing, a cell of a feature is no number, or a group is unknown.
     """
-    listed = {"features", "categorical", "ordered"} & spec.model_fields_set
-    found = (_listed if listed or not spec.reader.header or spec.reader.as_zero else _found)(spec, files[0])
+    table = Table.open(files[0], spec.reader)
+    features, coded, asked = _chosen(spec, table)
+    read = table.read(features, [*coded, *asked.values()], spec.drop_rows)
     columns, measured = {}, {}
     for column in spec.sensitive_columns:
         if column.source is None:
-            own, values = found.names[position(column.column, found.names, "")], found.texts[column.column]
+            own, values = table.names[asked[column.column]], read.texts[asked[column.column]]
         else:
-            own, values = _groups_of_file(spec, column, files[1], found)
+            own, values = _groups_of_file(spec, column, files[1], table.names, len(read.kept))
         place = f"file '{files[-1].name}', column '{own}'"
         if column.bins is None:
-            columns[own] = code_groups(column, values, found.kept, place)
+            columns[own] = code_groups(column, values, read.kept, place)
             continue
         cells = numbers(pd.Series(values.at(slice(None)), dtype=object), {}).to_numpy()
-        wrong = np.flatnonzero(found.kept & ~np.isfinite(cells))
+        wrong = np.flatnonzero(read.kept & ~np.isfinite(cells))
         if len(wrong):
             raise DatasetError(
                 f"{place}: a sensitive column with 'bins' holds a value that is no number; found "
-                f"{values.at(wrong[0])!r} in data row {wrong[0] + 1}. Fix: list the value under 'drop_rows', or use "
-                "'groups' instead of 'bins'"
+                f"{values.at(wrong[0])!r} in data row {wrong[0] + 1}. Fix: list it under 'drop_rows', or use 'groups'"
             )
-        measured[own] = cells[found.kept]
+        measured[own] = cells[read.kept]
         ranges = cut_column(own, measured[own], column.bins)
         columns[own] = ranges.encode(measured[own], len(measured[own])), tuple(map(str, ranges.values))
     codes, values_of = zip(*columns.values(), strict=True)
@@ -78,125 +55,43 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     if len(columns) > 1:
         groups, cells = cross_codes(codes, [len(of) for of in values_of])
         group_names = tuple(combination_names(cells, values_of))
+    of_codes = [natural_codes(read.texts[i], read.kept) for i in coded]
+    words, n_ordered = [words for _, words in of_codes], len(spec.ordered)
+    levels = {table.names[i]: list(of) for i, of in zip(coded[:n_ordered], words, strict=False)}
     return Generated(
-        found.X,
+        np.column_stack([read.numbers, *(of for of, _ in of_codes)]) if coded else read.numbers,
         groups,
-        found.features,
+        tuple(table.names[i] for i in (*features, *coded)),
         group_names,
-        truth=None if spec.truth is None else natural_codes(found.texts[spec.truth], found.kept)[0],
-        categories=found.categories,
+        truth=None if spec.truth is None else natural_codes(read.texts[asked[spec.truth]], read.kept)[0],
+        categories=tuple(words[n_ordered:]),
         columns=columns if len(columns) > 1 else {},
         numbers=measured,
-        card={"rows_read": len(found.kept), **found.card},
+        card={
+            "rows_read": len(read.kept),
+            "dropped": read.dropped,
+            **({"ordered": levels} if levels else {}),
+        },
     )
 
 
-def _asked(spec: DatasetSpec) -> list[ColumnRef]:
-    """The columns of the table that are needed as text: sensitive columns, the key, and the truth."""
-    columns = [column.column if column.source is None else column.key for column in spec.sensitive_columns]
-    return [column for column in (*columns, spec.truth) if column is not None]
-
-
-def _listed(spec: DatasetSpec, file: Path) -> _Columns:
-    """The columns of a table whose features are listed, or are all columns that no other key names."""
-    asked: dict[ColumnRef, int] = {}
-    features: list[int] = []
-    coded: list[int] = []
-
-    def choose(position: Position, names: list[str]) -> Wanted:
-        asked.update({column: position(column) for column in _asked(spec)})
-        coded.extend(map(position, (*spec.ordered, *spec.categorical)))
-        keys = [column.key for column in spec.sensitive_columns]
-        others = {i for column, i in asked.items() if column not in keys}
-        if spec.features == "all":
-            features.extend(i for i in range(len(names)) if i not in {*others, *coded})
-        else:
-            features.extend(map(position, spec.features))
-        listed = [*features, *coded, *([] if spec.truth is None else [asked[spec.truth]])]
-        if others & {*features, *coded[: len(spec.ordered)]} or len({*listed}) < len(listed):
-            raise TableError(
-                f"file '{file.name}': 'features' lists a column twice, or the sensitive column, or the truth; found "
-                f"{[names[i] for i in listed]}. Fix: list each feature once, as numeric or categorical; the groups "
-                "must not be a feature"
-            )
-        drops = {position(column): values for column, values in spec.drop_rows.items()}
-        return features, [*coded, *asked.values()], drops
-
-    read = read_columns(file, spec.reader, choose)
-    found = [natural_codes(read.texts[i], read.kept) for i in coded]
-    codes, words = [of for of, _ in found], [of for _, of in found]
-    n_ordered = len(spec.ordered)
-    levels = {read.names[i]: list(values) for i, values in zip(coded[:n_ordered], words, strict=False)}
-    return _Columns(
-        read.names,
-        read.kept,
-        np.column_stack([read.numbers, *codes]) if coded else read.numbers,
-        tuple(read.names[i] for i in (*features, *coded)),
-        {column: read.texts[i] for column, i in asked.items()},
-        {"dropped": read.dropped, **({"ordered": levels} if levels else {})},
-        tuple(words[n_ordered:]),
-    )
-
-
-def _found(spec: DatasetSpec, file: Path) -> _Columns:
-    """The columns of a table whose features are not listed. They are found and prepared as by `fairclust fit`."""
-    reader = spec.reader
-    inside = [column.column for column in spec.sensitive_columns if column.source is None]
-    frame = read_table(
-        file,
-        delimiter=reader.delimiter,
-        decimal=reader.decimal if "decimal" in reader.model_fields_set else None,
-        encoding=reader.encoding,
-        values=[column for column in inside if isinstance(column, str)],
-    )
-    names = list(frame.columns)
-    asked = {column: names[position(column, names, file.name)] for column in [*_asked(spec), *spec.drop_rows]}
-    texts = {column: _texts(frame[own]) for column, own in asked.items()}
-    drops = {str(column): (texts[column], values) for column, values in spec.drop_rows.items()}
-    keep, dropped = dropped_rows(drops, len(frame))
-    scale = _SCALES.get(spec.scale, "none")
-    sensitive = [asked[column] for column in inside]
-    try:
-        found = decide(
-            frame[keep],
-            sensitive,
-            exclude=[asked[column] for column in _asked(spec)],
-            # Groups that are listed are values, and ranges are cut after this.
-            asked=Asked(categories=sensitive, decimal=frame.attrs["decimal"]),
-            scale=scale,
-            missing="impute" if spec.missing == "impute" else "drop",
+def _chosen(spec: DatasetSpec, table: Table) -> tuple[list[int], list[int], dict[ColumnRef, int]]:
+    """The columns of numbers, those of categories (ordered ones first), and the sensitive ones with the truth."""
+    names = [column.column for column in spec.sensitive_columns if column.source is None]
+    asked = {column: table.place(column) for column in names + ([] if spec.truth is None else [spec.truth])}
+    coded, others = [*map(table.place, (*spec.ordered, *spec.categorical))], {*asked.values()}
+    if spec.features == "all":
+        features = [i for i in range(len(table.names)) if i not in {*others, *coded}]
+    else:
+        features = [*map(table.place, spec.features)]
+    listed = [*features, *coded, *([] if spec.truth is None else [asked[spec.truth]])]
+    if others & {*features, *coded[: len(spec.ordered)]} or len({*listed}) < len(listed):
+        raise TableError(
+            f"file '{table.path.name}': 'features' lists a column twice, or the sensitive column, or the truth; found "
+            f"{[table.names[i] for i in listed]}. Fix: list each feature once, as numeric or categorical; the groups "
+            "must not be a feature"
         )
-    except TableError as error:
-        raise DatasetError(
-            f"file '{file.name}': {error}. Fix: correct the file, or list 'features'"
-        ) from None
-    preparation = found.preparation
-    lacking = ", ".join(f"{column} ({count:,})" for column, count in found.lacking.items())
-    if lacking and spec.missing == "error":
-        raise DatasetError(
-            f"file '{file.name}': cells are missing; expected a value in every cell; found missing cells in "
-            f"{shortened(lacking, 1000)}. Fix: set 'missing: drop' to leave out their rows, or 'missing: impute' to "
-            "fill features with the median or the most frequent category, or list 'features' without these columns"
-        )
-    keep &= (preparation.reasons(frame, preparation.groups(frame)) == "").to_numpy()
-    left_out = {column.name: column.note for column in found.columns if not column.is_feature}
-    keys = [asked[column.key] for column in spec.sensitive_columns if column.key is not None]
-    left_out |= dict.fromkeys(keys, "the key by which the groups are joined")
-    notes = [*frame.attrs["notes"], *(f"{column}: left out: {why}" for column, why in left_out.items())]
-    if lacking:
-        notes.append(f"missing cells ({spec.missing}): {lacking}")
-    notes += frame.attrs["spellings"]
-    card = {"dropped": dropped, "left_out": left_out, "missing": spec.missing, "notes": notes}
-    if scale != "none" or not spec.scale:
-        card["scaling"] = [{"step": step, "meaning": MEANING[step]} for step in spec.scale]
-    return _Columns(
-        names,
-        keep,
-        preparation.transform(frame[keep]),
-        tuple(encoded_names(preparation.columns)),
-        texts,
-        card,
-    )
+    return features, coded, asked
 
 
 def _texts(cells: pd.Series) -> Values:
@@ -204,54 +99,31 @@ def _texts(cells: pd.Series) -> Values:
     return factor(cells.astype(object).where(cells.notna(), ""))
 
 
-def groups_reader(spec: DatasetSpec, sensitive: SensitiveSpec) -> ReaderSpec:
-    """How the file of the groups is read."""
-    return sensitive.reader or spec.reader.model_copy(update={"names": ()})
+def groups_table(spec: DatasetSpec, path: Path) -> Table:
+    """The file of the groups, which is read like the table."""
+    return Table.open(path, spec.reader.model_copy(update={"names": ()}))
 
 
 def _groups_of_file(
-    spec: DatasetSpec, sensitive: SensitiveSpec, path: Path, table: _Columns
+    spec: DatasetSpec, sensitive: SensitiveSpec, path: Path, names: list[str], n_rows: int
 ) -> tuple[str, Values]:
-    """The column of the groups of the table's rows in a file of their own: its name and its values.
-
-    Rows are joined by the key, or else they are in the table's order.
-    """
-    wanted = [column for column in (sensitive.column, sensitive.key) if column is not None]
-    reader = groups_reader(spec, sensitive)
-    file = read_columns(path, reader, lambda position, _: ([], [*map(position, wanted)], {}))
-    place, *keys_at = file.texts
-    groups, own = file.texts[place], file.names[place]
-    if sensitive.key is None:
-        shared = sorted({*table.names} & {*file.names}) if spec.reader.header and reader.header else []
-        if shared:
-            raise DatasetError(
-                f"file '{path.name}', column '{shared[0]}': the file of the groups has a column of the table, so its "
-                f"rows may be in another order. Fix: join the two by 'key: {shared[0]}' in 'sensitive', or remove the "
-                "column from the file"
-            )
-        if len(groups.entries) != len(table.kept):
-            raise DatasetError(
-                f"file '{path.name}', column '{own}': the file of the groups has another number of rows than the "
-                f"table; expected {count(len(table.kept), 'row')}; found {len(groups.entries):,}. Fix: use the file "
-                "that belongs to the table; check 'header' of both"
-            )
-        return own, groups
-    ours, theirs = (
-        pd.Series(of.at(slice(None))) for of in (table.texts[sensitive.key], file.texts[keys_at[0]])
-    )
-    at = pd.Index(theirs.drop_duplicates()).get_indexer(ours)
-    for what, keys in (
-        ("the table has values of the key more than once", ours[ours.duplicated()]),
-        ("the file of the groups has values of the key more than once", theirs[theirs.duplicated()]),
-        ("rows of the table have no group", ours[at < 0]),
-    ):
-        if len(keys):
-            shown = shortened(", ".join(map(repr, keys[:5])), 300) + (" and more" if len(keys) > 5 else "")
-            raise DatasetError(
-                f"file '{path.name}', column '{sensitive.key}': {what}; found {count(len(keys), 'value')}: {shown}. "
-                "Fix: correct the two files, or name the column that both share as 'key'"
-            )
-    return own, Values(groups.entries[at], groups.names)
+    """The column of the groups in a file of their own, whose rows are in the table's order: its name and values."""
+    file = groups_table(spec, path)
+    place = file.place(sensitive.column)
+    groups, own = file.read([], [place]).texts[place], file.names[place]
+    shared = sorted({*names} & {*file.names}) if spec.reader.header else []
+    if shared:
+        raise DatasetError(
+            f"file '{path.name}', column '{shared[0]}': the file of the groups has a column of the table, so its rows "
+            "may be in another order. Fix: write the groups into the table, or remove the column from the file"
+        )
+    if len(groups.entries) != n_rows:
+        raise DatasetError(
+            f"file '{path.name}', column '{own}': the file of the groups has another number of rows than the table; "
+            f"expected {count(n_rows, 'row')}; found {len(groups.entries):,}. Fix: use the file that belongs "
+            "to the table; check 'header' in 'reader'"
+        )
+    return own, groups
 
 
 def code_groups(
@@ -279,62 +151,77 @@ def code_groups(
 class Columns(NamedTuple):
     """Columns of a file."""
 
-    names: list[str]  # of all columns
     numbers: np.ndarray  # (n_kept, n_numbers), in the order in which they were asked for
     texts: dict[int, Values]  # of all rows, by the number of the column
     kept: np.ndarray  # (n_read,)
     dropped: list[dict[str, object]]  # column, value, number of rows
 
 
-def read_columns(path: Path, reader: ReaderSpec, choose: Callable[[Position, list[str]], Wanted]) -> Columns:
-    """Read the columns that `choose` wants. A DatasetError names the first cell that is not a finite number."""
-    wanted: list[Any] = []
+@dataclass(frozen=True)
+class Table:
+    """A file of a data set."""
 
-    def chosen(header: list[str]) -> Choice:
-        names = [name.strip() for name in header]
-        wanted[:] = choose(lambda column: position(column, names, path.name), names)
-        texts = {*wanted[1], *wanted[2]}
+    path: Path
+    reader: ReaderSpec
+    names: list[str]  # of all columns
+    opened: Opened
+
+    @classmethod
+    def open(cls, path: Path, reader: ReaderSpec) -> Table:
+        form = Format(
+            reader.delimiter,
+            reader.decimal,
+            encoding=reader.encoding,
+            header=reader.header,
+            labels=reader.names,
+        )
+        opened = open_table(path, form)
+        return cls(path, reader, [name.strip() for name in opened.names], opened)
+
+    def place(self, column: ColumnRef) -> int:
+        """The number of a column, see `position`."""
+        return position(column, self.names, self.path.name)
+
+    def read(
+        self,
+        features: Sequence[int],
+        texts: Sequence[int],
+        drop_rows: Mapping[ColumnRef, Sequence[str]] | None = None,
+    ) -> Columns:
+        """Columns of numbers and of text. A DatasetError names the first cell that is not a finite number."""
+        drops, zeros = (
+            {self.place(column): listed for column, listed in (drop_rows or {}).items()},
+            self.reader.as_zero,
+        )
         # A long file is read in parts, and a column can be numbers in one part and text in another, such as 1.5 and
         # '1,5', unless all of it is read as text.
-        as_text = texts | ({*wanted[0]} if reader.decimal != "." else set())
-        return Choice(as_text, {*wanted[0], *texts}, reader.as_zero)
-
-    form = Format(
-        reader.delimiter,
-        reader.decimal,
-        encoding=reader.encoding,
-        header=reader.header,
-        labels=reader.names,
-        # A blank must be stated, because a file of groups can be one column with names of several words.
-        signs=",;\t|",
-    )
-    header, frame, form, _ = read_file(path, form, chosen)
-    # In a text, only the cells of `as_zero` are missing.
-    of_missing = 0.0 if form.delimiter or "" in reader.as_zero else np.nan
-    names, (asked, texts, drops) = [name.strip() for name in header], wanted
-    words = {i: _texts(frame[i]) for i in (*texts, *drops)}
-    kept, dropped = dropped_rows({names[i]: (words[i], of) for i, of in drops.items()}, len(frame))
-    X = np.empty((int(kept.sum()), len(asked)))
-    for j, i in enumerate(asked):
-        cells = frame[i]
-        if cells.dtype.kind in "iuf":
-            X[:, j] = cells.fillna(of_missing).to_numpy()[kept]
-            continue
-        values = words.get(i) or _texts(cells)
-        _, found = find_reading(values.words, np.bincount(values.entries), reader.decimal)
-        found[[word in reader.as_zero for word in values.words]] = 0.0
-        X[:, j] = np.where(cells.isna(), of_missing, found[values.entries])[kept]
-    wrong = ~np.isfinite(X)
-    if wrong.any():
-        row, j = np.argwhere(wrong)[0]
-        row, i = int(np.flatnonzero(kept)[row]), asked[j]
-        cell = str(read_columns(path, reader, lambda *_: ([], [i], {})).texts[i].at(row))
-        raise DatasetError(
-            f"file '{path.name}', column '{names[i]}': a feature has cells that are not finite numbers; found {cell!r} "
-            f"in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all. Fix: leave the column out of "
-            "'features', or list the value under 'drop_rows'"
-        )
-    return Columns(names, X, {i: words[i] for i in texts}, kept, dropped)
+        as_text = {*texts, *drops, *(features if self.reader.decimal != "." else ())}
+        frame = self.opened.read({*features, *as_text}, as_text, zeros)
+        # In a text, only the cells of `as_zero` are missing.
+        of_missing = 0.0 if self.opened.delimiter or "" in zeros else np.nan
+        words = {i: _texts(frame[i]) for i in (*texts, *drops)}
+        kept, dropped = dropped_rows({self.names[i]: (words[i], of) for i, of in drops.items()}, len(frame))
+        X = np.empty((int(kept.sum()), len(features)))
+        for j, i in enumerate(features):
+            cells = frame[i]
+            if cells.dtype.kind in "iuf":
+                X[:, j] = cells.fillna(of_missing).to_numpy()[kept]
+                continue
+            values = words.get(i) or _texts(cells)
+            _, found = find_reading(values.words, np.bincount(values.entries), self.reader.decimal)
+            found[[word in zeros for word in values.words]] = 0.0
+            X[:, j] = np.where(cells.isna(), of_missing, found[values.entries])[kept]
+        wrong = ~np.isfinite(X)
+        if wrong.any():
+            row, j = np.argwhere(wrong)[0]
+            row, i = int(np.flatnonzero(kept)[row]), features[j]
+            cell = str(self.read([], [i]).texts[i].at(row))
+            raise DatasetError(
+                f"file '{self.path.name}', column '{self.names[i]}': a feature has cells that are not finite numbers; "
+                f"found {cell!r} in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all. Fix: "
+                "list the column under 'categorical', leave it out of 'features', or list the value under 'drop_rows'"
+            )
+        return Columns(X, {i: words[i] for i in texts}, kept, dropped)
 
 
 def position(column: str | int, names: Sequence[str], file: str) -> int:

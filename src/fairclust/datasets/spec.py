@@ -161,7 +161,7 @@ class ReaderSpec(Spec):
     names: tuple[StrictStr, ...] = ()
     """Names for the columns of a file without header; all of them or none."""
     decimal: OneCharacter = "."
-    """Decimal point. If the features of the table are not listed, the default is what its numbers show."""
+    """Decimal point."""
     as_zero: tuple[StrictStr, ...] = ()
     """Cells of numeric columns that are read as 0, such as 'NA' where a fee was not charged."""
     encoding: str = "utf-8"
@@ -195,11 +195,8 @@ class SensitiveSpec(Spec):
     column: ColumnRef
     """Name, or number counted from 0."""
     source: Name | SourceSpec | None = None
-    """Another file that holds the groups, one row for each row of the table."""
-    key: ColumnRef | None = None
-    """A column of both files, by which the rows are joined. Without it they are in the same order."""
-    reader: ReaderSpec | None = None
-    """How that file is read. Default: like the table, but without `names`."""
+    """Another file that holds the groups: one row for each row of the table, in the same order. It is read like the
+    table, but without `names`."""
     groups: dict[str, tuple[CellValue, ...] | Literal["*"]] | None = None
     """Group name to list of cell values; one list may be '*', which means every other value.
 
@@ -303,10 +300,6 @@ class DatasetSpec(Spec):
     """
     drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
     """Rows to leave out, as a mapping from columns to cell values."""
-    missing: Literal["error", "drop", "impute"] = "error"
-    """Missing cells of a table whose features are not listed: an error that names all columns, or their rows are left
-    out, or features are filled with the median or the most frequent category. Rows without a group are left out then.
-    """
     truth: ColumnRef | None = None
     """Column of true classes, with which labels are compared. It is no feature, and methods do not see it."""
     edges: EdgesSpec | None = None
@@ -358,11 +351,6 @@ class DatasetSpec(Spec):
             )
         if several and len({str(column.column) for column in columns}) < len(columns):
             raise ValueError("'sensitive' lists a column twice. Fix: list it once")
-        if self.source is None and self.missing != "error":
-            raise ValueError("'missing' belongs to a table")
-        for column in columns:
-            if column.key is not None and column.source is None:
-                raise ValueError("'sensitive.key' joins the groups of another file. Fix: name it as 'source'")
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:

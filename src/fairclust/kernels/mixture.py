@@ -34,9 +34,9 @@ _KEEP_BYTES = 1 << 27
 _MAX_BLOCKS = 64
 _MAX_BLOCK_BYTES = 1 << 26
 _ENTRIES_PER_BLOCK = 75_000
-# The weights of moments are multiplied by a power of two, which changes no digit, so that the largest sum that can occur
-# is about 2^_LARGEST_BITS. Products of small responsibilities would otherwise leave the normal range of float32, where
-# arithmetic takes ten times as long.
+# The weights of moments are multiplied by a power of two, which changes no digit, so that the largest sum that can
+# occur is about 2^_LARGEST_BITS. Products of small responsibilities would otherwise leave the normal range of float32,
+# where arithmetic takes ten times as long.
 _LARGEST_BITS = 120
 
 

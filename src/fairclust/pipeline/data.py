@@ -60,10 +60,7 @@ def prepare(
         return
     paths |= {source: local_paths(source, specs[source], folder)[1] for source, folder in fetched.items()}
     try:
-        data = prepare_dataset(name, spec, paths, specs)
-        for note in data.card.get("notes", ()):
-            print(note, file=sys.stderr)
-        save_prepared(data, output)
+        save_prepared(prepare_dataset(name, spec, paths, specs), output)
     except Exception as error:
         # A user's generator may raise any error, and the run must go on with the other data sets.
         traceback.print_exc()

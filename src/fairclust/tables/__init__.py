@@ -4,8 +4,7 @@ from fairclust.tables.columns import Asked, numbers
 from fairclust.tables.model import TableModel, load_model
 from fairclust.tables.notes import left_out_rows
 from fairclust.tables.preparation import Decision, Preparation, cross, decide
-from fairclust.tables.reading import read_table, table_files
-from fairclust.tables.text import TableError
+from fairclust.tables.reading import TableError, read_table, table_files
 
 __all__ = [
     "Asked",

@@ -7,15 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from fairclust.group_encoding import Values, value_text
 from fairclust.messages import count, shortened
 from fairclust.tables import cells
-from fairclust.tables.text import LEADING_ZERO, TableError
-from fairclust.tables.values import as_text, factor, is_nested
+from fairclust.tables.reading import CODE, TableError, is_nested
 
 Role = Literal["number", "ordered", "category", "identifier", "left out"]
 
@@ -32,6 +32,7 @@ _DATE = re.compile(
     r"Q[1-4][ -]\d{4}|\d{8}T\d+)([ T]+\d.*)?",
     re.IGNORECASE,
 )
+_DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
@@ -41,8 +42,6 @@ _LONG = 7
 _MANY = 2000
 # The decimal point of a file is not that of a column if the other one reads so many times as many cells.
 _CLEARLY = 1.02
-# Numbers in at most so many units are amounts, and not texts that begin with a number, such as addresses.
-_FEW_UNITS = 5
 # The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
 _GAP = 50
 
@@ -157,7 +156,7 @@ def _by_words(text: pd.Series, words: Sequence[str], name: str, asked: Asked) ->
         return Column(name, "category", note, {"truth": True}, odd)
     if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
         return _scale(text, name, scale)
-    codes = [word for word in words if LEADING_ZERO.fullmatch(word)]
+    codes = [word for word in words if CODE.fullmatch(word)]
     if codes or text.str.fullmatch(_PHONE).mean() > _NEARLY_ALL:
         return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
     return None
@@ -175,24 +174,17 @@ def _number_or_category(
             f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
         )
     if any_odd or (n_numbers >= _NEARLY_ALL * n_known and n_numbers > len(text) / 2):
-        odd = _odd(text[~there[entries]])
-        column = Column(
-            name, "number", examples(words, found), {**reading, **({"odd": True} if any_odd else {})}, odd
-        )
+        reading = {**reading, **({"odd": True} if any_odd else {})}
+        column = Column(name, "number", _example(words, found), reading, _odd(text[~there[entries]]))
         return _number(column, pd.Series(found[entries], text.index).dropna(), asked)
-    amounts = [_measured(word, reading) for word in words] if reading else [None] * distinct
-    units = sorted({of[1] for of in amounts if of} - {""})
-    # Digits with one letter are codes.
-    are_amounts = 1 < len(units) <= _FEW_UNITS and any(len(of) > 1 or not of.isalpha() for of in units)
-    in_units = counts[[of is not None for of in amounts]].sum() if are_amounts else 0
-    if max(n_numbers, in_units) > 0.5 * len(text) and distinct > MAX_CATEGORIES:
+    if n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES:
         strange = text[~(there | ~known)[entries]]
-        several = f"several units: {shortened(', '.join(map(repr, units)), 80)}"
+        unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
-            f"{name!r} holds numbers, but {count(len(strange), 'cell')} of {len(text):,} do not fit "
-            f"({several if len(units) > 1 else 'no numbers'}), the first is {shortened(repr(strange.iloc[0]))} in data "
-            f"row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} takes these cells as missing, --categories "
-            f"{name} takes all as categories, --exclude {name} leaves the column out, or correct them"
+            f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first "
+            f"is {shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} "
+            f"takes these cells as missing, --categories {name} takes all as categories, --exclude {name} leaves the "
+            "column out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
     if distinct > _NEARLY_ALL * len(text):
@@ -206,7 +198,7 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
     """A column of numbers, unless they are dates, codes or identifiers; a note says that they have units or signs."""
     name, chosen = column.name, column.name in asked.features
     if name not in asked.measured and not column.note and (values % 1 == 0).all():
-        if _are_dates(values):
+        if all(map(_DAY.fullmatch, map("{:.0f}".format, values))):
             return Column(name, "left out", f"dates, such as {values.iloc[0]:.0f}")
         if not chosen and (why := _identifies(values, name)):
             return Column(name, "identifier", why)
@@ -256,34 +248,27 @@ def find_reading(
         if np.isnan(few).mean() > 0.8:
             return {}, np.full(len(words), np.nan)
     other = "." if decimal == "," else ","
-    stated, swapped = _read(words, counts, thousands or other, decimal), _read(words, counts, decimal, other)
+    stated = _read(words, counts, thousands or other, decimal)
+    swapped = _read(words, counts, decimal, other)
     usual = _read(words, counts, other, decimal) if thousands else stated
-    best = max(swapped, usual, key=lambda of: of.n_rows)
-    if best.n_rows > _CLEARLY * stated.n_rows:
-        return best.reading, best.numbers
-    there = ~np.isnan(stated.numbers)
-    signed = there & (stated.numbers != swapped.numbers)
-    if stated.n_rows == swapped.n_rows and signed.any():
-        # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of
-        # money, and if some numbers have no sign.
-        money = cells.is_currency(str(stated.reading.get("unit", "")))
-        is_larger = np.nansum(np.abs(swapped.numbers)) > np.nansum(np.abs(stated.numbers))
-        if is_larger and (money or (there & ~signed).any()):
-            return swapped.reading, swapped.numbers
-    return stated.reading, stated.numbers
+    best = max(swapped, usual, key=lambda of: of[0])
+    if best[0] > _CLEARLY * stated[0]:
+        return best[1:]
+    is_number, money = ~np.isnan(stated[2]), cells.is_currency(str(stated[1].get("unit", "")))
+    signed = is_number & (stated[2] != swapped[2])
+    # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of money,
+    # and if some numbers have no sign.
+    is_larger = np.nansum(np.abs(swapped[2])) > np.nansum(np.abs(stated[2]))
+    is_unclear = stated[0] == swapped[0] and signed.any()
+    return (swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated)[1:]
 
 
-class _Read(NamedTuple):
-    """How words are read with some signs."""
-
-    n_rows: int  # the number of rows that are numbers
-    reading: dict[str, Any]
-    numbers: np.ndarray  # (n_words,), NaN for words that are no numbers
-
-
-def _read(words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str) -> _Read:
+def _read(
+    words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str
+) -> tuple[int, dict[str, Any], np.ndarray]:
+    """How many rows are numbers with some signs, how they are read, and the numbers of the words; NaN for others."""
     reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
-    amounts = [_measured(word, reading) for word in words]
+    amounts = [cells.measured(word, thousands, decimal) for word in words]
     units = Counter[str]()
     for amount, n in zip(amounts, counts, strict=False):
         if amount and amount[1]:
@@ -291,21 +276,15 @@ def _read(words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str
     if units:
         reading["unit"] = units.most_common(1)[0][0]
     values = np.array([cells.in_unit(amount, reading.get("unit", "")) for amount in amounts], dtype=float)
-    return _Read(int(counts[: len(words)][~np.isnan(values)].sum()), reading, values)
+    return int(counts[: len(words)][~np.isnan(values)].sum()), reading, values
 
 
-def _measured(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
-    return cells.measured(word, reading["thousands"], reading["decimal"])
-
-
-def examples(words: Sequence[str], found: np.ndarray) -> str:
-    """How words that are no plain numbers are read: one of each form, at most three."""
-    told: dict[str, str] = {}
+def _example(words: Sequence[str], found: np.ndarray) -> str:
+    """How the first word that is no plain number is read; empty if all are plain."""
     for word, number in zip(words, found, strict=True):
-        form = re.sub(r"[\d.]+", "", word)
-        if len(told) < 3 and not np.isnan(number) and cells.as_number(word) is None:
-            told.setdefault(form, f"{shortened(repr(word))} is read as {number:.15g}")
-    return "; ".join(told.values())
+        if not np.isnan(number) and cells.as_number(word) is None:
+            return f"{shortened(repr(word))} is read as {number:.15g}"
+    return ""
 
 
 def _odd(strange: pd.Series) -> str:
@@ -316,14 +295,6 @@ def _odd(strange: pd.Series) -> str:
     listed = ", ".join(shortened(repr(word)) for word in shown[:3]) + (" and more" if len(shown) > 3 else "")
     row = f" in data row {int(strange.index[0]) + 1:,}" if len(strange) == 1 else ""
     return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing"
-
-
-def _are_dates(values: pd.Series) -> bool:
-    """Whether numbers are dates such as 20240131."""
-    month, day = values // 100 % 100, values % 100
-    return bool(
-        values.between(19000101, 21001231).all() and month.between(1, 12).all() and day.between(1, 31).all()
-    )
 
 
 def _why_codes(values: pd.Series, name: str) -> str | None:
@@ -384,8 +355,11 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column):
         read = column.astype(float)
     else:
-        signs, unit = {"thousands": ",", "decimal": "."} | {**reading}, str(reading.get("unit", ""))
-        read = _by_value(column, lambda word: cells.in_unit(_measured(word, signs), unit))
+        unit, signs = (
+            str(reading.get("unit", "")),
+            (reading.get("thousands", ","), reading.get("decimal", ".")),
+        )
+        read = _by_value(column, lambda word: cells.in_unit(cells.measured(word, *signs), unit))
     if reading.get("log"):
         read = np.sign(read) * np.log1p(read.abs())
     return read.clip(*reading["clip"]) if "clip" in reading else read
@@ -395,4 +369,18 @@ def _by_value(column: pd.Series, number: Callable[[str], float | None]) -> pd.Se
     """The number of every cell of a column of text, which is computed once for every different text."""
     values = factor(column)
     found = np.array([*map(number, values.words), None], float)[values.entries]
+    return pd.Series(found, column.index, name=column.name)
+
+
+def factor(column: pd.Series) -> Values:
+    """The cells of a column as different texts, see `value_text`; the entry of a missing cell is -1."""
+    codes, found = pd.factorize(column)
+    places, names = pd.factorize(np.array([value_text(value) for value in found], dtype=object))
+    return Values(np.append(places, -1)[codes], np.asarray(names, dtype=object))
+
+
+def as_text(column: pd.Series) -> pd.Series:
+    """The cells of a column as texts, see `value_text`; a missing cell is NaN."""
+    values = factor(column)
+    found = np.array([*values.words, np.nan], dtype=object)[values.entries]
     return pd.Series(found, column.index, name=column.name)

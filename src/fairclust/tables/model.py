@@ -13,10 +13,9 @@ import pandas as pd
 from fairclust import __version__
 from fairclust.messages import shortened
 from fairclust.outputs import write_text
-from fairclust.stored import Stored
+from fairclust.stored import Stored, StoredError
 from fairclust.tables.preparation import Preparation, cross, encoded_names
-from fairclust.tables.reading import read_table
-from fairclust.tables.text import TableError
+from fairclust.tables.reading import TableError, read_table
 
 
 @dataclass
@@ -43,16 +42,8 @@ class TableModel:
     def read(self, path: str | Path, *, decimal: str | None = None, **options: Any) -> pd.DataFrame:
         """Read a table as that of the fit was read; for the options, see `read_table`."""
         found = self.preparation
-        return read_table(
-            path,
-            values={*found.sensitive, *found.texts},
-            texts=found.texts,
-            ids=found.ids,
-            header=found.features,
-            decimal=decimal,
-            usual_decimal=found.decimal,
-            **options,
-        )
+        values, decimal = {*found.sensitive, *found.features}, decimal or found.decimal
+        return read_table(path, values=values, texts=found.texts, ids=found.ids, decimal=decimal, **options)
 
     def reasons(self, frame: pd.DataFrame) -> pd.Series:
         """Why a row gets no label, see `Preparation.reasons`. TableError if the table lacks a column."""
@@ -101,7 +92,7 @@ class TableModel:
     def save(self, path: str | Path) -> None:
         """Write the model as text, which holds no code; `load_model` reads it."""
         content = {
-            "format": _FORMAT,
+            "format": "fairclust model",
             "version": __version__,
             "method": type(self.estimator).__name__,
             "by_column": self.by_column,
@@ -109,10 +100,6 @@ class TableModel:
             "fitted": self.estimator._stored(),
         }
         write_text(Path(path), json.dumps(content))
-
-
-_FORMAT = "fairclust model"
-_BEGIN = json.dumps({"format": _FORMAT}).removesuffix("}").encode()
 
 
 def load_model(path: str | Path, methods: Any) -> TableModel:
@@ -123,32 +110,18 @@ def load_model(path: str | Path, methods: Any) -> TableModel:
     """
     if not Path(path).is_file():
         raise TableError(f"there is no file {path}")
-    with Path(path).open("rb") as file:
-        begin = file.read(len(_BEGIN))
-        text = begin + file.read() if begin == _BEGIN else b""
-    if not text:
-        raise TableError(
-            f"{path} is no model that `fairclust fit --save` has written. Fix: name the model first and the table "
-            "second, as in `fairclust predict MODEL TABLE`"
-        )
     try:
-        stored = Stored(json.loads(text))
-        version = stored.text("version")
-        model = _read(stored, methods) if version == __version__ else None
+        stored = Stored(json.loads(Path(path).read_text(encoding="utf-8")))
+        if (version := stored.text("version")) != __version__:
+            raise StoredError(f"fairclust {version} has written it, and this is {__version__}")
+        preparation = Preparation.from_stored(stored.part("preparation"))
+        estimator = getattr(methods, stored.text("method", methods.__all__))()
+        estimator._take_stored(stored.part("fitted"), len(encoded_names(preparation.columns)))
+        return TableModel(preparation, estimator, stored.flag("by_column"))
     except Exception as error:
         # A changed file can raise almost any error, here or in scikit-learn.
         reason = shortened(str(error) or type(error).__name__, 300)
-        raise TableError(f"{path} is damaged: {reason}. Fix: fit again with --save") from None
-    if model is None:
         raise TableError(
-            f"{path} was saved by fairclust {shortened(version)}, this is {__version__}: fit it again, or install "
-            "that version"
-        )
-    return model
-
-
-def _read(stored: Stored, methods: Any) -> TableModel:
-    preparation = Preparation.from_stored(stored.part("preparation"))
-    estimator = getattr(methods, stored.text("method", methods.__all__))()
-    estimator._take_stored(stored.part("fitted"), len(encoded_names(preparation.columns)))
-    return TableModel(preparation, estimator, stored.flag("by_column"))
+            f"{path} is no model that `fairclust fit --save` of this version has written: {reason}. Fix: fit again "
+            "with --save, and name the model first and the table second, as in `fairclust predict MODEL TABLE`"
+        ) from None

@@ -42,7 +42,7 @@ def of_columns(
 ) -> list[str]:
     """Sentences on columns and groups. What changes the result most comes first.
 
-    `groups` are the sensitive columns as text, and `lacking` counts the missing cells of columns.
+    `groups` are the sensitive columns as text, and `lacking` counts the missing cells of features.
     """
     features = [column.name for column in columns if column.is_feature]
     others = [column for column in columns if not column.is_feature]
@@ -52,7 +52,7 @@ def of_columns(
     notes = [
         f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(name)}"
         for name, count in lacking.items()
-        if name in features and count >= _MANY_MISSING * len(frame)
+        if count >= _MANY_MISSING * len(frame)
     ]
     if protected:
         notes.append(
@@ -76,8 +76,8 @@ def of_columns(
             f"{_listed(codes)}: few different whole numbers, taken as numbers; if they are codes, --categories "
             + " ".join(map(shortened, codes[:_SHOWN]))
         )
-    rest = [f"{name} {count:,}" for name, count in lacking.items() if name in features]
-    return [*notes, f"missing cells, {_TREATED[missing]}: {', '.join(rest)}"] if rest else notes
+    rest = ", ".join(f"{name} {count:,}" for name, count in lacking.items())
+    return [*notes, f"missing cells, {_TREATED[missing]}: {rest}"] if rest else notes
 
 
 def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:

@@ -23,12 +23,13 @@ from fairclust.tables.columns import (
     MAX_CATEGORIES,
     Asked,
     Column,
+    as_text,
+    factor,
     find_reading,
     numbers,
     understand,
 )
-from fairclust.tables.text import LEADING_ZERO, TableError
-from fairclust.tables.values import as_text, factor
+from fairclust.tables.reading import CODE, TableError, is_nested
 
 MISSING = ("impute", "drop", "group")
 _MISSING_GROUP = "missing"
@@ -50,11 +51,8 @@ def learn(
     Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
     category, and a column says which numbers are missing; with "drop", no cell is missing.
     """
-    return [_learned(of, read(frame[of.name], of), scale, missing) for of in _features(columns)]
-
-
-def _features(columns: Iterable[Column]) -> list[Column]:
-    return sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
+    features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
+    return [_learned(of, read(frame[of.name], of), scale, missing) for of in features]
 
 
 def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Column:
@@ -148,12 +146,9 @@ class Preparation:
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
     # The sensitive columns of numbers whose mean the method bounds; it gets their numbers.
     means: list[str] = field(default_factory=list)
-    # The sensitive columns and categories that are text, and not numbers.
-    texts: list[str] = field(default_factory=list)
-    # The sensitive columns of truth values in several spellings, which become 'yes' and 'no'.
-    truths: list[str] = field(default_factory=list)
-    # How sensitive columns of text that hold numbers are read, see `columns.numbers`.
-    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # How sensitive columns of text become numbers or truth values, as `Column.reading`; empty for names of groups.
+    readings: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)  # columns that are text, and not numbers
     decimal: str = "."  # of the table
 
     @property
@@ -169,48 +164,59 @@ class Preparation:
     def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The sensitive columns as text, with numbers as `value_text` writes them, or the ranges that they are in.
 
-        Missing values stay missing, or become the group "missing" if `missing` is "group". Raises TableError if the
-        table lacks a column, or if a column has both missing values and a group of this name.
+        Missing values stay missing, or become the group "missing" if `missing` is "group". TableError if the table
+        lacks a column.
         """
         found = {}
         for name in self.sensitive:
             if name not in frame:
                 raise TableError(f"the table has no sensitive column {name!r}")
-            cells = as_text(
-                _in_ranges(frame[name], self.ranges[name], self.readings.get(name, {}))
-                if name in self.ranges
-                else frame[name]
-            )
-            if name in self.truths:
-                cells = cells.map(truth, na_action="ignore")
+            is_truth, ranges = "truth" in self.readings.get(name, {}), self.ranges.get(name)
+            cells = read(frame[name], Column(name, "category", reading={"truth": is_truth}))
+            if ranges is not None:
+                of_rows = self._numbers(frame, name)
+                there = of_rows.notna()
+                cells = pd.Series(np.nan, frame.index, dtype=object)
+                cells[there] = ranges.values[ranges.encode(of_rows[there].to_numpy(), int(there.sum()))]
             lacks = cells.isna()
             # In a column whose mean is bounded, a missing number stays missing, because it has no part in the mean.
             if self.missing == "group" and name not in self.means and lacks.any():
-                if (cells == _MISSING_GROUP).any():
-                    raise TableError(
-                        f"{name!r} has missing cells and the group {_MISSING_GROUP!r}. Fix: rename the group, or leave "
-                        "out the option --missing group"
-                    )
                 cells[lacks] = _MISSING_GROUP
             found[name] = cells
         return pd.DataFrame(found, index=frame.index, dtype=object)
 
+    def ranges_of(self, frame: pd.DataFrame, name: str, bins: int | None) -> SensitiveColumn | None:
+        """A sensitive column of many different numbers, cut into `bins` ranges with about as many rows each.
+
+        Otherwise each number would be a group. None for few different numbers, codes that are counted from 0 or 1, and
+        text. UserError if a column has to be cut and `bins` is None or less than 2.
+        """
+        reading = self.readings.get(name, {})
+        if "truth" in reading or not (reading or pd.api.types.is_numeric_dtype(frame[name].dropna())):
+            return None
+        cells = self._numbers(frame, name).dropna()
+        if not is_measured(cells.to_numpy()):
+            return None
+        if bins is None and name not in self.means:
+            raise TableError(
+                f"{name!r} holds {cells.nunique():,} different numbers, and each would be a group. Fix: --bins 4, for "
+                "example, makes four ranges of them; if they identify the rows, name another column"
+            )
+        return cut_column(name, cells.to_numpy(), _SHOWN_RANGES if bins is None else bins)
+
+    def _numbers(self, frame: pd.DataFrame, name: str) -> pd.Series:
+        """The numbers of a sensitive column."""
+        return read(frame[name], Column(name, "number", reading=self.readings.get(name, {})))
+
     def for_method(self, frame: pd.DataFrame, groups: pd.DataFrame, *, by_column: bool) -> Any:
         """The groups as a method takes them: columns by name, or their combinations as text, shape (n_rows,).
 
-        A column whose mean is bounded has its numbers, or is a TableError if it holds none.
+        A column whose mean is bounded has its numbers, or is a TableError if it does not hold numbers.
         """
         if not by_column:
             return cross(groups).to_numpy(dtype=str)
-        found = {name: numbers(frame[name], self.readings.get(name, {})) for name in self.means}
-        for name, of in found.items():
-            if of.isna().any():
-                raise TableError(
-                    f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there"
-                )
-        return {name: groups[name].to_numpy(dtype=str) for name in groups} | {
-            name: of.to_numpy() for name, of in found.items()
-        }
+        words = {name: groups[name].to_numpy(dtype=str) for name in groups}
+        return words | {name: self._numbers(frame, name).to_numpy() for name in self.means}
 
     def reasons(self, frame: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Series:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
@@ -237,11 +243,11 @@ class Preparation:
         A row with such a value counts as having none of the known values of the column.
         """
         found = {}
-        for column in self.columns:
-            if not column.is_number:
-                values = {*read(frame[column.name], column).dropna().unique()}
-                found[column.name] = sorted(values - {*column.reading["frequent"], *column.reading["rare"]})
-        return {name: values for name, values in found.items() if values}
+        for column in (column for column in self.columns if not column.is_number):
+            known = {*column.reading["frequent"], *column.reading["rare"]}
+            if new := {*read(frame[column.name], column).dropna().unique()} - known:
+                found[column.name] = sorted(new)
+        return found
 
     def stored(self) -> dict[str, Any]:
         """The content for a saved model."""
@@ -256,27 +262,28 @@ class Preparation:
         if not lists["sensitive"] or not {*lists["means"]} <= {*lists["sensitive"]}:
             raise StoredError("sensitive and means do not fit together")
         columns, ranges = map(_stored_column, stored.parts("columns")), stored.parts("ranges")
-        readings, named = stored.part("readings"), lists["sensitive"]
+        readings = stored.part("readings")
         return cls(
             [*columns],
             scale=stored.text("scale", SCALES),
             missing=stored.text("missing", MISSING),
             ranges={column.name: column for column in map(SensitiveColumn.from_stored, ranges)},
-            readings={name: _stored_signs(readings.part(name)) for name in named},
+            readings={name: _stored_reading(readings.part(name)) for name in lists["sensitive"]},
             decimal=stored.text("decimal"),
             **lists,
         )
 
 
-def _stored_signs(stored: Stored) -> dict[str, Any]:
-    return {key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)}
+def _stored_reading(stored: Stored) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)
+    }
+    return found | {key: stored.flag(key) for key in ("log", "odd", "truth") if stored.has(key)}
 
 
 def _stored_column(stored: Stored) -> Column:
     role, reading = stored.text("role", ROLES), stored.part("reading")
-    found = _stored_signs(reading)
-    for key in filter(reading.has, ("log", "odd", "truth")):
-        found[key] = reading.flag(key)
+    found = _stored_reading(reading)
     for key in filter(reading.has, ("clip", "lacks")):
         found[key] = reading.array(key, 2).tolist()
     if role == "ordered":
@@ -297,16 +304,12 @@ class Decision(NamedTuple):
     >>> import pandas as pd
     >>> from fairclust.tables import decide
     >>> people = pd.DataFrame({"sex": list("fmfm"), "age": [20, None, 50, 40], "town": list("abab")})
-    >>> found = decide(people, ["sex"])
-    >>> found.lacking
-    {'age': 1}
-    >>> [(column.name, column.role) for column in found.columns]
+    >>> [(column.name, column.role) for column in decide(people, ["sex"]).columns]
     [('age', 'number'), ('town', 'category')]
     """
 
     preparation: Preparation
     columns: list[Column]  # those that are not sensitive, excluded or named as identifiers
-    lacking: dict[str, int]  # missing cells of features and sensitive columns that have any
     notes: list[str]  # what changes the result most comes first
     n_urgent: int  # the number of notes that are on cells far from all others, or that are no numbers
 
@@ -330,33 +333,27 @@ def decide(
     no row is left.
     """
     asked = asked or Asked()
-    measured = [name for name in sensitive if name in means]
-    cut = [name for name in sensitive if name not in (*asked.categories, *means)]
-    readings = {name: _signs(frame[name], asked) for name in sensitive}
-    ranges = find_ranges(frame, cut, bins, readings)
-    ranges |= find_ranges(frame, measured, bins or _SHOWN_RANGES, readings)
+    if nested := [name for name in sensitive if is_nested(frame[name])]:
+        raise TableError(f"the cells of column {nested[0]!r} are lists, not single values")
     others = frame.drop(columns=[*sensitive, *ids, *exclude])
     columns = understand(others, asked)
-    named = [*ids, *(column.name for column in columns if column.role == "identifier")]
-    words = [*sensitive, *(column.name for column in columns if column.role == "category")]
-    texts = [name for name in words if not pd.api.types.is_numeric_dtype(frame[name])]
-    truths = [name for name in sensitive if name in texts and are_truths(factor(frame[name]).words)]
-    features = _features(columns)
+    features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
     preparation = Preparation(
         features,
         [*sensitive],
         scale,
         missing,
-        named,
-        ranges,
-        measured,
-        texts,
-        truths,
-        readings,
-        asked.decimal,
+        [*ids, *(column.name for column in columns if column.role == "identifier")],
+        means=[name for name in sensitive if name in means],
+        readings={name: _reading(frame[name], asked) for name in sensitive},
+        texts=[of for of in (*sensitive, *others) if not pd.api.types.is_numeric_dtype(frame[of])],
+        decimal=asked.decimal,
     )
+    for name in sensitive:
+        if name not in asked.categories and (cut := preparation.ranges_of(frame, name, bins)) is not None:
+            preparation.ranges[name] = cut
     groups = preparation.groups(frame)
-    for name, of in groups.drop(columns=measured).items():
+    for name, of in groups.drop(columns=preparation.means).items():
         if len(of) >= FEW_ROWS and of.nunique() > len(of) / 2:
             raise TableError(
                 f"{name!r} holds {of.nunique():,} different values in {len(of):,} rows, and each would be a group. "
@@ -368,17 +365,16 @@ def decide(
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
     cells = {of.name: read(frame[of.name], of) for of in features}
     preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
-    lacking = {name: int(of.isna().sum()) for name, of in (cells | dict(groups.items())).items()}
-    lacking = {name: count for name, count in lacking.items() if count}
+    lacking = {of.name: n for of in features if (n := int(cells[of.name].isna().sum()))}
     urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number})
     urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
     told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
     told += [
         f"{name}: truth values in several spellings are the groups yes and no"
-        for name in sensitive
-        if name in truths
+        for name, reading in preparation.readings.items()
+        if "truth" in reading
     ]
-    return Decision(preparation, columns, lacking, told, len(urgent))
+    return Decision(preparation, columns, told, len(urgent))
 
 
 def read(cells: pd.Series, column: Column) -> pd.Series:
@@ -410,43 +406,17 @@ def read(cells: pd.Series, column: Column) -> pd.Series:
     return found
 
 
-def _signs(cells: pd.Series, asked: Asked) -> dict[str, Any]:
-    """How the cells of a sensitive column of text become numbers; empty if they are numbers, or names of groups."""
+def _reading(cells: pd.Series, asked: Asked) -> dict[str, Any]:
+    """How the cells of a sensitive column of text are read; empty if they are numbers, or names of groups."""
     if pd.api.types.is_numeric_dtype(cells) or cells.dropna().empty:
         return {}
     values = factor(cells.dropna())
-    digits = [word.isdecimal() for word in values.words]
-    if all(digits) or any(map(LEADING_ZERO.fullmatch, values.words)):
+    if are_truths(values.words):
+        return {"truth": True}
+    if all(word.isdecimal() for word in values.words) or any(map(CODE.fullmatch, values.words)):
         return {}
     reading, found = find_reading(values.words, np.bincount(values.entries), asked.decimal, asked.thousands)
     return {} if np.isnan(found[values.entries]).mean() > _MOST_ODD else reading
-
-
-def find_ranges(
-    frame: pd.DataFrame, columns: Sequence[str], bins: int | None, readings: Mapping[str, Any]
-) -> dict[str, SensitiveColumn]:
-    """Cut the columns that hold many different numbers into `bins` ranges with about as many rows each.
-
-    Otherwise each number would be a group. Columns with few different numbers, and codes that are counted from 0 or 1,
-    are not cut. UserError if a column has to be cut and `bins` is None or less than 2.
-    """
-    found = {}
-    for name in columns:
-        if not readings[name] and not pd.api.types.is_numeric_dtype(frame[name].dropna()):
-            continue
-        cells = numbers(frame[name], readings[name]).dropna()
-        if np.isinf(cells).any():
-            row = np.isinf(cells).idxmax() + 1
-            raise TableError(f"{name!r} has an infinite number in data row {row:,}. Fix: correct it")
-        if not is_measured(cells.to_numpy()):
-            continue
-        if bins is None:
-            raise TableError(
-                f"{name!r} holds {cells.nunique():,} different numbers, and each would be a group. Fix: --bins 4, for "
-                "example, makes four ranges of them; if they identify the rows, name another column"
-            )
-        found[name] = cut_column(name, cells.to_numpy(), bins)
-    return found
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:
@@ -460,17 +430,4 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     names = combination_names(cells, values, f" of {' and '.join(groups.columns)}")
     found = pd.Series(np.nan, index=groups.index, dtype=object)
     found[complete] = np.array(names, dtype=object)[crossed]
-    return found
-
-
-def _in_ranges(cells: pd.Series, column: SensitiveColumn, reading: Mapping[str, Any]) -> pd.Series:
-    """The range of each number as text; missing if the number is missing."""
-    read = numbers(cells, reading)
-    if (read.isna() & cells.notna()).mean() > _MOST_ODD:
-        raise TableError(
-            f"{column.name!r} has cells that are not numbers, but the model was fitted to numbers. Fix: correct them"
-        )
-    there = read.notna()
-    found = pd.Series(None, index=cells.index, dtype=object)
-    found[there] = column.values[column.encode(read[there].to_numpy(), int(there.sum()))]
     return found

@@ -1,106 +1,129 @@
-"""Reading of tables in several file formats as data frames."""
+"""Files as data frames: delimited text, JSON, workbooks, Parquet, and files of statistics programs."""
 
 from __future__ import annotations
 
+import bz2
+import csv
 import glob
+import gzip
+import io
 import json
+import lzma
 import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from fairclust.group_encoding import one_spelling
-from fairclust.messages import count, nearest, shortened
-from fairclust.tables.text import (
-    HEAD_ROWS,
-    OPENERS,
-    Format,
-    Line,
-    TableError,
-    Text,
-    header_note,
-    header_place,
-    open_lines,
-    unreadable,
-)
-from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
+from fairclust.group_encoding import describe_merged, one_spelling, value_text
+from fairclust.messages import UserError, count, nearest, shortened
+from fairclust.tables.cells import as_number
 
+MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
+"""Cells of a table that hold one of these texts are missing."""
+
+CODE = re.compile(r"0\d+|\d{16,}")
+"""Digits that are codes. As numbers, '007' would become '7', and long ones would be rounded."""
+
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
-_LONGEST_NAME = 1000
-# Each column takes time, even in a table of few rows.
-_MAX_COLUMNS = 20_000
+_SIGNS = ",;\t|"
+# Lines above the header that begin with one of these are skipped. Excel writes the last one.
+_COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//", "sep="), 1000
+# The row with the names of the columns is looked for among so many rows at the top.
+_HEAD_ROWS = 30
+# The decimal point and the columns of codes of a file are found in so many rows.
+_ROWS_AHEAD = 2000
+_DECIMALS = {
+    sign: re.compile(rf"[+-]?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))")
+    for sign, point, other in ((",", ",", r"\."), (".", r"\.", ","))
+}
+# Older pandas rounds the last digit of some numbers unless it is told otherwise.
+_IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+_EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
+_ATTRIBUTE = re.compile(
+    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
+)
 
 
-class Choice(NamedTuple):
-    """Which columns of a file are read, by their positions, and how."""
-
-    texts: Collection[int]  # columns of text, whose cells are not converted
-    columns: Collection[int] | None = None  # all by default; then columns with leading zeros are text, too
-    missing: Sequence[str] = MISSING_TEXTS  # the cells of other columns that are missing
+class TableError(UserError):
+    """A table cannot be used; the message names the file, column or cell and says what to do."""
 
 
-class Cells(NamedTuple):
-    """The cells of a file."""
+class Format(NamedTuple):
+    """What is known of a file before it is read. The rest is found."""
 
-    names: list[str]  # of all columns of the file, as they are written
-    frame: pd.DataFrame  # has the positions of the columns as names
-    form: Format  # with what was found
-    notes: list[str]  # on how the file was read
+    delimiter: str | None = None  # by default, the sign that occurs most often in the line of the names
+    decimal: str | None = None  # by default, the one that more cells show; never a comma between commas
+    encoding: str = "utf-8"
+    sheet: str | None = None  # of a workbook
+    header_row: int | None = None  # the row or line of the names, from 1
+    header: bool = True  # whether a row has the names of the columns
+    labels: Sequence[str] = ()  # the names of the columns of a table without a header
+    names: Collection[str] = ()  # columns that are expected: the row with one of these names is the header
+    quote: str = '"'
+
+
+class Opened(NamedTuple):
+    """A file whose columns are known."""
+
+    names: list[str]  # of all columns, as they are written
+    # The cells, with the positions of columns as names. Arguments: the columns, all by default; those of text, which
+    # are not converted; and the cells of other columns that are missing.
+    read: Callable[..., pd.DataFrame]
+    notes: list[str]  # on how the file is read
+    delimiter: str | None = None  # of a text
+    decimal: str = "."
 
 
 def read_table(
     path: str | Path,
     *,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    usual_decimal: str = "",
-    encoding: str = "utf-8",
     values: Collection[str] = (),
     texts: Collection[str] = (),
     ids: Collection[str] = (),
-    header: Collection[str] = (),
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str = "utf-8",
     sheet: str | None = None,
     header_row: int | None = None,
 ) -> pd.DataFrame:
-    """Read the rows of `table_files`, see `_READERS`, or text, for whose options see `Format` and `clean`.
+    """Read the rows of `table_files`. TableError if they cannot be read, or are no table.
 
-    `sheet` is the name of a sheet of a workbook, and `header_row` the number of the row or line with the names, from 1.
-    The attributes "delimiter", "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
+    Columns of `texts` are text even if they look like numbers, and `ids` stay as they are written. The row with one of
+    these names, or one of `values`, is the header. For the other options, see `Format`. The attributes "delimiter",
+    "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
     """
-    if decimal is not None and len(decimal) != 1:
-        raise TableError(f"--decimal: {shortened(repr(decimal))} is not one character")
     sign = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
-    if sign is not None and (len(sign) != 1 or sign in '"\r\n' or not sign.isascii()):
-        raise TableError(f"--delimiter: {shortened(repr(sign))} is not one ASCII character between cells")
-    if header_row is not None and header_row < 1:
-        raise TableError("--header-row: rows are counted from 1")
-    expected = {*values, *ids}
-    form = Format(sign, decimal, usual_decimal, encoding, sheet, header_row, names=expected, all_names=header)
+    for option, given in (("--decimal", decimal), ("--delimiter", sign)):
+        if given is not None and (len(given) != 1 or given in '"\r\n' or not given.isascii()):
+            raise TableError(f"{option}: {shortened(repr(given))} is not one ASCII character")
+    form = Format(sign, decimal, encoding, sheet, header_row, names={*values, *texts, *ids})
     files = table_files(path)
     notes: list[str] = []
     frames: list[pd.DataFrame] = []
     for file in files:
-        names, frame, form, more = read_file(
-            file,
-            form,
-            lambda names: Choice({i for i, name in enumerate(names) if one_spelling(name) in expected}),
-        )
-        frame.columns = column_names(names, file)
+        opened = open_table(file, form)
+        names = column_names(opened.names, file)
+        frame = opened.read(texts=[i for i, name in enumerate(names) if name in texts or name in ids])
         if frame.empty:
             raise TableError(f"{file} has a header and no rows")
-        frames.append(frame)
-        check_same_columns(frame.columns, file, frames[0].columns, files[0])
-        notes += more
+        frames.append(frame.set_axis(names, axis=1))
+        check_same_columns(names, file, frames[0].columns, files[0])
+        notes += opened.notes
+        form = form._replace(delimiter=opened.delimiter, decimal=opened.decimal)
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-    decimal, typed = form.decimal or ".", _suffix(files[0]) in _READERS
-    try:
-        spellings = clean(frame, values=values, texts=texts, ids=ids, typed=typed, decimal=decimal)
-    except TableError as error:
-        raise TableError(f"{path}: {error}") from None
-    notes = list(dict.fromkeys(notes))
-    frame.attrs.update(delimiter=form.delimiter, decimal=decimal, notes=notes, spellings=spellings)
+    spellings = clean(frame, ids=ids)
+    frame.attrs.update(
+        delimiter=form.delimiter, decimal=form.decimal, notes=[*dict.fromkeys(notes)], spellings=spellings
+    )
     return frame
 
 
@@ -120,77 +143,77 @@ def table_files(path: str | Path) -> list[Path]:
         raise TableError(f"{error}{hint}") from None
 
 
-def clean(
-    frame: pd.DataFrame,
-    *,
-    values: Collection[str] = (),
-    texts: Collection[str] = (),
-    ids: Collection[str] = (),
-    typed: bool = True,
-    decimal: str = ".",
-) -> list[str]:
-    """Give the values of all columns of text one spelling, in place; returns notes on them.
-
-    Cells of columns in `values` are names of groups or categories, see `read_values`; those also in `texts` are text
-    even if they look like numbers, and `ids` stay as they are written. In a `typed` file, all texts are.
-    """
+def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
+    """Give the values of all columns of text but `ids` one spelling, in place; returns notes on merged ones."""
     notes: list[str] = []
     for i, name in enumerate(frame.columns):
         cells = frame.iloc[:, i]
-        kept, nested = name in values, is_nested(cells)
-        if kept and nested:
-            raise TableError(f"the cells of column {name!r} are lists, not single values")
-        if pd.api.types.is_numeric_dtype(cells) or name in ids or nested:
+        if name in ids or cells.dtype.kind != "O" or is_nested(cells):
             continue
-        untyped = kept and not typed and name not in texts
-        read, more = read_values(cells, untyped=untyped, named=kept, decimal=decimal)
-        frame.isetitem(i, read)
-        notes += more
+        codes, found = pd.factorize(cells)
+        found = np.asarray(found, dtype=object)
+        try:
+            plain = [one_spelling(value) if isinstance(value, str) else value for value in found]
+        except ValueError as error:
+            raise TableError(f"column {name!r} has {error}. Fix: correct it") from None
+        if any(isinstance(value, str) for value in plain):
+            plain = [value_text(value) for value in plain]
+        words = np.array([*(np.nan if value in MISSING_TEXTS else value for value in plain), np.nan], object)
+        there = pd.notna(words[:-1])
+        counts = np.bincount(codes[codes >= 0], minlength=len(found))
+        told = describe_merged(found[there], words[:-1][there], counts[there])
+        notes += [f"{name}: {text}" for text in told]
+        frame.isetitem(i, pd.Series(words[codes], frame.index).infer_objects())
     return notes
 
 
-def read_file(path: Path, form: Format, choose: Callable[[list[str]], Choice]) -> Cells:
-    """The cells of a file. `choose` gets the names of its columns, and says which are read."""
+def is_nested(cells: pd.Series) -> bool:
+    """Whether a cell holds a list or a record."""
+    return cells.dtype == object and any(isinstance(cell, (list, tuple, dict, np.ndarray)) for cell in cells)
+
+
+def open_table(path: Path, form: Format) -> Opened:
+    """Open a file of any format, which the end of its name tells."""
     reader = _READERS.get(_suffix(path))
     if form.sheet is not None and reader is not _read_workbook:
         raise TableError(f"--sheet: {path} is no workbook, so it has no sheets. Fix: leave the option out")
-    try:
-        if reader is None:
-            return _read_text(path, form, choose)
-        # An index with a name becomes a column. Rows are counted from 0 afterwards.
+    if reader is None:
+        return _open_text(path, form)
+    with _plain_errors(path, form):
         frame, notes = reader(path, form)
-        frame = frame.reset_index(drop=frame.index.names == [None])
-        names = [str(name) for name in frame.columns]
-        columns = choose(names).columns
-        frame.columns = pd.RangeIndex(len(names))
-        return Cells(names, frame if columns is None else frame[sorted(columns)], form, notes)
+    # An index with a name becomes a column. Rows are counted from 0 afterwards.
+    frame = frame.reset_index(drop=frame.index.names == [None])
+    names = [str(name) for name in frame.columns]
+    frame.columns = pd.RangeIndex(len(names))
+    return Opened(
+        names, lambda columns=None, **_: frame if columns is None else frame[sorted(columns)], notes
+    )
+
+
+@contextmanager
+def _plain_errors(path: Path, form: Format) -> Iterator[None]:
+    """Errors of packages as TableError. For damaged files they raise errors of many types."""
+    try:
+        yield
     except TableError:
         raise
-    except ImportError as error:
-        package = str(error).partition("'")[2].partition("'")[0] or error.name
+    except UnicodeError:
         raise TableError(
-            f"{path} needs the package {package or 'pyarrow'}: pip install 'fairclust[files]'"
+            f"{path} is no {form.encoding} text; try --encoding latin-1, or another one such as utf-16"
         ) from None
+    except ImportError as error:
+        package = str(error).partition("'")[2].partition("'")[0] or error.name or "pyarrow"
+        raise TableError(f"{path} needs the package {package}: pip install 'fairclust[files]'") from None
     except Exception as error:
-        # The packages that read these files raise errors of many types for damaged ones.
-        raise unreadable(path, error) from None
+        what = " ".join(str(error).split()) or type(error).__name__
+        raise TableError(f"{path} cannot be read as a table: {shortened(what, 300)}") from None
 
 
 def column_names(header: Iterable[str], path: Path) -> list[str]:
-    """Names of the columns. Two columns of one name, very long names, and too many columns are errors."""
+    """Names of the columns in one spelling. Two columns of one name are an error."""
     places: dict[str, int] = {}
-    header = list(header)
-    if len(header) > _MAX_COLUMNS:
-        raise TableError(
-            f"{path} has {len(header):,} columns, more than {_MAX_COLUMNS:,}. Fix: leave out those that are not needed"
-        )
     for place, text in enumerate(header, start=1):
         name = one_spelling(text) or f"Unnamed: {place - 1}"
-        if len(name) > _LONGEST_NAME:
-            raise TableError(
-                f"{path}: the name of column {place:,} has {len(name):,} characters, which is too long: "
-                f"{shortened(repr(name))}"
-            )
         if name in places:
             raise TableError(
                 f"{path} has the column {shortened(repr(name))} twice, as columns {places[name]:,} and {place:,}. Fix: "
@@ -210,7 +233,218 @@ def check_same_columns(names: Collection[str], file: Path, of_first: Collection[
 def _suffix(path: Path) -> str:
     """The end of a name that tells the format, without that of a compression."""
     ends = [end.lower() for end in path.suffixes]
-    return "".join(ends[-2:-1] if ends and ends[-1] in OPENERS else ends[-1:])
+    return "".join(ends[-2:-1] if ends and ends[-1] in _OPENERS else ends[-1:])
+
+
+def _opener(path: Path) -> Callable[[], IO[Any]]:
+    """A function that opens a file, or standard input, as bytes, decompressed, as often as it is called."""
+    if str(path) == "-":
+        content = sys.stdin.buffer.read()
+        return lambda: io.BytesIO(content)
+    return partial(_OPENERS.get(path.suffix.lower(), open), path, "rb")  # type: ignore[arg-type]
+
+
+def _lines(path: Path, file: IO[Any], form: Format) -> Iterator[str]:
+    """The lines of a text, without a byte order mark. Line breaks in quotes stay as they are."""
+    for number, line in enumerate(_text(file, form), start=1):
+        if "\0" in line:
+            raise TableError(
+                f"{path}, line {number:,} has a NUL character. Fix: remove it; or if the file is text of another "
+                "encoding, try --encoding utf-16"
+            )
+        yield line
+
+
+def _text(file: IO[Any], form: Format) -> io.TextIOWrapper:
+    is_usual = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+    return io.TextIOWrapper(file, "utf-8-sig" if is_usual else form.encoding, newline="")
+
+
+def _open_text(path: Path, form: Format) -> Opened:
+    """Check all rows of a delimited text, which pandas reads later.
+
+    pandas fills rows that are too short and cuts cells at a NUL character, both without a word. Here they are errors.
+    """
+    opener, above, notes = _opener(path), 0, list[str]()
+    with _plain_errors(path, form), opener() as file:
+        if _suffix(path) == ".arff":
+            above, labels = _arff_head(_lines(path, file, form), path)
+            form = form._replace(delimiter=",", quote="'", header=False, labels=labels)
+        else:
+            head = [*islice(_lines(path, file, form), _MOST_COMMENTS + _HEAD_ROWS)]
+            above = _lines_above(head, form) if form.header else 0
+            named = next((line for line in head[above:] if line.strip()), "")
+            form = form._replace(delimiter=form.delimiter or _likely_delimiter(named))
+            skipped = [line.strip() for line in head[:above] if line.strip()]
+            if skipped and form.header_row is None and not skipped[0].startswith("sep="):
+                notes.append(_header_note(above + 1, len(skipped), skipped[0]))
+    sign = form.delimiter or ","
+    dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
+    width, ahead = 0, list[list[str]]()
+    with _plain_errors(path, form), opener() as file:
+        rows = csv.reader(
+            islice(_lines(path, file, form), above, None), delimiter=sign, strict=True, **dialect
+        )
+        for line, row in _rows(path, rows, above):
+            width = width or len(row)
+            if len(row) != width:
+                raise TableError(
+                    f"{path}, line {line:,} has {len(row):,} cells, but the first row has {width:,}. Fix: correct the "
+                    f"line, or give every column a name; is {sign!r} the right --delimiter?"
+                )
+            if len(ahead) <= _ROWS_AHEAD:
+                ahead.append([cell.strip() for cell in row])
+    if not ahead:
+        raise TableError(f"{path} is empty")
+    names = ahead.pop(0) if form.header else _labels(form, width, path)
+    if form.header:
+        _check_header(names, path, form)
+    if not ahead:
+        raise TableError(f"{path} has a header and no rows")
+    decimal = form.decimal or "."
+    if form.decimal is None and sign != ",":
+        shown = Counter(
+            of for row in ahead for cell in row for of, one in _DECIMALS.items() if one.fullmatch(cell)
+        )
+        if shown[","] > shown["."]:
+            decimal = ","
+            notes.append(
+                "the comma is the decimal point, because more cells show one than a point; --decimal states it"
+            )
+
+    def read(
+        columns: Collection[int] | None = None,
+        texts: Collection[int] = (),
+        missing: Sequence[str] = MISSING_TEXTS,
+    ) -> pd.DataFrame:
+        as_text = {*texts}
+        if columns is None:
+            as_text |= {
+                i for i, cells in enumerate(zip(*ahead, strict=True)) if any(map(CODE.fullmatch, cells))
+            }
+        with _plain_errors(path, form), opener() as file:
+            text = _text(file, form)
+            for _ in islice(text, above):
+                pass
+            return pd.read_csv(
+                text,
+                sep=sign,
+                header=0 if form.header else None,
+                names=range(width),
+                usecols=None if columns is None else sorted(columns),
+                dtype=dict.fromkeys(as_text, str),
+                decimal=decimal,
+                na_values={i: missing for i in range(width) if i not in texts},
+                keep_default_na=False,
+                low_memory=columns is not None,  # only some columns, which saves memory
+                **_EXACT,
+                **dialect,
+            )  # fmt: skip
+
+    return Opened(names, read, notes, sign, decimal)
+
+
+def _rows(path: Path, rows: Any, above: int) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a text that are not empty, each with the number of its last line."""
+    line = above
+    try:
+        for row in rows:
+            line = above + rows.line_num
+            if len(row) > 1 or "".join(row).strip():
+                yield line, row
+    except csv.Error as error:
+        raise TableError(
+            f"{path}, line {line + 1:,} cannot be cut into cells: {error}. Fix: close every quote, and write a quote "
+            "inside a quoted cell as two"
+        ) from None
+
+
+def _lines_above(head: list[str], form: Format) -> int:
+    """The number of lines above the names of the columns: comments, titles, and Excel's 'sep=;'."""
+    if form.header_row is not None:
+        return form.header_row - 1
+    comments = (not line.strip() or line.lower().startswith(_COMMENT_SIGNS) for line in head)
+    above = next((i for i, is_comment in enumerate(comments) if not is_comment), len(head))
+    below = head[above : above + _HEAD_ROWS]
+    sign = form.delimiter or max(_SIGNS, key=lambda of: max((line.count(of) for line in below), default=0))
+    rows = [
+        next(csv.reader([line], delimiter=sign), []) if '"' in line else line.split(sign) for line in below
+    ]
+    return above + _header_place(rows, form.names, least=3)[0]
+
+
+def _likely_delimiter(line: str) -> str:
+    return max(_SIGNS, key=re.sub('"[^"]*"', "", line).strip("\r\n").count)
+
+
+def _header_place(rows: Sequence[Sequence[str]], names: Collection[str], least: int = 1) -> tuple[int, bool]:
+    """The place of the row with the names, and whether it has one that is expected.
+
+    Without one, it is the first row that is nearly as full as the fullest ones, if these have at least `least` cells,
+    and all rows above it have one cell, or the others empty.
+    """
+    for place, row in enumerate(rows):
+        if not {one_spelling(cell) for cell in row}.isdisjoint(names):
+            return place, True
+    filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
+    full = sorted(filled)[-2:][:1]  # a single row may have cells too many
+    if not full or full[0] < least:
+        return 0, False
+    place = next(place for place, n in enumerate(filled) if n >= 0.6 * full[0])
+    are_titles = all(
+        n < 2 or len(row) == len(rows[place]) for n, row in zip(filled[:place], rows, strict=False)
+    )
+    return (place if are_titles else 0), False
+
+
+def _header_note(row: int, n_above: int, first: str) -> str:
+    return (
+        f"the names of the columns are in row {row:,}, below {count(n_above, 'other row')}, the first with "
+        f"{shortened(repr(first))}; --header-row states it"
+    )
+
+
+def _check_header(names: list[str], path: Path, form: Format) -> None:
+    """TableError if a row cannot be a header, although some columns have numbers as names.
+
+    Years, identifiers and wavelengths occur as names of columns. Negative numbers, repeated numbers, and fractions that
+    do not increase are taken as data.
+    """
+    cells = [as_number(name, form.decimal or ".") for name in names]
+    numbers = [number for number in cells if number is not None]
+    increasing = len(numbers) > 2 and numbers == sorted({*numbers})
+    are_data = min(numbers, default=0) < 0 or len({*numbers}) < len(numbers)
+    are_data |= not increasing and any(number % 1 for number in numbers)
+    # A single name that is a number does not tell a header from data.
+    shared = [name for name in names if one_spelling(name) in form.names]
+    if are_data and len(shared) < 2 and all(as_number(name) is not None for name in shared):
+        shown = shortened(repr((form.delimiter or ",").join(names)))
+        raise TableError(
+            f"the first line of {path} looks like data: {shown}. Fix: write the names of the columns above it"
+        )
+
+
+def _labels(form: Format, width: int, path: Path) -> list[str]:
+    """The names of the columns of a table without a header."""
+    if len(form.labels or range(width)) != width:
+        raise TableError(
+            f"{path}: the names do not fit the rows; expected {count(width, 'name')}; found {len(form.labels)}. Fix: "
+            "name every column, or none and use numbers"
+        )
+    return [*form.labels] or [f"column {i}" for i in range(width)]
+
+
+def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
+    """The number of lines above the rows of an ARFF file, which are text between commas, and the names in them."""
+    names: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        if found := _ATTRIBUTE.match(line):
+            names.append(next(name for name in found.groups() if name is not None))
+        elif names and line.strip().lower().startswith("@data"):
+            return number, names
+    raise TableError(
+        f"{path} is no ARFF; found no line with @attribute before one with @data. Fix: check the file"
+    )
 
 
 _Read = tuple[pd.DataFrame, list[str]]
@@ -230,45 +464,31 @@ def _read_statistics(path: Path, form: Format) -> _Read:
 
     end = path.suffix.lower()[1:]
     end = {"zsav": "sav", "xpt": "xport"}.get(end, end)
-    options: dict[str, Any] = {}
-    # Files state their encoding, except those of these two kinds, which have no such option.
-    if form.encoding != "utf-8" and end not in ("xport", "por"):
-        options["encoding"] = form.encoding
-    if end in ("sav", "por", "dta"):
-        options |= {"apply_value_formats": True, "formats_as_category": False}
+    labelled = {"apply_value_formats": True, "formats_as_category": False}
+    options = labelled if end in ("sav", "por", "dta") else {}
     frame, about = getattr(pyreadstat, f"read_{end}")(str(path), **options)
-    labelled = list(getattr(about, "variable_value_labels", None) or {})
-    told = f"the labels of the codes are the values of {shortened(', '.join(labelled), 200)}"
-    return frame, [told] if labelled else []
+    names = shortened(", ".join(getattr(about, "variable_value_labels", None) or {}), 200)
+    return frame, [f"the labels of the codes are the values of {names}"] if names else []
 
 
 def _read_json(path: Path, form: Format) -> _Read:
-    """Records (a list, or one in each line), columns, or a mapping that has one of these."""
-    with open_lines(path, form.encoding) as lines:
-        text = [line for _, line in lines]
+    """Records (a list, one in each line, or under a key), or columns."""
+    with _opener(path)() as file:
+        text = _text(file, form).read()
     try:
-        content = json.loads("".join(text))
+        content = json.loads(text)
     except json.JSONDecodeError as error:
         if "Extra data" not in str(error):
             raise
-        content = [json.loads(line) for line in text if line.strip()]
+        content = [json.loads(line) for line in text.splitlines() if line.strip()]
     notes: list[str] = []
     if isinstance(content, dict):
-        records = [
+        lists = [
             key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)
         ]
-        if len(records) == 1:
-            content, notes = content[records[0]], [f"the rows are those of the key {records[0]!r}"]
-        elif isinstance(content.get("data"), list) and isinstance(content.get("columns"), list):
-            content = [content["columns"], *content["data"]]
-        else:
-            frame = pd.DataFrame(content)
-            # `orient="index"` of pandas writes rows by name, and `orient="columns"` columns of rows by number.
-            if len(frame) < len(frame.columns) and all(isinstance(of, dict) for of in content.values()):
-                frame = frame.T.infer_objects()
-            return frame.reset_index(drop=True), []
-    if isinstance(content, list) and content and all(isinstance(row, list) for row in content):
-        return _below_header(pd.DataFrame(content, dtype=object), path, form)
+        if len(lists) != 1:
+            return pd.DataFrame(content).reset_index(drop=True), notes
+        content, notes = content[lists[0]], [f"the rows are those of the key {lists[0]!r}"]
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
         raise TableError(
             f"{path} holds no table. Fix: write a list of records, as pandas' to_json(orient='records')"
@@ -283,44 +503,36 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     """
     as_written = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
     sheets = pd.read_excel(path, sheet_name=None, engine="calamine", **as_written)
-    names = [name for name, cells in sheets.items() if cells.notna().any(axis=None)]
-    if not names:
+    places = {name: _header_place(_top(cells), form.names) for name, cells in sheets.items() if cells.size}
+    filled = [name for name in places if sheets[name].notna().any(axis=None)]
+    if not filled:
         raise TableError(f"{path} is empty")
-    if form.sheet is not None and form.sheet not in sheets:
+    if form.sheet is not None and form.sheet not in places:
         raise TableError(
             f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, map(str, sheets))}"
         )
-    expected = [name for name in names if header_place(_top(sheets[name]), form.names)[1]]
-    name = form.sheet if form.sheet is not None else (expected or names)[0]
-    frame, notes = _below_header(sheets[name], path, form)
-    if len(names) > 1 and form.sheet is None:
-        others = shortened(", ".join(repr(of) for of in names if of != name), 200)
+    expected = [name for name in filled if places[name][1]]
+    name = form.sheet if form.sheet is not None else (expected or filled)[0]
+    cells, notes = sheets[name].dropna(axis=1, how="all"), list[str]()
+    if not form.header:
+        return cells.infer_objects().set_axis(_labels(form, len(cells.columns), path), axis=1), notes
+    first = places[name][0] if form.header_row is None else form.header_row - 1
+    if first >= len(cells):
+        raise TableError(f"--header-row: {path} has {len(cells):,} rows. Fix: name one of them")
+    frame = cells.iloc[first + 1 :].dropna(how="all").reset_index(drop=True).infer_objects()
+    frame.columns = cells.iloc[first].fillna("").tolist()
+    above = cells.iloc[:first].dropna(how="all")
+    if len(above) and form.header_row is None:
+        notes.append(_header_note(first + 1, len(above), str(above.iloc[0].dropna().iloc[0])))
+    if len(filled) > 1 and form.sheet is None:
+        others = shortened(", ".join(repr(of) for of in filled if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
     return frame, notes
 
 
 def _top(cells: pd.DataFrame) -> list[list[str]]:
-    rows = cells.head(HEAD_ROWS).itertuples(index=False)
+    rows = cells.dropna(axis=1, how="all").head(_HEAD_ROWS).itertuples(index=False)
     return [["" if pd.isna(cell) else str(cell) for cell in row] for row in rows]
-
-
-def _below_header(cells: pd.DataFrame, path: Path, form: Format) -> _Read:
-    """The rows below the header, which is the row that is asked for or found."""
-    cells = cells.dropna(axis=1, how="all")
-    if not form.header:
-        return cells.infer_objects().set_axis(_labels(form, len(cells.columns), path), axis=1), []
-    found = header_place(_top(cells), form.names)[0]
-    first = found if form.header_row is None else form.header_row - 1
-    if first >= len(cells):
-        raise TableError(f"--header-row: {path} has {len(cells):,} rows. Fix: name one of them")
-    filled = cells.notna().any(axis=1)
-    rows = cells.iloc[first + 1 :][filled.iloc[first + 1 :]]
-    frame = rows.reset_index(drop=True).infer_objects()
-    frame.columns = cells.iloc[first].fillna("").tolist()
-    above = cells.iloc[:first][filled.iloc[:first]]
-    if above.empty or form.header_row is not None:
-        return frame, []
-    return frame, [header_note(first + 1, len(above), str(above.iloc[0].dropna().iloc[0]))]
 
 
 _READERS: dict[str, Callable[[Path, Format], _Read]] = {
@@ -328,69 +540,5 @@ _READERS: dict[str, Callable[[Path, Format], _Read]] = {
     **dict.fromkeys((".feather", ".arrow"), lambda path, form: (pd.read_feather(path), [])),
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), _read_workbook),
     **dict.fromkeys((".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"), _read_statistics),
-    **dict.fromkeys((".json", ".jsonl", ".ndjson", ".geojson"), _read_json),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), _read_json),
 }
-_ATTRIBUTE = re.compile(
-    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
-)
-_DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
-
-
-def _arff_names(lines: Iterator[Line], path: Path) -> list[str]:
-    """The names in the head of an ARFF file, whose rows are text between commas."""
-    names: list[str] = []
-    for _, line in lines:
-        if found := _ATTRIBUTE.match(line):
-            names.append(next(name for name in found.groups() if name is not None))
-        elif names and _DATA.match(line):
-            return names
-    raise TableError(
-        f"{path} is no ARFF; found no line with @attribute before one with @data. Fix: check the file"
-    )
-
-
-def _labels(form: Format, width: int, path: Path) -> list[str]:
-    """The names of the columns of a table without a header."""
-    if len(form.labels or range(width)) != width:
-        raise TableError(
-            f"{path}: the names do not fit the rows; expected {count(width, 'name')}; found {len(form.labels)}. Fix: "
-            "name every column, or none and use numbers"
-        )
-    return [*form.labels] or [f"column {i}" for i in range(width)]
-
-
-def _read_text(path: Path, form: Format, choose: Callable[[list[str]], Choice]) -> Cells:
-    """As `read_file`, for delimited text."""
-    with open_lines(path, form.encoding) as lines:
-        if _suffix(path) == ".arff":
-            labels = _arff_names(lines, path)
-            form = form._replace(delimiter=",", quote="'", header=False, labels=labels)
-        text = Text(lines, str(path), form)
-        width = len(text.first)
-        names = text.header or _labels(form, width, path)
-        # The rows may have a cell without a name, before the others or at the end.
-        extra = {0 if text.first[-1].strip() else len(names)} if width > len(names) else set()
-        before = int(0 in extra)
-        choice = choose(names)
-        texts, columns = {i + before for i in choice.texts}, None
-        if choice.columns is None:
-            texts |= text.codes()
-        else:
-            columns = extra | {i + before for i in choice.columns}
-        missing = {i: choice.missing for i in range(width) if i not in texts}
-        frame = text.frame(texts, missing, columns)
-    for place in extra:
-        cells = frame.pop(place)
-        # R numbers its rows or gives them names. Other numbers may be a column whose name lacks in the header.
-        numbered = cells.tolist() == list(range(1, len(cells) + 1))
-        named = not pd.api.types.is_numeric_dtype(cells) and cells.is_unique and cells.notna().all()
-        if not (numbered or named) if before else cells.notna().any():
-            raise text.differ()
-        text.notes.append(
-            "the header has one name fewer than the rows have cells, so the first cells are read as names of the rows, "
-            f"as R writes them, and left out: {text.begin()}. If a name lacks in the header instead, add it"
-            if before
-            else "the empty cell at the end of every row, which has no name, is left out"
-        )
-    frame.columns = pd.Index([place - before for place in frame.columns])
-    return Cells(names, frame, form._replace(delimiter=text.delimiter, decimal=text.decimal), text.notes)
