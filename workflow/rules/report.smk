@@ -17,7 +17,6 @@ rule scores:
         mem_mb=scaled(2000),
         runtime=scaled(20),
     params:
-        order=lambda _: PLAN.order(),
         settings=lambda _: PLAN.settings(),
         code=lambda _: code_fingerprint("fairclust.pipeline.scores:gather_scores"),
     message:
@@ -274,7 +273,7 @@ rule figures:
     localrule: True
 
 
-for _paper in PLAN.shown:
+for _paper in PLAN.specs:
 
     rule:
         name:

@@ -11,7 +11,7 @@ with job(snakemake):
     from fairclust.pipeline.scores import gather_scores
 
     scores, _, runs, _ = (Path(path).with_suffix("") for path in snakemake.output[:4])
-    summary = gather_scores(snakemake.input, snakemake.params.order, scores, runs)
+    summary = gather_scores(snakemake.input, scores, runs)
     write_text(Path(snakemake.output.summary), json.dumps(summary, indent=2))
     origin = {**provenance(), "config": snakemake.params.settings}
     write_text(Path(snakemake.output.provenance), json.dumps(origin, indent=2, default=str))

@@ -30,8 +30,8 @@ TIMES = ("seconds", "seconds_std", "relative_seconds", "cpu_seconds")
 
 COLUMNS: Mapping[str, Column] = {
     **{
-        name: Column(of.label, of.decimals, of.direction, of.needs != "table" and of.direction == "lower")
-        for name, of in METRICS.items()
+        name: Column(one.label, one.decimals, one.direction, one.needs != "table" and one.direction == "lower")
+        for name, one in METRICS.items()
     },
     "nll": Column("NLL", 3, "lower", is_cost=True),
     "soft_delta": Column("Delta of responsibilities", 4, "lower"),

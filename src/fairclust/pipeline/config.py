@@ -194,16 +194,16 @@ class Config(Catalogue):
             raise ValueError("\n".join(problems))
         return self
 
-    def settings(self, method: str, dataset: str, own: GridSpec | None = None) -> GridSpec:
+    def settings(self, method: str, dataset: str, of_experiment: GridSpec | None = None) -> GridSpec:
         """Parameters and axes of a method on a data set.
 
-        The settings `own` of an experiment override those of the data set, which override those of the method.
+        The settings of an experiment override those of the data set, which override those of the method.
         """
-        spec = self.methods[method]
-        stated = self.datasets[dataset].settings
-        found = stated.get(method, GridSpec()).over(stated.get(spec.settings_of or "", GridSpec()))
-        below = found.over(spec)
-        return below if own is None else own.over(below)
+        spec, of_dataset = self.methods[method], self.datasets[dataset].settings
+        settings: GridSpec = spec
+        for layer in (of_dataset.get(spec.settings_of or ""), of_dataset.get(method), of_experiment):
+            settings = layer.over(settings) if layer else settings
+        return settings
 
 
 def as_list(value: str | list[str] | None) -> list[str]:
@@ -225,9 +225,9 @@ def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[
 
     A file that names `run.datasets` and no `run.papers` does not run the shipped papers, and the other way round.
     """
-    mine, run, kinds = user.get("run"), merged.get("run"), ("papers", "datasets")
-    if isinstance(mine, Mapping) and isinstance(run, Mapping) and any(kind in mine for kind in kinds):
-        return {**merged, "run": {k: v for k, v in run.items() if k not in kinds or k in mine}}
+    mine, run, selection = user.get("run"), merged.get("run"), {"papers", "datasets"}
+    if isinstance(mine, Mapping) and isinstance(run, Mapping) and selection & mine.keys():
+        return {**merged, "run": {k: v for k, v in run.items() if k not in selection or k in mine}}
     return dict(merged)
 
 
@@ -236,7 +236,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         if path.exists() and not path.is_file():
             raise ValueError("it is not a regular file")
-        found = YAML(typ="safe", pure=True).load(path)
+        content = YAML(typ="safe", pure=True).load(path)
     except MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         what = shortened(f"{error.problem}".partition("\n")[0], 200)
@@ -245,11 +245,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read: it is nested too deeply") from None
     except (OSError, ValueError, LookupError, AttributeError, TypeError, YAMLError) as error:
         raise ConfigError(f"{path} cannot be read: {error}".partition("\n")[0]) from None
-    if found is None:
+    if content is None:
         return {}
-    if not isinstance(found, dict):
-        raise ConfigError(f"{path}: expected keys and values; found {shortened(repr(found))}")
-    return found
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: expected keys and values; found {shortened(repr(content))}")
+    return content
 
 
 def read_catalogues(places: Any) -> tuple[dict[str, Any], dict[str, Path]]:
@@ -304,30 +304,25 @@ def load_config(
         chosen = with_user_layer(raw, user or {})
         sections, homes = read_catalogues(chosen.get("catalogues"))
         merged = laid_over(sections, chosen)
-        names = {of: map(str, merged[of]) if isinstance(merged[of], Mapping) else () for of in SECTIONS}
-        return Config.model_validate(merged, context={of: list(known) for of, known in names.items()})
+        names = {part: list(map(str, merged[part])) for part in SECTIONS if isinstance(merged[part], Mapping)}
+        return Config.model_validate(merged, context=dict.fromkeys(SECTIONS, ()) | names)
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from None
     except ValidationError as error:
         lines = []
         for problem in error.errors():
-            # Pydantic adds the names of union members to a location, but users only know the keys of the file.
-            # The end of an unknown key's location is that key, also if it is called like a member of a union.
-            is_foreign, end = problem["type"] == "extra_forbidden", len(problem["loc"]) - 1
-            location = tuple(
-                p for i, p in enumerate(problem["loc"]) if not _is_union_tag(p) or (is_foreign and i == end)
-            )
-            key = ".".join(map(str, location))
-            if is_foreign:
+            location = _keys_to(problem["loc"], merged)
+            if problem["type"] == "extra_forbidden":
                 texts = [f"no such key; {nearest(str(location[-1]), _known_fields(location))}"]
             elif problem["type"] == "missing":
+                location.append(problem["loc"][-1])
                 texts = ["missing; it has no default"]
             elif problem["type"] == "value_error":
                 texts = str(problem["ctx"]["error"]).splitlines()
             else:
                 texts = [f"{problem['msg']}; found {shortened(repr(problem['input']))}"]
             home = homes.get(".".join(map(str, location[:2])))
-            where = f" (see {home})" if home else ""
+            key, where = ".".join(map(str, location)), f" (see {home})" if home else ""
             lines += [f"{key}: {text}{where}" if key else text for text in texts]
         listed = "".join(f"\n  - {line}" for line in dict.fromkeys(lines))
         raise ConfigError(f"{origin} cannot be used:{listed}") from None
@@ -359,23 +354,25 @@ def unknown(key: str, names: Iterable[str], known: Collection[str]) -> list[str]
     return [f"{key}: there is no {name!r}; {nearest(name, known)}" for name in names if name not in known]
 
 
-def _known_fields(location: tuple[Any, ...]) -> list[str]:
+def _keys_to(location: Iterable[Any], inside: Any) -> list[Any]:
+    """The keys and positions that lead to a problem. Pydantic also names members of unions, which no file has."""
+    keys = []
+    for step in location:
+        if isinstance(inside, Mapping) and step in inside or isinstance(inside, list) and step in range(len(inside)):
+            inside = inside[step]
+            keys.append(step)
+    return keys
+
+
+def _known_fields(location: list[Any]) -> list[str]:
     """Field names of the model that holds the key at `location`."""
     model: type[BaseModel] = Config
     for step in location[:-1]:
         # A name in a mapping or a position in a list leads to no other model.
-        found = {info.alias or name: info.annotation for name, info in model.model_fields.items()}.get(step)
-        kinds = (kind for kind in (found, *get_args(found)) if isinstance(kind, type))
-        model = next((kind for kind in kinds if issubclass(kind, BaseModel)), model)
+        type_ = {info.alias or name: info.annotation for name, info in model.model_fields.items()}.get(step)
+        parts = (part for part in (type_, *get_args(type_)) if isinstance(part, type))
+        model = next((part for part in parts if issubclass(part, BaseModel)), model)
     return [info.alias or name for name, info in model.model_fields.items()]
-
-
-def _is_union_tag(part: Any) -> bool:
-    return isinstance(part, str) and (
-        part in {"int", "str", "constrained-int", "constrained-str"}
-        or part.endswith("Spec")
-        or part.startswith(("list[", "tuple[", "function-"))
-    )
 
 
 def json_schema() -> str:

@@ -27,19 +27,19 @@ def download(name: str, spec: Mapping[str, Any], folder: Path, mirrors: list[str
     """
     try:
         path = fetch_source(name, SourceSpec.model_validate(spec), folder, mirrors)
-        found = {"source": name, "status": "ok", "sha256": content_digest(path)}
+        record = {"source": name, "status": "ok", "sha256": content_digest(path)}
     except DatasetError as error:
         if must:
             raise
         print(error, file=sys.stderr)
-        found = {"source": name, "status": "unavailable", "reason": str(error)}
-    write_text(folder / RECORD, json.dumps(found, indent=2))
+        record = {"source": name, "status": "unavailable", "reason": str(error)}
+    write_text(folder / RECORD, json.dumps(record, indent=2))
 
 
 def require_sources(folders: Iterable[Path]) -> None:
     """DatasetError, with a line for each, if sources could not be downloaded."""
-    records = {folder: read_record(folder) for folder in folders}
-    missing = {str(of): record["reason"] for of, record in records.items() if record["status"] != "ok"}
+    records = {str(folder): read_record(folder) for folder in folders}
+    missing = {folder: record["reason"] for folder, record in records.items() if record["status"] != "ok"}
     if missing:
         counted = f"{len(missing)} of {len(records)} sources could not be downloaded"
         fix = f"Fix: snakemake --cores 1 --forcerun {' '.join(missing)} -- download"
@@ -51,9 +51,9 @@ def prepare(
 ) -> None:
     """Prepare a data set from the folders of its fetched sources, or write the folder of a skipped one."""
     spec = DatasetSpec.model_validate(dataset)
-    specs = {source: SourceSpec.model_validate(of) for source, of in sources.items()}
+    specs = {source: SourceSpec.model_validate(entry) for source, entry in sources.items()}
     fetched = {folder.name: folder for folder in folders}
-    paths = {source: Path(str(of.path)) for source, of in specs.items() if of.reads_in_place}
+    paths = {name: Path(str(source.path)) for name, source in specs.items() if source.reads_in_place}
     missing = [record["reason"] for record in map(read_record, fetched.values()) if record["status"] != "ok"]
     if missing:
         write_skipped(output, name, missing[0])

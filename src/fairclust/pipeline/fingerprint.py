@@ -32,8 +32,8 @@ def _module_file(module: str) -> Path | None:
     if spec is None:
         return None
     for place in map(Path, spec.submodule_search_locations or ()):
-        at = place.joinpath(*rest)
-        for file in (at / "__init__.py", at.with_suffix(".py")):
+        stem = place.joinpath(*rest)
+        for file in (stem / "__init__.py", stem.with_suffix(".py")):
             if file.is_file() and (rest or file.name == "__init__.py"):
                 return file
     return Path(spec.origin) if not rest and spec.origin and spec.origin.endswith(".py") else None
@@ -62,15 +62,16 @@ def _tree(file: Path) -> ast.Module:
 @cache
 def _is_ours(module: str, top: str) -> bool:
     """Whether a change of `module` counts as a change of the methods in the top-level package `top`."""
-    own = module.partition(".")[0]
-    if own in {top, "fairclust"}:
+    package = module.partition(".")[0]
+    if package in {top, "fairclust"}:
         return True
-    if own in sys.stdlib_module_names or own in sys.builtin_module_names:
+    if package in sys.stdlib_module_names or package in sys.builtin_module_names:
         return False
-    file = _module_file(own)
+    file = _module_file(package)
     return file is not None and file.is_relative_to(Path.cwd()) and "site-packages" not in file.parts
 
 
+@cache
 def _lazy_homes(module: str) -> dict[str, str]:
     """The modules in which a package of fairclust finds its members when they are first used."""
     if module.partition(".")[0] != "fairclust" or not _module_file(f"{module}.__init__"):
@@ -95,29 +96,29 @@ class _Module:
         body = _tree(file).body
         self.bound = self.imports(body)
         for statement in body:
-            names = _defined(statement)
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 continue
-            for own in names:
-                self.named.setdefault(own, []).append(statement)
+            names = _defined(statement)
+            for defined in names:
+                self.named.setdefault(defined, []).append(statement)
             if not names:
                 self.rest.append(statement)
 
     def imports(self, body: list[ast.stmt]) -> dict[str, _Place]:
         """The names that statements import, also inside functions, and what they stand for."""
-        found: dict[str, _Place] = {}
+        bound: dict[str, _Place] = {}
         for node in (node for statement in body for node in ast.walk(statement)):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     top = alias.name.partition(".")[0]
-                    found[alias.asname or top] = (alias.name if alias.asname else top, "")
+                    bound[alias.asname or top] = (alias.name if alias.asname else top, "")
             elif isinstance(node, ast.ImportFrom):
                 base = node.module or ""
                 if node.level:
                     parts = self._package.split(".")
                     base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
-                found |= {alias.asname or alias.name: (base, alias.name) for alias in node.names}
-        return found
+                bound |= {alias.asname or alias.name: (base, alias.name) for alias in node.names}
+        return bound
 
 
 def _defined(statement: ast.stmt) -> list[str]:
@@ -143,6 +144,7 @@ def _module(name: str) -> _Module:
     return _Module(name, file)
 
 
+@cache
 def _resolved(place: _Place, top: str) -> _Place | None:
     """The place where a name is defined, through imports of imports; None if its change does not count for `top`."""
     seen = set()
@@ -168,20 +170,22 @@ def _resolved(place: _Place, top: str) -> _Place | None:
 def _used(module: _Module, body: list[ast.stmt], top: str) -> set[_Place]:
     """The places of all names in some statements of a module, as far as they count for `top`."""
     local = module.bound | module.imports(body)
-    found: set[_Place] = set()
+    used: set[_Place] = set()
 
     def place_of(node: ast.AST) -> _Place | None:
         if isinstance(node, ast.Name):
-            own = (module.name, node.id) if node.id in module.named else None
-            return _resolved(local[node.id], top) if node.id in local else own
-        of = place_of(node.value) if isinstance(node, ast.Attribute) else None
-        return _resolved((of[0], node.attr), top) if of and not of[1] else None  # type: ignore[attr-defined]
+            if node.id in local:
+                return _resolved(local[node.id], top)
+            return (module.name, node.id) if node.id in module.named else None
+        if isinstance(node, ast.Attribute) and (owner := place_of(node.value)) and not owner[1]:
+            return _resolved((owner[0], node.attr), top)
+        return None
 
     def visit(node: ast.AST) -> None:
         place = place_of(node) if isinstance(node, ast.Name | ast.Attribute) else None
         if place is not None:
             # A module that is used in another way than by its attributes counts as a whole.
-            found.add(place if place[1] else (place[0], "*"))
+            used.add(place if place[1] else (place[0], "*"))
             return
         for child in ast.iter_child_nodes(node):
             if not (isinstance(node, ast.AnnAssign) and child is node.annotation):
@@ -189,7 +193,7 @@ def _used(module: _Module, body: list[ast.stmt], top: str) -> set[_Place]:
 
     for statement in body:
         visit(statement)
-    return found
+    return used
 
 
 def _statements(place: _Place) -> list[ast.stmt]:
@@ -263,8 +267,8 @@ def class_parameters(path: str) -> set[str] | None:
     return fields.union(*known) if fields or known else None
 
 
-def _place_of_class(path: str) -> _Place:
-    """Where ``package.module.Class`` is defined; ClassNotFound, with the names that there are, if it is no class."""
+def class_fingerprint(path: str) -> str:
+    """Fingerprint of ``package.module.Class`` and of all that the class reaches; ClassNotFound if there is none."""
     module, _, name = path.rpartition(".")
     file = _module_file(module)
     if file is None:
@@ -276,9 +280,4 @@ def _place_of_class(path: str) -> _Place:
         raise ClassNotFound(
             f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
         )
-    return place
-
-
-def class_fingerprint(path: str) -> str:
-    """Fingerprint of ``package.module.Class`` and of all that the class reaches; ClassNotFound if there is none."""
-    return code_fingerprint(":".join(_place_of_class(path)))
+    return code_fingerprint(":".join(place))

@@ -14,9 +14,6 @@ from pebble import ProcessExpired, ProcessPool
 
 from fairclust.pipeline.script import die_with
 
-# Reading data and compiling happen before the clock of a fit starts, so they have their own limit.
-_PREPARATION_SECONDS = 600
-
 
 class FitEnded(Exception):
     """A call has exceeded its limits, or its process has died: the status of the row, and the reason."""
@@ -46,15 +43,12 @@ class FitProcess:
         self._pool.stop()
         self._pool.join()
 
-    def call(
-        self, function: Callable[..., Any], *args: Any, seconds: float | None = None, limit: str = ""
-    ) -> Any:
+    def call(self, function: Callable[..., Any], *args: Any, seconds: float = 600, limit: str = "") -> Any:
         """The result of a function in the process; FitEnded if it takes longer than `seconds`, or its process dies."""
-        most = _PREPARATION_SECONDS if seconds is None else seconds
         try:
-            return self._pool.schedule(function, args=args, timeout=most).result()
+            return self._pool.schedule(function, args=args, timeout=seconds).result()
         except OverTime:
-            raise FitEnded("timeout", f"over the limit of {most:g} s{limit}") from None
+            raise FitEnded("timeout", f"over the limit of {seconds:g} s{limit}") from None
         except MemoryError as error:
             stated = f"over the limit of {self._memory_mb:.0f} MB (what its job asked for, less what starts the fits)"
             raise FitEnded("error", f"{stated}: {error}") from None

@@ -82,35 +82,32 @@ def fit_grids(
     status 'error' and this reason.
     """
     card = read_card(data)
-    own: dict[str, Any] = {"dataset": request.dataset, "method": request.method, "fingerprint": request.code}
+    common: dict[str, Any] = {"dataset": request.dataset, "method": request.method, "fingerprint": request.code}
     reason = card.get("reason")
     if reason is None and not card["columns"] and graph is None:
         reason = "the data set is a graph, without points for a method of `input: points`"
     if reason is not None:
-        why = {**own, "status": "skipped", "reason": reason}
-        write_fits(output, [({**why, **vars(cell)}, None) for cell in request.cells()])
+        common |= {"status": "skipped", "reason": reason}
+        write_fits(output, [({**common, **vars(cell)}, None) for cell in request.cells()])
         return
-    own |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
-    own["data_hash"] = input_hash(card, graph)
+    common |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
+    common["data_hash"] = input_hash(card, graph)
+    # Asked for first, because a process that is forked while git starts would hold git's pipe open for ever.
+    origin = {"threads": request.threads, "git_commit": git_commit(), "versions": package_versions()}
     with ExitStack() as stack:
-        job = _Job(request, data, graph, _cache(cache), stack)
+        job = _Job(request, data, graph, _cache(cache), origin, stack)
         cells, begin = request.cells(), time.perf_counter()
         outcomes: list[Outcome] = []
         for number, cell in enumerate(cells, 1):
-            outcome = job.outcome(cell, own["data_hash"], given_up)
-            outcomes.append(({**own, **vars(cell), **outcome[0]}, outcome[1]))
+            record, labels = job.outcome(cell, common["data_hash"], given_up)
+            outcomes.append(({**common, **vars(cell), **record}, labels))
             left = (time.perf_counter() - begin) / number * (len(cells) - number)
             print(
-                f"[{number}/{len(cells)}] {_line(cell, outcome[0])} (about {left:.0f} s left)",
+                f"[{number}/{len(cells)}] {record['status']} K={cell.n_clusters} {cell.params} seed={cell.seed} "
+                f"{record.get('wall_seconds') or 0.0:.2f} s {record['reason']} (about {left:.0f} s left)",
                 file=sys.stderr,
             )
     write_fits(output, outcomes)
-
-
-def _line(cell: Cell, record: Mapping[str, Any]) -> str:
-    seconds = record.get("wall_seconds") or 0.0
-    what = f"K={cell.n_clusters} {cell.params} seed={cell.seed}"
-    return f"{record['status']} {what} {seconds:.2f} s {record['reason']}"
 
 
 @dataclass
@@ -121,6 +118,7 @@ class _Job:
     data: Path
     graph: Path | None
     cached: Callable[..., Any]  # `finished` with its memory
+    origin: Mapping[str, Any]  # threads, commit and versions, for the records of new fits
     stack: ExitStack
     process: FitProcess | None = None
 
@@ -145,20 +143,16 @@ class _Job:
     def _fit(self, cell: Cell, given_up: str) -> Outcome:
         if given_up:
             raise Unfinished({"status": "error", "reason": given_up, "lost": True})
+        call, inputs = self._process().call, (self.data, self.graph, self.request.class_path, cell)
+        with suppress(FitEnded):
+            call(_warm_up, *inputs, seconds=_WARM_UP_SECONDS)
         begin = time.perf_counter()
         try:
-            call, what = self._process().call, (self.data, self.graph, self.request.class_path, cell)
-            with suppress(FitEnded):
-                call(_warm_up, *what, seconds=_WARM_UP_SECONDS)
-            call(_prepare, *what)
-            begin = time.perf_counter()
-            seconds = self.request.cell_seconds
-            record, labels = call(_fit, cell, seconds=seconds, limit=" (limits.cell_seconds)")
+            record, labels = call(_fit, *inputs, seconds=self.request.cell_seconds, limit=" (limits.cell_seconds)")
         except FitEnded as ended:
             took = {"wall_seconds": time.perf_counter() - begin, "cpu_seconds": None, "peak_memory_mb": None}
             record, labels = {"status": ended.status, "reason": str(ended), "warnings": [], **took}, None
-        record |= {"threads": self.request.threads, "git_commit": git_commit(), "finished": time.time()}
-        record["versions"] = package_versions()
+        record |= {**self.origin, "finished": time.time()}
         if record["status"] not in _FINAL:
             raise Unfinished(record)
         return record, labels
@@ -170,15 +164,13 @@ class _Job:
 
     def _process(self) -> FitProcess:
         if self.process is None:
-            # Asked for now, because a process that is forked while git starts would hold git's pipe open for ever.
-            git_commit()
             self.process = self.stack.enter_context(FitProcess(self.request.cell_memory_mb))
         return self.process
 
 
 # These functions run in the process of the fits. What they load stays there until the process ends.
 
-_ready: dict[str, Any] = {}
+_begun: set[str] = set()  # the methods that this process has begun to fit
 
 
 @cache
@@ -186,27 +178,29 @@ def _loaded(data: Path, graph: Path | None) -> tuple[Any, Any]:
     return load_prepared(data), None if graph is None else load_graph(graph)[0]
 
 
-def _warm_up(data: Path, graph: Path | None, class_path: str, cell: Cell) -> None:
-    """Compile the method, once in each process, so that this is not timed."""
-    if not _ready:
-        _prepare(data, graph, class_path, cell)
-        warm_up(_ready["X"], _ready["groups"], class_path, cell)
-
-
-def _prepare(data: Path, graph: Path | None, class_path: str, cell: Cell) -> None:
-    """Read the data and import what a fit needs, so that this is not timed."""
+def _input(data: Path, graph: Path | None, class_path: str, cell: Cell) -> tuple[Any, Any, Any]:
+    """What a fit gets: points or a graph, groups, and the points of the nodes of a graph if they are known."""
     import fairclust.base  # noqa: F401 - a user's class may not import it
 
+    _begun.add(class_path)
     prepared, W = _loaded(data, graph)
-    X = prepared.X if W is None else W
-    points = None if W is None or not prepared.X.shape[1] else prepared.X
     means = cell.params.get("mean_tolerance") or ()
     groups = prepared.with_numbers(means) if takes_columns(class_path) else prepared.groups
-    _ready.update(X=X, groups=groups, class_path=class_path, points=points)
+    if W is None:
+        return prepared.X, groups, None
+    return W, groups, prepared.X if prepared.X.shape[1] else None
 
 
-def _fit(cell: Cell) -> Outcome:
-    record, labels = fit_cell(_ready["X"], _ready["groups"], _ready["class_path"], cell, _ready["points"])
+def _warm_up(data: Path, graph: Path | None, class_path: str, cell: Cell) -> None:
+    """Read the data and compile the method, once in each process, so that this is not timed."""
+    if class_path not in _begun:
+        X, groups, _ = _input(data, graph, class_path, cell)
+        warm_up(X, groups, class_path, cell)
+
+
+def _fit(data: Path, graph: Path | None, class_path: str, cell: Cell) -> Outcome:
+    X, groups, points = _input(data, graph, class_path, cell)
+    record, labels = fit_cell(X, groups, class_path, cell, points)
     return record, None if labels is None else labels.astype(np.min_scalar_type(int(labels.max(initial=0))))
 
 

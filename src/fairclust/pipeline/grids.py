@@ -10,10 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-At = tuple[str, str, int]
-"""A data set, a method and a K."""
-
-
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys, and with 10 and 10.0 written alike."""
 
@@ -65,15 +61,16 @@ class Grid:
 
 def cells_of_grids(dataset: str, grids: Iterable[Grid]) -> list[Cell]:
     """The fits of some grids without duplicates: K by K, settings in the order of the grids, then the seeds."""
-    found: dict[int, dict[tuple[str, int], Cell]] = {}
+    by_k: dict[int, dict[tuple[str, int], Cell]] = {}
     for grid in grids:
-        of_k, k = found.setdefault(grid.n_clusters, {}), grid.n_clusters
+        k = grid.n_clusters
+        cells = by_k.setdefault(k, {})
         states = {seed: derive_random_state(dataset, k, seed) for seed in grid.seeds}
         for params in grid.settings():
             text = canonical_json(params)
             for seed in grid.seeds:
-                of_k.setdefault((text, seed), Cell(k, params, seed, states[seed]))
-    return [cell for of_k in found.values() for cell in of_k.values()]
+                cells.setdefault((text, seed), Cell(k, params, seed, states[seed]))
+    return [cell for cells in by_k.values() for cell in cells.values()]
 
 
 def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:

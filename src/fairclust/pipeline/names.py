@@ -40,7 +40,7 @@ class Names:
         """Positions of the colour and the mark of a method."""
         return look(name, self.looks.get(name))
 
-    def in_order(self, found: Iterable[str]) -> list[str]:
+    def in_order(self, methods: Iterable[str]) -> list[str]:
         """Methods by their position in the run; those without a position come last, by name."""
         places = {name: place for place, name in enumerate(self.order)}
-        return sorted(set(found), key=lambda name: (places.get(name, len(places)), name))
+        return sorted(set(methods), key=lambda name: (places.get(name, len(places)), name))

@@ -29,7 +29,7 @@ from fairclust.pipeline.fingerprint import (
     code_fingerprint,
 )
 from fairclust.pipeline.fit_cell import VERSION
-from fairclust.pipeline.grids import At, Cell, Grid, cells_of_grids
+from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import (
     ClaimSpec,
@@ -45,7 +45,7 @@ ALL = "*"
 TABLE_FORMATS = ("md", "csv", "tex")
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
-_DEAR = tuple(name for name in _USUAL if name not in _CHEAP)
+_EXPENSIVE = tuple(name for name in _USUAL if name not in _CHEAP)
 # Cheap metrics that are computed for every fit of a graph, or of a data set whose true clusters are known.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
 
@@ -70,17 +70,17 @@ class Fit:
 
 def fits_of(config: Config, papers: Collection[str]) -> dict[str, Fit]:
     """What some papers ask for, or with '*' the whole run, in the order in which they name it."""
-    grids: dict[tuple[str, str, str], dict[int, list[Grid]]] = {}
+    grids: dict[tuple[str, str, str], list[Grid]] = {}
     run = config.run
-    asked: list[tuple[ExperimentSpec, Mapping[Any, list[str]]]] = [
+    experiments: list[tuple[ExperimentSpec, Mapping[Any, list[str]]]] = [
         (experiment, run.only)
         for paper in run.papers
         if paper in papers or ALL in papers
         for experiment in config.papers[paper].experiments
     ]
     if ALL in papers:
-        asked.append((ExperimentSpec.model_construct(datasets=run.datasets, methods=run.methods), {}))
-    for experiment, only in asked:
+        experiments.append((ExperimentSpec.model_construct(datasets=run.datasets, methods=run.methods), {}))
+    for experiment, only in experiments:
         if experiment.sweep and not run.sweeps:
             continue
         for dataset, method in itertools.product(experiment.datasets, experiment.methods):
@@ -90,28 +90,28 @@ def fits_of(config: Config, papers: Collection[str]) -> dict[str, Fit]:
             seeds = tuple(range(stated) if isinstance(stated, int) else stated)
             spec = config.settings(method, dataset, experiment.settings.get(method))
             seeds = seeds[:1] if config.methods[method].deterministic else seeds
-            own = [config.datasets[dataset].n_clusters]
-            for k in run.n_clusters.get(dataset) or experiment.n_clusters or own:
-                at = grids.setdefault((dataset, method, experiment.sweep), {}).setdefault(k, [])
+            fit = grids.setdefault((dataset, method, experiment.sweep), [])
+            default = [config.datasets[dataset].n_clusters]
+            for k in run.n_clusters.get(dataset) or experiment.n_clusters or default:
                 grid = Grid(k, spec.params, spec.grid, seeds)
-                if grid not in at:
-                    at.append(grid)
-    fits = (Fit(*at, tuple(itertools.chain(*of_k.values()))) for at, of_k in grids.items())
+                if grid not in fit:
+                    fit.append(grid)
+    fits = (Fit(*names, tuple(of_fit)) for names, of_fit in grids.items())
     return {fit.name: fit for fit in fits}
 
 
-Need = tuple[str, str, int, str]
-"""A data set, a method, a K, and a sweep or ''."""
+Product = tuple[str, str, str]
+"""What is made from fits: a paper, a section of its file ('tables', 'figures' or 'claims'), and a name in it."""
 
-Needs = dict[Need, set[str]]
-"""What a table, a figure or the claims of a paper need from the run, in their order, each with its metrics."""
+Needs = dict[tuple[str, int], set[str]]
+"""The fits that a product shows, by the names of their jobs and K, in its order, each with its metrics."""
 
 
 def joined(parts: Iterable[Needs]) -> Needs:
     """All that several products need."""
     whole: Needs = {}
-    for need, metrics in itertools.chain.from_iterable(part.items() for part in parts):
-        whole[need] = whole.get(need, set()) | metrics
+    for fits, metrics in itertools.chain.from_iterable(part.items() for part in parts):
+        whole[fits] = whole.get(fits, set()) | metrics
     return whole
 
 
@@ -170,7 +170,7 @@ class Plan:
     @cached_property
     def specs(self) -> dict[str, PaperSpec]:
         """The papers of the run, and one more, 'fronts', whose figures are the fronts of all data sets."""
-        found = {paper: self.config.papers[paper] for paper in self.config.run.papers}
+        specs = {paper: self.config.papers[paper] for paper in self.config.run.papers}
         if metrics := tuple(self.config.report.fronts):
             title = "Fronts of cost and fairness"
             figures = {
@@ -178,29 +178,22 @@ class Plan:
                 for name in self.datasets
             }
             # No file states it, and it has no experiments of its own.
-            found["fronts"] = PaperSpec.model_construct(short_name="", cells_of=[ALL], figures=figures)
-        return found
+            specs["fronts"] = PaperSpec.model_construct(short_name="", cells_of=[ALL], figures=figures)
+        return specs
 
     @cached_property
-    def shown(self) -> dict[str, dict[str, dict[str, Needs]]]:
-        """The papers with something to show, and for each its tables, figures and claims that need fits, by name.
+    def shown(self) -> dict[Product, Needs]:
+        """The tables, figures and claims that show fits of the run, and which.
 
         The claims of a paper are one product, whose name is 'claims'.
         """
-        found = {}
+        shown: dict[Product, Needs] = {}
         for paper, spec in self.specs.items():
-            claims = joined(self._claim(paper, claim) for claim in spec.claims.values())
-            of_paper = {
-                "tables": {name: self._table(paper, table) for name, table in spec.tables.items()},
-                "figures": {name: self._figure(paper, figure) for name, figure in spec.figures.items()},
-                "claims": {"claims": claims},
-            }
-            if any(needs for of_kind in of_paper.values() for needs in of_kind.values()):
-                found[paper] = {
-                    kind: {name: needs for name, needs in of_kind.items() if needs}
-                    for kind, of_kind in of_paper.items()
-                }
-        return found
+            shown |= {(paper, "tables", name): self._table(paper, table) for name, table in spec.tables.items()}
+            shown |= {(paper, "figures", name): self._figure(paper, one) for name, one in spec.figures.items()}
+            claims = (self._claim(paper, claim) for claim in spec.claims.values())
+            shown[paper, "claims", "claims"] = joined(claims)
+        return {product: needs for product, needs in shown.items() if needs}
 
     def _table(self, paper: str, spec: TableSpec) -> Needs:
         rows = [row for row in self._reported(paper) if row["table"] == spec.number]
@@ -226,10 +219,10 @@ class Plan:
     def _claim(self, paper: str, spec: ClaimSpec) -> Needs:
         metrics = {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))}
         table = self.specs[paper].tables.get(str(spec.options.get("table", "")))
-        of_table = self._table(paper, table) if table else {}
-        metrics = metrics.union(*of_table.values())
+        table_needs = self._table(paper, table) if table else {}
+        metrics = metrics.union(*table_needs.values())
         needs = self._planned(paper, metrics, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
-        return needs | dict.fromkeys(of_table, metrics)
+        return needs | dict.fromkeys(table_needs, metrics)
 
     @cache  # noqa: B019 - there is one object in a process
     def _reported(self, paper: str) -> list[dict[str, Any]]:
@@ -244,7 +237,7 @@ class Plan:
         return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
     @cache  # noqa: B019 - there is one object in a process
-    def _own(self, paper: str) -> dict[str, Fit]:
+    def _fits_of(self, paper: str) -> dict[str, Fit]:
         """The fits that a paper and those of `cells_of` ask for."""
         return fits_of(self.config, (paper, *self.specs[paper].cells_of))
 
@@ -262,8 +255,8 @@ class Plan:
         if "accuracy" in metrics:
             metrics = metrics | {_OF_TRUTH}
         return {
-            (fit.dataset, fit.method, grid.n_clusters, fit.sweep): metrics
-            for fit in self._own(paper).values()
+            (fit.name, grid.n_clusters): metrics
+            for fit in self._fits_of(paper).values()
             if fit.dataset in wanted and (not listed or fit.method in listed) and sweep in (fit.sweep, ALL)
             for grid in fit.grids
             if ks is None or grid.n_clusters in ks
@@ -273,48 +266,42 @@ class Plan:
 
     def papers(self) -> dict[str, Any]:
         """The entries of the papers that have a table, as plain data."""
-        return {paper: plain(self.specs[paper]) for paper, of in self.shown.items() if of["tables"]}
+        papers = dict.fromkeys(paper for paper, section, _ in self.shown if section == "tables")
+        return {paper: plain(self.specs[paper]) for paper in papers}
 
-    def fits_shown(self, paper: str, kind: str, name: str = "claims") -> list[str]:
-        """The files of fits that a table or figure, or the claims of a paper, read; ConfigError if there is none."""
-        if name not in self.shown.get(paper, {}).get(kind, {}):
-            known = sorted(f"{p}/{n}" for p, of in self.shown.items() for n in of[kind])
-            raise ConfigError(
-                f"this run has no {kind.removesuffix('s')} {paper}/{name}; {nearest(f'{paper}/{name}', known)}"
-            )
-        shown = {(dataset, method, sweep) for dataset, method, _, sweep in self.shown[paper][kind][name]}
-        fits = self.fits.values()
-        return [self.fit_file(fit) for fit in fits if (fit.dataset, fit.method, fit.sweep) in shown]
+    def fits_shown(self, paper: str, section: str, name: str = "claims") -> list[str]:
+        """The files of fits that a product reads; ConfigError if there is no product of this name."""
+        products = {f"{p}/{n}": needs for (p, s, n), needs in self.shown.items() if s == section}
+        jobs = {job for job, _ in _entry(section.removesuffix("s"), f"{paper}/{name}", products)}
+        return [self.fit_file(fit) for job, fit in self.fits.items() if job in jobs]
 
-    def asked(self, paper: str, kind: str, name: str) -> list[dict[str, Any]]:
+    def asked(self, paper: str, section: str, name: str) -> list[dict[str, Any]]:
         """The data sets, methods, K and grids that a product shows, in its order.
 
         They decide which rows it takes from its inputs, which also hold the fits of other papers.
         """
-        own, found = self._own(paper), []
-        for dataset, method, k, sweep in self.shown[paper][kind][name]:
-            fit = own[Fit(dataset, method, sweep, ()).name]
+        asked, fits = [], self._fits_of(paper)
+        for job, k in self.shown[paper, section, name]:
+            fit = fits[job]
             grids = [asdict(grid) for grid in fit.grids if grid.n_clusters == k]
-            at = {"dataset": dataset, "method": method, "n_clusters": k, "sweep": sweep}
-            found.append({**at, "grids": grids})
-        return found
+            names = {"dataset": fit.dataset, "method": fit.method, "n_clusters": k, "sweep": fit.sweep}
+            asked.append({**names, "grids": grids})
+        return asked
 
-    def product(self, paper: str, kind: str, name: str = "claims") -> dict[str, Any]:
+    def product(self, paper: str, section: str, name: str = "claims") -> dict[str, Any]:
         """What the script of a table or figure, or of a paper's claims, needs besides its inputs, as plain data.
 
         `specs` are the entries that it makes, by name, and `tables` the tables to which they refer.
         """
-        spec, asked = self.specs[paper], self.asked(paper, kind, name)
+        spec, asked = self.specs[paper], self.asked(paper, section, name)
         claims = {key: claim for key, claim in spec.claims.items() if self._claim(paper, claim)}
-        made = claims if kind == "claims" else {name: getattr(spec, kind)[name]}
+        made = claims if section == "claims" else {name: getattr(spec, section)[name]}
         tables = {key: table for key, table in spec.tables.items() if _refer_to(made, key, table)}
         mentioned = [*asked, *self._reported(paper)]
-        mentioned += [{"dataset": of} for claim in made.values() for of in getattr(claim, "datasets", ())]
-        mentioned += [{"method": of} for claim in made.values() for of in getattr(claim, "methods", ())]
+        mentioned += [{"dataset": name} for entry in made.values() for name in getattr(entry, "datasets", ())]
+        mentioned += [{"method": name} for entry in made.values() for name in getattr(entry, "methods", ())]
         return {
-            "specs": {key: plain(one) for key, one in made.items()},
-            "tables": {key: plain(one) for key, one in tables.items()},
-            "programs": {key: plain(one) for key, one in spec.programs.items()},
+            **{"specs": all_plain(made), "tables": all_plain(tables), "programs": all_plain(spec.programs)},
             "title": spec.short_name,
             "asked": asked,
             "names": self.names(mentioned),
@@ -352,14 +339,15 @@ class Plan:
         """The files of the values that a paper and its programs report."""
         return self.specs[paper].files if paper in self.specs else []
 
-    def files(self, *kinds: str, papers: Iterable[str] = (), ends: Iterable[str] = ()) -> list[str]:
+    def files(self, *sections: str, papers: Iterable[str] = (), ends: Iterable[str] = ()) -> list[str]:
         """The files of all tables, figures or claims, or of those of some papers; without endings, all formats."""
-        found = []
-        for paper, kind in itertools.product(papers or self.shown, kinds):
-            folder = f"{self.results}/{'figures' if kind == 'figures' else 'tables'}/{paper}"
-            usual = self.config.report.formats if kind == "figures" else TABLE_FORMATS
-            found += [f"{folder}/{name}.{end}" for name in self.shown[paper][kind] for end in ends or usual]
-        return found
+        files = []
+        for paper, section, name in self.shown:
+            if section in sections and (not papers or paper in papers):
+                figures = self.config.report.formats if section == "figures" else None
+                folder = f"{self.results}/{'figures' if figures else 'tables'}/{paper}"
+                files += [f"{folder}/{name}.{end}" for end in ends or figures or TABLE_FORMATS]
+        return files
 
     def table_files(self) -> list[str]:
         """The files of all tables, three for each."""
@@ -378,12 +366,10 @@ class Plan:
 
     def source(self, name: str) -> SourceSpec:
         """A source of the catalogue or of a single data set."""
-        known = dict(self.config.sources)
+        sources = dict(self.config.sources)
         for dataset in self.config.datasets:
-            known |= self.config.sources_of(dataset)
-        if name not in known:
-            raise ConfigError(f"there is no source {name!r}; {nearest(name, known)}")
-        return known[name]
+            sources |= self.config.sources_of(dataset)
+        return _entry("source", name, sources)
 
     def sources(self) -> list[str]:
         """Folders of all sources that the run downloads."""
@@ -391,18 +377,17 @@ class Plan:
 
     def source_folders(self, dataset: str) -> list[str]:
         """Folders of a data set's fetched sources."""
-        fetched = [name for name, of in self.dataset_sources(dataset).items() if not of.reads_in_place]
-        return [f"{self.results}/data/raw/{name}" for name in fetched]
+        sources = self.dataset_sources(dataset)
+        return [f"{self.results}/data/raw/{name}" for name in sources if not sources[name].reads_in_place]
 
     def dataset_sources(self, dataset: str) -> dict[str, SourceSpec]:
-        if dataset not in self.config.datasets:
-            raise ConfigError(f"there is no data set {dataset!r}; {nearest(dataset, self.config.datasets)}")
+        _entry("data set", dataset, self.config.datasets)
         return self.config.sources_of(dataset)
 
     def own_files(self, dataset: str) -> list[str]:
         """The existing files of the user that a data set reads in place."""
-        own = [str(spec.path) for spec in self.dataset_sources(dataset).values() if spec.reads_in_place]
-        return [path for path in own if Path(path).is_file()]
+        paths = [str(spec.path) for spec in self.dataset_sources(dataset).values() if spec.reads_in_place]
+        return [path for path in paths if Path(path).is_file()]
 
     def own_archive(self, source: str) -> list[str]:
         """The user's archive that a source is unpacked from; empty if there is none."""
@@ -411,8 +396,8 @@ class Plan:
 
     def dataset(self, name: str) -> dict[str, Any]:
         """What a data set's entry says of its content, as plain data."""
-        self.dataset_sources(name)  # ConfigError if there is no such data set
-        return self.config.datasets[name].model_dump(exclude_unset=True, exclude={"settings", "shown"})
+        spec = _entry("data set", name, self.config.datasets)
+        return spec.model_dump(exclude_unset=True, exclude={"settings", "shown"})
 
     def other_keys(self, dataset: str) -> dict[str, Any]:
         """The keys of an entry besides features, sensitive columns and scaling."""
@@ -420,7 +405,7 @@ class Plan:
         return {key: value for key, value in self.dataset(dataset).items() if key not in shown}
 
     def sources_params(self, dataset: str) -> dict[str, Any]:
-        return {name: plain(spec) for name, spec in self.dataset_sources(dataset).items()}
+        return all_plain(self.dataset_sources(dataset))
 
     def prepare_code(self, dataset: str) -> str:
         """Fingerprint of the code and the packages that prepare a data set, and of the user's files that it reads."""
@@ -443,10 +428,7 @@ class Plan:
 
     def fit(self, dataset: str, method: str) -> Fit:
         """A fit job, by the wildcards of its rule; ConfigError if the run has none of this name."""
-        name = f"{dataset}/{method}"
-        if name not in self.fits:
-            raise ConfigError(f"this run has no fit {name!r}; {nearest(name, self.fits)}")
-        return self.fits[name]
+        return _entry("fit", f"{dataset}/{method}", self.fits)
 
     def fit_file(self, fit: Fit) -> str:
         return f"{self.results}/fits/{fit.name}.parquet"
@@ -457,10 +439,10 @@ class Plan:
 
     def fit_inputs(self, fit: Fit) -> dict[str, str]:
         """The prepared data set, and its neighbour graph if the method fits it."""
-        found = {"data": f"{self.results}/data/prepared/{fit.dataset}"}
+        inputs = {"data": f"{self.results}/data/prepared/{fit.dataset}"}
         if self.config.methods[fit.method].input == "graph":
-            found["graph"] = f"{self.results}/data/graphs/{fit.dataset}"
-        return found
+            inputs["graph"] = f"{self.results}/data/graphs/{fit.dataset}"
+        return inputs
 
     def job(self, fit: Fit) -> MethodJobSpec:
         """The resources that the catalogue states for a method."""
@@ -486,7 +468,7 @@ class Plan:
 
     def scorer_code(self, fit: Fit) -> str:
         """Fingerprint of the code of the metrics of a fit job."""
-        names = {name for of_k in self.metrics(fit).values() for name in of_k}
+        names = set().union(*self.metrics(fit).values())
         homes = sorted({METRICS[name].function.__module__ for name in names})
         scored = ("fairclust.pipeline.columns:record_of", "fairclust.datasets.store:PreparedDataset")
         return code_fingerprint("fairclust.metrics.table", *scored, *homes)
@@ -500,26 +482,18 @@ class Plan:
         if dataset.truth is not None or dataset.generator is not None:
             always.add(_OF_TRUTH)
         if dataset.rows is not None and dataset.rows <= self.config.score.dear_max_rows:
-            always.update(_DEAR)
-        found = {}
+            always.update(_EXPENSIVE)
+        metrics = {}
         for k in dict.fromkeys(grid.n_clusters for grid in fit.grids):
-            asked = always | self._asked_metrics.get((fit.dataset, fit.method, k, fit.sweep), set())
-            found[k] = [name for name in METRICS if name in _CHEAP or name in asked]
-        return found
+            asked = always | self._asked_metrics.get((fit.name, k), set())
+            metrics[k] = [name for name in METRICS if name in _CHEAP or name in asked]
+        return metrics
 
     @cached_property
     def _asked_metrics(self) -> Needs:
-        kinds = itertools.chain.from_iterable(of_paper.values() for of_paper in self.shown.values())
-        return joined(itertools.chain.from_iterable(of_kind.values() for of_kind in kinds))
+        return joined(self.shown.values())
 
     # The run as a whole
-
-    def order(self) -> list[At]:
-        """All data sets, methods and K in the order of the configuration, which is that of the scores."""
-        found = (
-            (fit.dataset, fit.method, grid.n_clusters) for fit in self.fits.values() for grid in fit.grids
-        )
-        return list(dict.fromkeys(found))
 
     def settings(self) -> dict[str, Any]:
         """What decides the results: data sets, methods, papers and other keys, but no paths or resources; a digest."""
@@ -538,10 +512,10 @@ class Plan:
         grids = {name: self.grids(fit) for name, fit in self.fits.items()}
         return {**chosen, "digest": digest_of([chosen, grids])}
 
-    def product_code(self, kind: str) -> str:
+    def product_code(self, section: str) -> str:
         """Fingerprint of the code that makes the tables, figures or claims of papers and reads their data."""
         read = "fairclust.report.material:load_material"
-        return code_fingerprint(f"fairclust.report.{kind}", "fairclust.pipeline.papers", read)
+        return code_fingerprint(f"fairclust.report.{section}", "fairclust.pipeline.papers", read)
 
     def page_code(self) -> str:
         """Fingerprint of the code and the files of which the page is made."""
@@ -551,18 +525,27 @@ class Plan:
         return digest_of([code, contents])
 
 
+def _entry(what: str, name: str, entries: Mapping[str, Any]) -> Any:
+    if name not in entries:
+        raise ConfigError(f"this run has no {what} {name!r}; {nearest(name, entries)}")
+    return entries[name]
+
+
 def plain(spec: Any) -> dict[str, Any]:
     """An entry of the configuration as plain data."""
     return spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
+def all_plain(specs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: plain(spec) for name, spec in specs.items()}
+
+
 def _refer_to(made: Mapping[str, Any], name: str, table: TableSpec) -> bool:
     """Whether tables, figures or claims need what a table's entry says."""
-    for key, one in made.items():
-        match, options = getattr(one, "match", None), getattr(one, "options", {})
-        if (key == name and one is table) or name == options.get("table"):
-            return True
-        if table.number in (getattr(one, "table", None), match.table if match else None):
+    for entry in made.values():
+        match, options = getattr(entry, "match", None), getattr(entry, "options", {})
+        numbers = (getattr(entry, "table", None), match.table if match else None)
+        if entry is table or name == options.get("table") or table.number in numbers:
             return True
     return False
 

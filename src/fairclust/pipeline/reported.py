@@ -1,23 +1,4 @@
-"""The values that a paper reports, and those of its published program: a CSV of each per paper, a row for each value.
-
-Reported values:
-
-- ``table``, ``dataset``, ``n_clusters``, ``method``, ``metric`` and ``value`` are needed; ``n_rows``, ``n_groups``,
-  ``lam``, ``decimals`` and ``note`` may be left out.
-- ``value`` is in full units (a cost printed as 11.167 in units of 1e5 is 1116700, a percentage is a fraction).
-- ``decimals`` is how many decimals of ``value`` are printed. It is negative if the last printed digit stands for
-  tens or more. If it is left out, the decimals of ``value`` in this file count.
-- ``lam`` belongs to the method of the row and is empty for methods without one, or when it is not printed.
-- A value that the paper does not print is empty, and ``note`` says why.
-- The method ``data`` stands for the data set itself: its ``n_nodes`` and ``n_groups``.
-
-Values of published programs, in ``NAME_programs.csv``:
-
-- ``table`` to ``metric`` name the reported value beside which a value stands, ``program`` an entry of the YAML.
-- ``variant`` tells several values of one program apart: its start, the iterate that it returns, its parameters.
-- ``runs``, ``mean``, ``sd``, ``low`` and ``high`` describe the runs, ``seconds`` is the mean time of one.
-- ``setting`` and ``note`` are texts.
-"""
+"""The values that a paper reports, and those of its published program: a CSV of each, described in config/README.md."""
 
 from __future__ import annotations
 
@@ -46,14 +27,13 @@ PROGRAM_KEY = (*KEY, "program", "variant")
 _METRICS = [*COLUMNS, *OF_DATA]
 _UNKNOWN_METRIC = f"an unknown metric (known: {', '.join(_METRICS)})"
 
-_OPTIONAL = ("n_rows", "n_groups", "lam", "decimals", "note")
-
-_KINDS = {
+_TYPES = {
     **dict.fromkeys(("table", "dataset"), "string"),
     **dict.fromkeys(("n_rows", "n_groups", "n_clusters"), "Int64"),
     **{"lam": "float64", "method": "string", "metric": "string"},
     **{"value": "float64", "decimals": "Int64", "note": "string"},
 }
+_OPTIONAL = ("n_rows", "n_groups", "lam", "decimals", "note")
 _PROGRAM_TEXT = ("table", "dataset", "method", "metric", "program", "variant", "setting", "note")
 _PROGRAM_NUMBERS = ("n_clusters", "lam", "runs", "mean", "sd", "low", "high", "seconds")
 
@@ -70,25 +50,21 @@ def load_reported(path: str | Path) -> pd.DataFrame:
     ReportedError, with the lines, if the file breaks the format.
     """
     raw = _read(path)
-    needed = [name for name in _KINDS if name not in _OPTIONAL]
-    lacking = [name for name in needed if name not in raw.columns]
-    foreign = [name for name in raw.columns if name not in _KINDS]
-    if lacking or foreign:
-        what = f"lacks the columns {lacking}" if lacking else f"has unknown columns {foreign}"
-        raise ReportedError(f"{path} {what}; known are {[*needed, *_OPTIONAL]}")
-    for name in _OPTIONAL:
-        if name not in raw:
-            raw[name] = ""
+    needed = [name for name in _TYPES if name not in _OPTIONAL]
+    if missing := [name for name in needed if name not in raw]:
+        raise ReportedError(f"{path} lacks the columns {missing}; known are {list(_TYPES)}")
+    if unknown := [name for name in raw if name not in _TYPES]:
+        raise ReportedError(f"{path} has unknown columns {unknown}; known are {list(_TYPES)}")
+    raw = raw.reindex(columns=list(_TYPES), fill_value="")
     raw["decimals"] = [
         given or (str(len(text.partition(".")[2])) if text else "")
         for given, text in zip(raw["decimals"], raw["value"], strict=True)
     ]
-    frame = pd.DataFrame(index=raw.index)
     malformed: dict[str, pd.Series] = {}
-    for name, kind in _KINDS.items():
-        is_text = kind == "string"
-        cells = raw[name] if is_text else _numbers(raw[name], malformed, whole=kind == "Int64")
-        frame[name] = cells.astype(kind)
+    frame = pd.DataFrame(index=raw.index)
+    for name, type_ in _TYPES.items():
+        column = raw[name] if type_ == "string" else _numbers(raw[name], malformed, whole=type_ == "Int64")
+        frame[name] = column.astype(type_)
     absent = frame["value"].isna()
     rules = {
         "an empty name": (frame[["table", "dataset", "method", "metric"]] == "").any(axis=1),
@@ -122,7 +98,7 @@ def load_programs(path: str | Path, programs: Mapping[str, ProgramSpec]) -> pd.D
         "a value that was already given": frame.duplicated(list(PROGRAM_KEY)),
     }
     _check(path, malformed, rules)
-    return frame.assign(kind=frame["program"].map({name: of.kind for name, of in programs.items()}))
+    return frame.assign(kind=frame["program"].map({name: spec.kind for name, spec in programs.items()}))
 
 
 def _read(path: str | Path) -> pd.DataFrame:
@@ -148,11 +124,11 @@ def _numbers(texts: pd.Series, malformed: dict[str, pd.Series], *, whole: bool =
 def _check(path: str | Path, malformed: Mapping[str, pd.Series], rules: Mapping[str, pd.Series]) -> None:
     """Raise an error with a line for everything that is wrong. Rules are not checked in lines with malformed cells."""
     odd = pd.concat(malformed, axis=1).any(axis=1)
-    broken = {**malformed, **{what: of & ~odd for what, of in rules.items()}}
-    found = [
-        f"{path}: {what} in line(s) {[int(row) + 2 for row in np.flatnonzero(of.to_numpy(dtype=bool))]}"
-        for what, of in broken.items()
-        if of.any()
+    broken = {**malformed, **{what: lines & ~odd for what, lines in rules.items()}}
+    problems = [
+        f"{path}: {what} in line(s) {[int(row) + 2 for row in np.flatnonzero(lines.to_numpy(dtype=bool))]}"
+        for what, lines in broken.items()
+        if lines.any()
     ]
-    if found:
-        raise ReportedError("\n".join(found))
+    if problems:
+        raise ReportedError("\n".join(problems))

@@ -19,7 +19,7 @@ from fairclust.messages import UserError
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.columns import STATED
-from fairclust.pipeline.grids import At, Grid, canonical_json
+from fairclust.pipeline.grids import Grid, canonical_json
 from fairclust.pipeline.provenance import version_text
 
 
@@ -46,9 +46,9 @@ _IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
 # The types of the columns that hold no texts. They do not depend on the values.
 _NUMBERS = {*METRICS, *RUN_COLUMNS, "lam", "objective", "n_iter"} - {"git_commit", "versions"}
 _COUNTS = ("n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state")
-_KINDS = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys(_COUNTS, "Int64") | {"converged": "boolean"}
-_ARROW = {"float64": pa.float64(), "Int64": pa.int64(), "boolean": pa.bool_()}
-_IN_FILES = {"lost": pa.bool_(), "labels": pa.large_binary()}
+_TYPES = dict.fromkeys(_NUMBERS, pa.float64()) | dict.fromkeys(_COUNTS, pa.int64())
+_TYPES |= {"converged": pa.bool_(), "lost": pa.bool_(), "labels": pa.large_binary()}
+_NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
 def write_fits(path: Path, outcomes: Sequence[tuple[Mapping[str, Any], np.ndarray | None]]) -> None:
@@ -56,20 +56,20 @@ def write_fits(path: Path, outcomes: Sequence[tuple[Mapping[str, Any], np.ndarra
 
     Labels are bytes: integers of the smallest type that holds them, in the order of the rows of the data set.
     """
-    frame = _frame(_row(record) for record, _ in outcomes).assign(
-        lost=[bool(record.get("lost")) for record, _ in outcomes],
-        history=[json.dumps(record["history"]) if record.get("history") else None for record, _ in outcomes],
-        labels=[None if labels is None else np.ascontiguousarray(labels).tobytes() for _, labels in outcomes],
-    )
-    write_arrow(path, pa.Table.from_pandas(frame, schema=_schema(frame), preserve_index=False))
+    rows = [
+        {**_row(record), "labels": None if labels is None else np.ascontiguousarray(labels).tobytes()}
+        for record, labels in outcomes
+    ]
+    schema = _schema([*SCORE_COLUMNS, *RUN_COLUMNS, "lost", "history", "labels"])
+    write_arrow(path, pa.Table.from_pylist(rows, schema=schema))
 
 
 def read_fits(path: Path, *more: str) -> pd.DataFrame:
     """The rows of a fit job: its scores and costs, `lost`, `sweep`, the file as `path`, and `more` columns of it."""
-    frame = read_arrow(path, [*SCORE_COLUMNS, *RUN_COLUMNS, "lost", *more]).to_pandas()
+    frame = _frame(read_arrow(path, [*SCORE_COLUMNS, *RUN_COLUMNS, "lost", *more]))
     # The name of a method may have dots, too.
     sweep = path.stem.partition(f"{frame.method.iloc[0]}.")[2] if len(frame) else ""
-    return _typed(frame).assign(sweep=sweep, path=str(path))
+    return frame.assign(sweep=sweep, path=str(path))
 
 
 def load_cells(
@@ -77,34 +77,29 @@ def load_cells(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The fits that a product of a paper asks for, in its order, and their outer steps.
 
-    `paths` are the files of fit jobs, and `asked` is of `Plan.asked`. The fits have the columns of `load_scores`,
+    `paths` are the files of fit jobs, and `asked` is from `Plan.asked`. The fits have the columns of `load_scores`,
     `sweep` and `path`. The steps have `STEP_COLUMNS` and further keys of the histories.
     """
-    wanted: dict[tuple[Any, ...], int] = {}
-    for place, of in enumerate(asked):
-        at = (of["dataset"], of["method"], of["n_clusters"], of["sweep"])
-        for grid in of["grids"]:
+    places: dict[tuple[Any, ...], int] = {}
+    for place, fits in enumerate(asked):
+        names = (fits["dataset"], fits["method"], fits["n_clusters"], fits["sweep"])
+        for grid in fits["grids"]:
             for params, seed in product(Grid(**grid).settings(), grid["seeds"]):
-                wanted.setdefault((*at, canonical_json(params), seed), place)
-    found, steps = [], []
-    for path in map(Path, paths):
-        frame = read_fits(path, "history")
-        named = (frame[name] for name in ("dataset", "method", "n_clusters", "sweep", "params", "seed"))
-        frame = frame.assign(place=[wanted.get(key) for key in zip(*named, strict=True)]).dropna(
-            subset="place"
-        )
-        told = frame.dropna(subset="history")
-        for key, history in zip(told.key, told.history, strict=True):
-            steps += [{"key": key, **step} for step in json.loads(history)]
-        found.append(frame.drop(columns=["history", "lost"]))
-    empty = _frame([]).assign(sweep="", path="", place=0)
-    cells = pd.concat(found, ignore_index=True) if any(map(len, found)) else empty
-    cells = _with_more(cells.sort_values("place", kind="stable", ignore_index=True).drop(columns="place"))
-    frame = pd.DataFrame(steps)
-    more = [name for name in frame if name not in STEP_COLUMNS]
+                places.setdefault((*names, canonical_json(params), seed), place)
+    frame = pd.concat([read_fits(Path(path), "history") for path in paths], ignore_index=True)
+    keys = (frame[name] for name in ("dataset", "method", "n_clusters", "sweep", "params", "seed"))
+    frame = frame.assign(place=[places.get(key) for key in zip(*keys, strict=True)]).dropna(subset="place")
+    histories = frame.dropna(subset="history")
+    steps = pd.DataFrame(
+        {"key": key, **step}
+        for key, history in zip(histories.key, histories.history, strict=True)
+        for step in json.loads(history)
+    )
+    cells = frame.sort_values("place", kind="stable", ignore_index=True)
+    cells = _with_more(cells.drop(columns=["history", "lost", "place"]))
     # Several sweeps may have the same fit, which is drawn once.
-    columns = [*STEP_COLUMNS, *more]
-    return cells, frame.reindex(columns=columns).drop_duplicates(["key", "step"], ignore_index=True)
+    columns = list(dict.fromkeys([*STEP_COLUMNS, *steps]))
+    return cells, steps.reindex(columns=columns).drop_duplicates(["key", "step"], ignore_index=True)
 
 
 def load_scores(scores: Path) -> pd.DataFrame:
@@ -113,8 +108,8 @@ def load_scores(scores: Path) -> pd.DataFrame:
     The columns are `SCORE_COLUMNS`, those of `RUN_COLUMNS` with `seconds` for wall_seconds, numbers that estimators
     state, and accuracy.
     """
-    frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
-    return _with_more(_typed(pd.concat([frame, runs[RUN_COLUMNS]], axis=1)))
+    frame, runs = _frame(read_arrow(scores)), _frame(read_arrow(scores.with_name("runs.parquet")))
+    return _with_more(pd.concat([frame, runs[RUN_COLUMNS]], axis=1))
 
 
 def labels_of(path: str | Path, key: str) -> np.ndarray | None:
@@ -150,21 +145,18 @@ def write_arrow(path: Path, table: pa.Table, *, level: int | None = None) -> Non
         pq.write_table(table, file, write_page_checksum=True, compression="zstd", compression_level=level)
 
 
-def gather_scores(
-    paths: Iterable[str | Path], order: Sequence[At], scores: Path, runs: Path
-) -> dict[str, Any]:
-    """Join all fits, in the order of the configuration, into tidy tables of scores and of costs, as Parquet and CSV.
+def gather_scores(paths: Iterable[str | Path], scores: Path, runs: Path) -> dict[str, Any]:
+    """Join the files of all fits into tidy tables of scores and of costs, as Parquet and CSV.
 
-    `scores` and `runs` are without ending. Returns the summary: cells, by_status, and missing, a dict for each reason.
+    The fits of a data set, a method and a K stand together, where the first of them is. `scores` and `runs` are
+    without ending. Returns the summary: cells, by_status, and missing, a dict for each reason.
     A fit is lost if its job ended without a result in every attempt.
     """
-    places = {tuple(at): place for place, at in enumerate(order)}
     frame = pd.concat([read_fits(Path(path)) for path in paths], ignore_index=True)
-    at = zip(frame.dataset, frame.method, frame.n_clusters, strict=True)
-    frame = frame.assign(place=[places[found] for found in at])
     # A fit that several sweeps ask for counts once.
     frame = frame.drop_duplicates(["dataset", "method", "n_clusters", "params", "seed"])
-    frame = frame.sort_values("place", kind="stable", ignore_index=True)
+    places = frame.groupby(["dataset", "method", "n_clusters"], sort=False).ngroup()
+    frame = frame.loc[places.sort_values(kind="stable").index].reset_index(drop=True)
     _write_table(scores, frame[SCORE_COLUMNS])
     _write_table(runs, frame[[*_IDENTITY, *RUN_COLUMNS]])
     of_reason = frame[frame.status != "ok"].groupby(
@@ -184,34 +176,30 @@ def _write_table(stem: Path, frame: pd.DataFrame) -> None:
     write_text(stem.with_suffix(".csv"), frame.to_csv(index=False))
 
 
-def _schema(frame: pd.DataFrame) -> pa.Schema:
-    kinds = {name: _ARROW[kind] for name, kind in _KINDS.items()} | _IN_FILES
-    return pa.schema([(name, kinds.get(name, pa.string())) for name in frame])
+def _schema(names: Iterable[str]) -> pa.Schema:
+    return pa.schema([(name, _TYPES.get(name, pa.string())) for name in names])
 
 
-def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    return _typed(pd.DataFrame(list(rows), columns=[*SCORE_COLUMNS, *RUN_COLUMNS]))
-
-
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.astype({name: kind for name, kind in _KINDS.items() if name in frame})
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """A data frame in which counts stay whole numbers, also if some are missing."""
+    return table.to_pandas(types_mapper=_NULLABLE.get)
 
 
 def _with_more(frame: pd.DataFrame) -> pd.DataFrame:
-    stated = [json.loads(text) if isinstance(text, str) else {} for text in frame["estimator"]]
-    found = {
-        name: pd.Series([one.get(attribute) for one in stated], index=frame.index, dtype=float)
+    estimators = [json.loads(text) if isinstance(text, str) else {} for text in frame["estimator"]]
+    stated = {
+        name: pd.Series([numbers.get(attribute) for numbers in estimators], index=frame.index, dtype=float)
         for name, attribute in STATED.items()
     }
-    frame = frame.assign(**found, accuracy=1 - frame["clustering_error"])
+    frame = frame.assign(**stated, accuracy=1 - frame["clustering_error"])
     return frame.rename(columns={"wall_seconds": "seconds"})
 
 
 def _row(record: Mapping[str, Any]) -> dict[str, Any]:
-    estimator = record.get("estimator", {})
-    history = record.get("history") or [{}]
+    estimator, history = record.get("estimator", {}), record.get("history") or []
+    converged = estimator.get("converged_")
     return {
-        **{name: record.get(name) for name in [*SCORE_COLUMNS, *RUN_COLUMNS]},
+        **record,
         **record.get("metrics", {}),
         "lam": _number(record["params"].get("lam")),
         "counts": json.dumps(record["counts"]) if "counts" in record else None,
@@ -220,12 +208,14 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         "params": canonical_json(record["params"]),
         "estimator": json.dumps(estimator, sort_keys=True),
         "warnings": "; ".join(record.get("warnings", [])),
-        "objective": _number(history[-1].get("objective")),
+        "objective": _number(history[-1].get("objective")) if history else None,
         "n_iter": _number(estimator.get("n_iter_")),
-        "converged": estimator.get("converged_"),
+        "converged": None if converged is None else bool(converged),
+        "lost": bool(record.get("lost")),
+        "history": json.dumps(history) if history else None,
     }
 
 
-def _number(value: Any) -> float:
+def _number(value: Any) -> float | None:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return float(value) if is_number else np.nan
+    return float(value) if is_number else None

@@ -54,23 +54,18 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
     """
     from fairclust.pipeline.fits import cached_keys, input_hash
 
-    def keys(data_hash: str) -> set[str]:
-        names = {"class_path": plan.class_path(fit), "code": plan.fit_code(fit)}
-        return {cell.key(data_hash=data_hash, **names) for cell in fit.cells()}
-
-    inputs = plan.fit_inputs(fit)
-    if any(path_end(path) in outdated for path in inputs.values()):
-        return keys(fit.dataset)
-    graph = "graph" in inputs
+    inputs, data_hash = plan.fit_inputs(fit), ""
     try:
-        card = read_card(place / "data/prepared" / fit.dataset)
-        data_hash = input_hash(card, place / "data/graphs" / fit.dataset if graph else None)
+        if not any(path_end(path) in outdated for path in inputs.values()):
+            graph = place / "data/graphs" / fit.dataset if "graph" in inputs else None
+            data_hash = input_hash(read_card(place / "data/prepared" / fit.dataset), graph)
     except (DatasetSkipped, KeyError):  # a data set that was skipped has no hash
         return set()
     except (OSError, DatasetError):
-        return keys(fit.dataset)
-    planned = keys(data_hash)
-    return planned.difference(cached_keys(place / "cache", planned))
+        pass
+    code = {"class_path": plan.class_path(fit), "code": plan.fit_code(fit)}
+    keys = {cell.key(data_hash=data_hash or fit.dataset, **code) for cell in fit.cells()}
+    return keys.difference(cached_keys(place / "cache", keys)) if data_hash else keys
 
 
 def path_end(path: str) -> str:
@@ -81,17 +76,17 @@ def path_end(path: str) -> str:
 def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) -> str:
     """How many fits a run has to make, and about how long that takes. `jobs` are the jobs that Snakemake would run."""
     outdated = {path_end(job.output[0]) for job in jobs if job.output}
-    fits = [job for job in jobs if job.output and Path(job.output[0]).is_relative_to(place / "fits")]
-    known: set[str] = set()
+    fit_jobs = [job for job in jobs if job.output and Path(job.output[0]).is_relative_to(place / "fits")]
+    keys: set[str] = set()
     minutes = 0.0
-    for job in fits:
+    for job in fit_jobs:
         fit = plan.fit(job.wildcards.dataset, job.wildcards.method)
-        new = fits_to_make(plan, fit, place, outdated) - known  # several sweeps may ask for the same fit
-        known, minutes = known | new, minutes + plan.minutes(fit, len(new))
-    if not fits:
+        new = fits_to_make(plan, fit, place, outdated) - keys  # several sweeps may ask for the same fit
+        keys, minutes = keys | new, minutes + plan.minutes(fit, len(new))
+    if not fit_jobs:
         return ""
     return (
-        f"{count(len(known), 'fit')} to make in {count(len(fits), 'job')}: roughly {duration(60 * minutes / cores)} on "
+        f"{count(len(keys), 'fit')} to make in {count(len(fit_jobs), 'job')}: roughly {duration(60 * minutes / cores)} on "
         f"{count(cores, 'core')}, estimated from the numbers of rows in the catalogue."
     )
 
