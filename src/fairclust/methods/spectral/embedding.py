@@ -146,10 +146,23 @@ class _Problem:
         operator = LinearOperator((n_nodes, n_nodes), matvec=deflated, matmat=deflated, dtype=float)
         return operator, {"which": "LA", "v0": start, "rng": 0}
 
+    def lanczos(
+        self, known: np.ndarray, n_wanted: int, tol: float, max_restarts: int
+    ) -> tuple[np.ndarray, float, int]:
+        """Vectors of the largest eigenvalues without `known`, nan for the next eigenvalue, how many have converged."""
+        operator, options = self.without(known)
+        n_vectors = min(len(self.weight), max(4 * (known.shape[1] + n_wanted), 20))
+        try:
+            U = eigsh(operator, n_wanted, tol=tol, maxiter=max_restarts, ncv=n_vectors, **options)[1]
+        except ArpackNoConvergence as error:
+            U = error.eigenvectors
+            return (U if known.shape[1] + U.shape[1] else options["v0"][:, None]), np.nan, U.shape[1]
+        return U, np.nan, n_wanted
+
     def davidson(
         self, known: np.ndarray, n_wanted: int, tol: float, max_steps: int
     ) -> tuple[np.ndarray, float, int]:
-        """Vectors of the largest eigenvalues without `known`, the eigenvalue after them, and how many have converged.
+        """As `lanczos`, with the next eigenvalue, for complete graphs that are not normalised.
 
         Each step of the block Davidson method adds the columns ``residual / (D - eigenvalue)`` to a basis.
         """
@@ -292,26 +305,18 @@ def spectral_embedding(
     if n_left <= 0:
         return problem.embedding(known, n_components)
 
-    operator, options = problem.without(known)
     if n_nodes <= max(_DENSE_MAX_NODES, 4 * n_components):
+        operator = problem.without(known)[0]
         U = eigh(operator.matmat(np.eye(n_nodes)), subset_by_index=[n_nodes - n_left, n_nodes - 1])[1]
         return replace(problem.embedding(np.hstack([known, U]), n_components), n_products=0)
 
-    options |= {"tol": tol, "maxiter": max_iter, "ncv": min(n_nodes, max(4 * n_components, 20))}
+    # Without the degrees' scale, Lanczos' method is slow on a complete graph, and Davidson's method on a sparse one.
+    is_sparse = sp.issparse(graph.W)
+    solve = problem.lanczos if is_sparse or problem.normalized else problem.davidson
     # Products with a sparse matrix are so short that several threads mostly wait for each other.
-    with threadpool_limits(1 if sp.issparse(graph.W) else None, user_api="blas"):
-        following = np.nan
-        if not problem.normalized:
-            U, following, n_converged = problem.davidson(known, n_left, tol, max_iter)
-            U = np.hstack([known, U])
-        else:
-            try:
-                U = np.hstack([known, eigsh(operator, n_left, **options)[1]])
-                n_converged = n_left
-            except ArpackNoConvergence as error:
-                n_converged = error.eigenvectors.shape[1]
-                U = np.hstack([known, error.eigenvectors, options["v0"][:, None]])
-                U = U[:, : max(1, U.shape[1] - 1)]
+    with threadpool_limits(1 if is_sparse else None, user_api="blas"):
+        U, following, n_converged = solve(known, n_left, tol, max_iter)
+        U = np.hstack([known, U])
         if n_converged < n_left:
             raise NotConverged(
                 f"the eigen-solver found {n_components - n_left + n_converged} of {n_components} eigenvectors in "
