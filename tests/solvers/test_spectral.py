@@ -3,11 +3,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import eigh, subspace_angles
+from scipy.linalg import eigh, eigvalsh, subspace_angles
 
 from fairclust.base import Diverged
 from fairclust.datasets.msbm import make_msbm
-from fairclust.kernels.graph import AffinityGraph, build_knn_graph
+from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
 from fairclust.methods import FairSpectralClustering
 from fairclust.methods.spectral.embedding import NotConverged, nullspace_embedding, spectral_embedding
 from toys import odd_affinities
@@ -62,11 +62,37 @@ def test_a_plain_embedding_spans_the_first_eigenvectors_and_repeats(laplacian):
     np.testing.assert_array_equal(spectral_embedding(graph, 3, laplacian=laplacian).coordinates, found)
 
 
-def test_an_unconverged_embedding_is_an_error_that_has_what_was_found():
-    graph, groups = blob_graph()
-    model = FairSpectralClustering(6, affinity="precomputed", max_iter=1, tol=1e-12)
+@pytest.mark.parametrize("points", ["different", "copies", "pieces"])
+@pytest.mark.parametrize("fair", [False, True])
+def test_davidson_finds_the_eigenvectors_of_complete_graphs(points, fair):
+    """The differences of copies of a row have one eigenvalue, which occurs many times."""
+    rng = np.random.default_rng(4)
+    X, groups = 2 * rng.normal(size=(540, 2)), rng.integers(3, size=540)
+    W = max_scaled_affinity(X.clip(-2, 2).round() if points == "copies" else X)
+    if points == "pieces":
+        W *= np.kron(np.eye(3), np.ones((180, 180)))
+    graph = AffinityGraph(W, W.sum(axis=1))
+    found = spectral_embedding(graph, 6, groups=groups if fair else None, laplacian="unnormalized")
+    balance = np.linalg.qr(np.eye(3)[groups][:, :2] - np.bincount(groups)[:2] / 540)[0][:, : 2 * fair]
+    P = np.eye(540) - balance @ balance.T
+    width = 2 * graph.degrees.max()
+    exact = eigvalsh(P @ (np.diag(graph.degrees) - W) @ P + width * balance @ balance.T)
+    np.testing.assert_allclose(found.eigenvalues, exact[:6], atol=1e-8)
+    assert found.unique == (exact[6] - exact[5] > 1e-6 * width)
+    assert found.unique == (points != "copies")
+    assert found.residual < 1e-9 * width
+    assert max(found.orthogonality, found.constraint) < 1e-12
+    assert found.n_products < 540
+
+
+@pytest.mark.parametrize("affinity", ["nearest_neighbors", "max_scaled"])
+def test_an_unconverged_embedding_is_an_error_that_has_what_was_found(affinity):
+    X = np.random.default_rng(2).normal(size=(510, 2))
+    model = FairSpectralClustering(
+        6, affinity=affinity, laplacian="unnormalized", max_iter=1, tol=1e-12, random_state=0
+    )
     with pytest.raises(NotConverged, match=r"found \d of 6 eigenvectors in 1 restarts") as caught:
-        model.fit(graph.W, sensitive_features=groups)
+        model.fit(X, sensitive_features=np.arange(510) % 2)
     # The pipeline gives such fits the status "diverged".
     assert isinstance(caught.value, Diverged)
     assert np.isfinite(caught.value.embedding.coordinates).all()

@@ -33,6 +33,10 @@ _PIECES = 10
 _COINCIDE = 1e-6
 # Tolerance and restarts of the solver for the next eigenvalue. If it does not converge, the two are taken as different.
 _NEXT_TOL, _NEXT_RESTARTS = 1e-4, 5
+# Size of the basis of Davidson's method, in blocks, and the least size of its divisors, relative to the eigenvalue.
+_DAVIDSON_BLOCKS, _LEAST_DIVISOR = 8, 1e-4
+# Rounding errors of a product, relative to the spectrum's width. No residual is asked to be smaller.
+_ROUNDING = 1e-14
 # Number of n x n matrices in memory at the peak of `nullspace_embedding`, including LAPACK's copies.
 _DENSE_MATRICES = 4
 
@@ -142,6 +146,53 @@ class _Problem:
         operator = LinearOperator((n_nodes, n_nodes), matvec=deflated, matmat=deflated, dtype=float)
         return operator, {"which": "LA", "v0": start, "rng": 0}
 
+    def lanczos(
+        self, known: np.ndarray, n_wanted: int, tol: float, max_restarts: int
+    ) -> tuple[np.ndarray, float, int]:
+        """Vectors of the largest eigenvalues without `known`, nan for the next eigenvalue, how many have converged."""
+        operator, options = self.without(known)
+        n_vectors = min(len(self.weight), max(4 * (known.shape[1] + n_wanted), 20))
+        try:
+            U = eigsh(operator, n_wanted, tol=tol, maxiter=max_restarts, ncv=n_vectors, **options)[1]
+        except ArpackNoConvergence as error:
+            U = error.eigenvectors
+            return (U if known.shape[1] + U.shape[1] else options["v0"][:, None]), np.nan, U.shape[1]
+        return U, np.nan, n_wanted
+
+    def davidson(
+        self, known: np.ndarray, n_wanted: int, tol: float, max_steps: int
+    ) -> tuple[np.ndarray, float, int]:
+        """As `lanczos`, with the next eigenvalue, for complete graphs that are not normalised.
+
+        Each step of the block Davidson method adds the columns ``residual / (D - eigenvalue)`` to a basis.
+        """
+        degrees, taken = self.graph.degrees, np.hstack([self.basis, known])
+        n_nodes, size = len(degrees), n_wanted + 1
+        basis, image = np.empty((2, n_nodes, 0))
+        # Where W is smooth, the eigenvectors are large at the nodes of the smallest degrees.
+        new = np.random.default_rng(0).uniform(-1.0, 1.0, (n_nodes, 2 * size))
+        new[:, size:] = np.arange(n_nodes)[:, None] == np.argsort(degrees, kind="stable")[:size]
+        for _ in range(max_steps):
+            for _ in range(2):  # The second pass removes the rounding errors of the first.
+                new -= taken @ (taken.T @ new)
+                new = np.linalg.qr(new - basis @ (basis.T @ new))[0]
+            basis, image = np.hstack([basis, new]), np.hstack([image, self.apply(new)])
+            theta, rotation = np.linalg.eigh(basis.T @ image)
+            theta, rotation = theta[::-1], rotation[:, ::-1]
+            U, theta = basis @ rotation[:, :size], theta[:size]
+            residual = image @ rotation[:, :size] - U * theta
+            residual -= taken @ (taken.T @ residual)
+            allowed = np.append(np.full(n_wanted, tol), _NEXT_TOL) * np.abs(theta)
+            is_open = np.linalg.norm(residual, axis=0) > np.maximum(allowed, -_ROUNDING * self.lowest)
+            if not is_open.any():
+                break
+            if basis.shape[1] + size > _DAVIDSON_BLOCKS * size:
+                basis, image = basis @ rotation[:, : 2 * size], image @ rotation[:, : 2 * size]
+            divisor = degrees[:, None] + theta[is_open]
+            least = _LEAST_DIVISOR * np.abs(theta[is_open])
+            new = residual[:, is_open] / np.where(np.abs(divisor) < least, least, divisor)
+        return U[:, :-1], float(theta[-1]), n_wanted - int(is_open[:-1].sum())
+
     def next_after(self, U: np.ndarray) -> float:
         """A lower bound on the largest eigenvalue without the columns of U, which is nearly always the eigenvalue."""
         operator, options = self.without(U)
@@ -156,10 +207,11 @@ class _Problem:
         except ArpackNoConvergence:
             return -np.inf
 
-    def embedding(self, U: np.ndarray, wanted: int | None = None) -> Embedding:
+    def embedding(self, U: np.ndarray, wanted: int | None = None, following: float = np.nan) -> Embedding:
         """Embedding by the span of the columns of U, which are approximate eigenvectors.
 
-        With the number of eigenvectors that were `wanted` it says whether the next eigenvalue coincides with the last.
+        With the number of eigenvectors that were `wanted` it says whether the `following` eigenvalue, which is computed
+        if it is not known, coincides with the last.
         """
         # The solver meets constraints and orthogonality only up to its tolerance, so both are enforced again.
         U = self.project(np.linalg.qr(self.project(U))[0])
@@ -170,10 +222,13 @@ class _Problem:
         # The signs of eigenvectors are arbitrary. The largest entry is made positive, so that all platforms agree.
         signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
         U, image = U * signs, image * signs
-        n_products, following = self.n_products, -np.inf
+        n_products = self.n_products
         if wanted is not None:
             wanted = min(wanted, len(theta))
-            following = theta[wanted] if len(theta) > wanted else self.next_after(U)
+            if len(theta) > wanted:
+                following = theta[wanted]
+            elif np.isnan(following):
+                following = self.next_after(U)
         return Embedding(
             coordinates=U / self.weight[:, None],
             eigenvalues=(1.0 if self.normalized else 0.0) - theta,
@@ -250,25 +305,25 @@ def spectral_embedding(
     if n_left <= 0:
         return problem.embedding(known, n_components)
 
-    operator, options = problem.without(known)
     if n_nodes <= max(_DENSE_MAX_NODES, 4 * n_components):
+        operator = problem.without(known)[0]
         U = eigh(operator.matmat(np.eye(n_nodes)), subset_by_index=[n_nodes - n_left, n_nodes - 1])[1]
         return replace(problem.embedding(np.hstack([known, U]), n_components), n_products=0)
 
-    options |= {"tol": tol, "maxiter": max_iter, "ncv": min(n_nodes, max(4 * n_components, 20))}
+    # Without the degrees' scale, Lanczos' method is slow on a complete graph, and Davidson's method on a sparse one.
+    is_sparse = sp.issparse(graph.W)
+    solve = problem.lanczos if is_sparse or problem.normalized else problem.davidson
     # Products with a sparse matrix are so short that several threads mostly wait for each other.
-    with threadpool_limits(1 if sp.issparse(graph.W) else None, user_api="blas"):
-        try:
-            U = eigsh(operator, n_left, **options)[1]
-        except ArpackNoConvergence as error:
-            n_converged = error.eigenvectors.shape[1]
-            partial = np.hstack([known, error.eigenvectors, options["v0"][:, None]])
+    with threadpool_limits(1 if is_sparse else None, user_api="blas"):
+        U, following, n_converged = solve(known, n_left, tol, max_iter)
+        U = np.hstack([known, U])
+        if n_converged < n_left:
             raise NotConverged(
-                f"the eigen-solver found {known.shape[1] + n_converged} of {n_components} eigenvectors in "
+                f"the eigen-solver found {n_components - n_left + n_converged} of {n_components} eigenvectors in "
                 f"{max_iter} restarts (tol={tol:g}); allow more, or a larger tolerance",
-                problem.embedding(partial[:, : max(1, partial.shape[1] - 1)]),
-            ) from None
-        return problem.embedding(np.hstack([known, U]), n_components)
+                problem.embedding(U),
+            )
+        return problem.embedding(U, n_components, following)
 
 
 def nullspace_embedding(
