@@ -68,7 +68,6 @@ def _checked(plan: Plan) -> list[str]:
             f"{name}: {count(len(cells), 'fit')}",
             f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(card['columns'])} features: "
             f"{_listed(card['columns'])}",
-            *(f"  {note}" for note in card.get("notes", ())),
             f"  groups: {_listed(groups)}",
             *(f"  the group {group} has fewer rows than there are clusters, {most}" for group in small),
         ]

@@ -241,7 +241,8 @@ def _opener(path: Path) -> Callable[[], IO[Any]]:
     if str(path) == "-":
         content = sys.stdin.buffer.read()
         return lambda: io.BytesIO(content)
-    return partial(_OPENERS.get(path.suffix.lower(), open), path, "rb")  # type: ignore[arg-type]
+    opener: Callable[..., IO[Any]] = _OPENERS.get(path.suffix.lower(), open)
+    return partial(opener, path, "rb")
 
 
 def _lines(path: Path, file: IO[Any], form: Format) -> Iterator[str]:
