@@ -358,7 +358,10 @@ def _keys_to(location: Iterable[Any], inside: Any) -> list[Any]:
     """The keys and positions that lead to a problem. Pydantic also names members of unions, which no file has."""
     keys = []
     for step in location:
-        if isinstance(inside, Mapping) and step in inside or isinstance(inside, list) and step in range(len(inside)):
+        steps = (
+            inside if isinstance(inside, Mapping) else range(len(inside)) if isinstance(inside, list) else ()
+        )
+        if step in steps:
             inside = inside[step]
             keys.append(step)
     return keys

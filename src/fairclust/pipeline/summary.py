@@ -86,8 +86,8 @@ def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) ->
     if not fit_jobs:
         return ""
     return (
-        f"{count(len(keys), 'fit')} to make in {count(len(fit_jobs), 'job')}: roughly {duration(60 * minutes / cores)} on "
-        f"{count(cores, 'core')}, estimated from the numbers of rows in the catalogue."
+        f"{count(len(keys), 'fit')} to make in {count(len(fit_jobs), 'job')}: roughly "
+        f"{duration(60 * minutes / cores)} on {count(cores, 'core')}, estimated from the numbers of rows in the catalogue."
     )
 
 

@@ -32,7 +32,7 @@ MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NUL
 CODE = re.compile(r"0\d+|\d{16,}")
 """Digits that are codes. As numbers, '007' would become '7', and long ones would be rounded."""
 
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
 _SIGNS = ",;\t|"
 # Lines above the header that begin with one of these are skipped. Excel writes the last one.
@@ -241,7 +241,7 @@ def _opener(path: Path) -> Callable[[], IO[Any]]:
     if str(path) == "-":
         content = sys.stdin.buffer.read()
         return lambda: io.BytesIO(content)
-    opener: Callable[..., IO[Any]] = _OPENERS.get(path.suffix.lower(), open)
+    opener = _OPENERS.get(path.suffix.lower(), open)
     return partial(opener, path, "rb")
 
 
