@@ -87,7 +87,8 @@ def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) ->
         return ""
     return (
         f"{count(len(keys), 'fit')} to make in {count(len(fit_jobs), 'job')}: roughly "
-        f"{duration(60 * minutes / cores)} on {count(cores, 'core')}, estimated from the numbers of rows in the catalogue."
+        f"{duration(60 * minutes / cores)} on {count(cores, 'core')}, estimated from the numbers of rows in the "
+        "catalogue."
     )
 
 

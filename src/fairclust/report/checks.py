@@ -175,10 +175,8 @@ _SAME_POWER = 0.25
 def compare(case: Case) -> Finding:
     """Each metric of the first method is at most `factor` times (at least, if higher is better) that of every other.
 
-    With `margin`, it is better by at least this difference, for values whose ratio says nothing. With `equal`, the
-    methods are compared where they are equal in that metric of fairness or of cost, on fronts that are interpolated
-    between settings; `order` forms these fronts, by default the metric itself. Beside times stand those of published
-    programs and those that the paper reports, which are not judged. config/README.md describes the options.
+    With `equal`, the methods are compared where they are equal in that metric, on fronts interpolated between settings.
+    Times of published programs and of the paper stand beside ours and are not judged. config/README.md has the options.
     """
     first, *rivals = case.claim.methods
     there = replace(case, dataset=str(case.claim.options.get("other_dataset", case.dataset)))
