@@ -101,10 +101,6 @@ def test_groups_from_another_file(tmp_path):
     assert ds.group_names == ("a", "b")
     assert_array_equal(ds.groups, [1, 0])
     assert [source["name"] for source in ds.card["sources"]] == ["table", "groups"]
-    # This file can have a reader of its own.
-    own = {"column": "g", "source": "groups", "reader": {"sep": ";"}}
-    ds = prepare(tmp_path, "u,v\n1,2\n3,4\n", "id;g\n1;b\n2;a\n", features="all", sensitive=own)
-    assert_array_equal(ds.groups, [1, 0])
 
 
 def test_categorical_columns_are_codes_and_not_scaled(tmp_path):

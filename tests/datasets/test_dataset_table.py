@@ -102,7 +102,7 @@ def test_dropping_rows_of_a_feature(tmp_path):
     ("text", "expected"),
     [
         ("a,b\n1,2\n3,x\n4,x\n", "column 'b': a feature has cells that are not finite numbers; found 'x' in "
-         "data row 2, 2 such cells in all. Fix: leave the column out"),
+         "data row 2, 2 such cells in all. Fix: list the column under"),
         ("a,b\n1,2\n\n3,\n", "column 'b': .*found '' in data row 2, 1 such cell"),
         ("a,b\n1,2\nNaN,2\n", "column 'a': .*found 'NaN' in data row 2"),
         ("a,b\n1,2\n1,-inf\n", "column 'b': .*found '-inf' in data row 2"),

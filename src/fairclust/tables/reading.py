@@ -186,7 +186,7 @@ def open_table(path: Path, form: Format) -> Opened:
     names = [str(name) for name in frame.columns]
     frame.columns = pd.RangeIndex(len(names))
     return Opened(
-        names, lambda columns=None, **_: frame if columns is None else frame[sorted(columns)], notes
+        names, lambda columns=None, *_, **__: frame if columns is None else frame[sorted(columns)], notes
     )
 
 
