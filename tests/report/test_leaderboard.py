@@ -18,6 +18,7 @@ from fairclust.report.leaderboard import (
     load_leaderboard,
     losses,
     make_leaderboard,
+    mean_ranks,
 )
 from fairclust.report.page_tables import leaderboards
 
@@ -201,3 +202,16 @@ def test_the_file_holds_the_leaderboard(tmp_path):
         pd.testing.assert_frame_equal(read, made, check_dtype=False)
         assert len(read) == (0 if len(cells) == 1 else len(read))
     assert summary(make_leaderboard(rows, NAMES)).certified["mine"] == pytest.approx(1 / 99)
+
+
+def test_the_critical_difference_is_that_of_demsar():
+    names, n = ("a", "b", "c", "d", "e"), 10
+    cells = []
+    for data in range(n):
+        costs = [100, 110, *(120 + (place + data) % 3 for place in range(3))]
+        rows = [(name, cost, 1.0) for name, cost in zip(names, costs, strict=True)]
+        cells += [points(*rows, dataset=str(data), k=k) for k in (2, 3)]
+    ranks, differ, p = mean_ranks(make_leaderboard(pd.concat(cells, ignore_index=True), NAMES), "sse", 0.1)
+    # Demsar (2006), Table 5: q of 2.728 for five methods at 5 %. A block is a data set, with both of its K.
+    assert differ == pytest.approx(2.728 * math.sqrt(5 * 6 / (6 * n)), abs=1e-3)
+    assert ranks.sum() == pytest.approx(15) and p < 0.05

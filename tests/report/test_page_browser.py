@@ -1,5 +1,6 @@
 """The page in a real browser: sorting, filters, charts, keys, contrast, a narrow screen."""
 
+import pandas as pd
 import pytest
 from pages import made_up_scores, make_page_folder
 
@@ -445,4 +446,15 @@ def test_a_graph_shows_the_cost_that_it_has(browser, tmp_path):
     choose(browser, "choose", "cost", "K-medians")
     labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
     assert labels == ["K-medians cost (lower is better)", "Ncut (lower is better)"]
+    assert browser.errors == []
+
+
+def test_diagrams_of_ranks_are_no_fronts(browser, tmp_path):
+    """They are pictures without marks, and the form and the charts work beside them."""
+    scores = made_up_scores()
+    third = scores[scores.dataset == "adult"].assign(dataset="synthetic", key=lambda rows: rows.key + "3")
+    page = make_page_folder(tmp_path / "results", pd.concat([scores, third], ignore_index=True), papers=())
+    browser.open(page)
+    assert browser.js("document.querySelectorAll('#leaderboard figure').length") >= 1
+    assert browser.js("document.getElementById('ask').elements.level.value") != ""
     assert browser.errors == []

@@ -18,7 +18,7 @@ from fairclust.fronts import Front, front_of, tick_text, ticks
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
-from fairclust.report.render import MISSING, number
+from fairclust.report.render import MISSING, labelled, number
 
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
@@ -85,6 +85,35 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         ],
         "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures},
     }  # fmt: skip
+
+
+def ranks_picture(ranks: pd.Series, differ: float, names: Names) -> Markup:
+    """Mean ranks of methods with bars of the critical difference: methods whose bars do not overlap differ."""
+    left, width, step = 250, 640, 20
+    low, high = min(1.0, ranks.min() - differ / 2), max(float(len(ranks)), ranks.max() + differ / 2)
+
+    def across(rank: float) -> float:
+        return round(left + (rank - low) / (high - low) * (width - left - 12), 1)
+
+    bottom = step * (len(ranks) + 1)
+    parts = [
+        f'<path class="axes" d="M{across(at):g} 8V{bottom - 8}"/><text class="tx" x="{across(at):g}" '
+        f'y="{bottom + 8}">{tick_text(at)}</text>'
+        for at in ticks(low, high)
+    ]
+    for line, (method, rank) in enumerate(ranks.items(), 1):
+        colour, shape = names.look(str(method))
+        bar = f"M{across(rank - differ / 2):g} {line * step}H{across(rank + differ / 2):g}"
+        label = escape(labelled(names, str(method)))
+        parts += [
+            f'<text class="ty" x="{left - 8}" y="{line * step + 4}">{label}</text>',
+            f'<path class="l c{colour}" d="{bar}"/>',
+            f'<use href="#m{shape}" class="p c{colour} l2" transform="translate({across(rank):g} {line * step})"/>',
+        ]
+    size = f"0 0 {width} {bottom + 20}"
+    return Markup(
+        f'<svg class="dots" viewBox="{size}" role="img" aria-label="Mean ranks">{"".join(parts)}</svg>'
+    )
 
 
 def _picture(front: Front, names: Names, fairness: str, *, whole: bool = False) -> dict[str, str]:

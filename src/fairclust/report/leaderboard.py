@@ -336,6 +336,28 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
         yield kind, float(level), usable.sort_values(["excess", "seconds"]).reset_index()
 
 
+def mean_ranks(board: pd.DataFrame, cost: str, level: float) -> tuple[pd.Series, float, float]:
+    """Mean ranks of the methods that were run on all data sets, Nemenyi's critical difference, and Friedman's p.
+
+    A block is a data set, because its K are not independent: methods are ranked by their mean rank over the K. The
+    series is empty if there are fewer than three methods or data sets.
+    """
+    # Imported here, because it is slow to import and other modules need only the names of the metrics.
+    from scipy import stats
+
+    values = instances_of(board, cost, level).dropna(axis=1)
+    ranks = values.rank(axis=1).groupby(level="dataset").mean().rank(axis=1)
+    n, k = ranks.shape
+    if n < 3 or k < 3:
+        return pd.Series(dtype=float), math.nan, math.nan
+    differ = math.sqrt(k * (k + 1) / (6 * n)) * stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
+    return (
+        ranks.mean().sort_values(),
+        float(differ),
+        float(stats.friedmanchisquare(*ranks.T.to_numpy()).pvalue),
+    )
+
+
 def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     """The best start of every setting, in the columns of the scores, and these further columns.
 

@@ -17,6 +17,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
+from fairclust.report.charts import ranks_picture
 from fairclust.report.leaderboard import (
     FAIRNESS,
     LEVELS,
@@ -25,6 +26,7 @@ from fairclust.report.leaderboard import (
     instances_of,
     kinds_of_data,
     losses,
+    mean_ranks,
     with_ours,
 )
 from fairclust.report.render import (
@@ -72,6 +74,8 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
             "cost": SHOWN.index(cost),
             "kinds": _kinds_table(board, cost, names),
             "table": _distances_table(board, cost, names),
+            "pairs": _pairs_table(board, cost, names),
+            "ranks": [of_level for level in LEVELS for of_level in _ranks(board, cost, level, names)],
             **_losses(board, cost, names),
         }
         for cost in dict.fromkeys(board.cost)
@@ -158,6 +162,31 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
         }
         records.append(record)
     return Table(f"{METRICS[cost].label}: distance to the best known", records, filters=("Family",))
+
+
+def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
+    """On how many settings each method is cheaper than each other one."""
+    order = list(board[(board.cost == cost) & board.dataset.isna() & board.level.isna()].method)
+    records = []
+    for level in LEVELS:
+        values = instances_of(board, cost, level)
+        shown = [name for name in order if name in values]
+        for a in shown:
+            record = {"Shares within": _share(level), "Is cheaper": labelled(names, a)}
+            for b in shown:
+                cheaper, _, both = compared(values[a], values[b])
+                record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
+            records.append(record)
+    filters = ("Shares within", "Is cheaper")
+    return Table("On how many settings each method is cheaper than another one", records, filters=filters)
+
+
+def _ranks(board: pd.DataFrame, cost: str, level: float, names: Names) -> Iterator[dict[str, Any]]:
+    """Title and picture of the mean ranks at a level, if there are enough methods and data sets."""
+    ranks, differ, p = mean_ranks(board, cost, level)
+    if len(ranks):
+        title = f"Shares within {_share(level)}: mean ranks over data sets (Friedman's p = {p:.2g})"
+        yield {"title": title, "svg": ranks_picture(ranks, differ, names)}
 
 
 def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
