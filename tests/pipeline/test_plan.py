@@ -81,7 +81,7 @@ EXPERIMENT = {"datasets": ["a"], "methods": ["vfc"], "n_clusters": [4, 5], "seed
 )
 def test_seeds_and_n_clusters_of_the_run_win(run, ks, n_cells):
     plan = of_paper(EXPERIMENT, run=run)
-    assert plan.order() == [("a", "vfc", k) for k in ks]
+    assert [grid.n_clusters for grid in plan.fits["a/vfc"].grids] == ks
     assert len(plan.fits["a/vfc"].cells()) == n_cells
 
 
@@ -206,7 +206,7 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
     assert set(plan.fit_files()) < set(plan.targets())
     own = plan.files("tables", "figures", "claims", papers=["doe"])
     assert "results/tables/doe/claims.csv" in own and set(own) < set(plan.targets())
-    with pytest.raises(ConfigError, match="this run has no table doe/tt; did you mean 'doe/t'"):
+    with pytest.raises(ConfigError, match="this run has no table 'doe/tt'; did you mean 'doe/t'"):
         plan.fits_shown("doe", "tables", "tt")
     with pytest.raises(ConfigError, match="this run has no fit 'a/vfcc'; did you mean 'a/vfc'"):
         plan.fit("a", "vfcc")
@@ -223,8 +223,8 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
 )
 def test_a_table_needs_the_fits_of_its_rows_and_is_not_made_without_any(tmp_path, reported, needs):
     plan = doe(tmp_path, reported=reported)
-    table = plan.shown["doe"]["tables"].get("t")
-    assert (table and {(at[0], at[2]) for at in table}) == needs
+    table = plan.shown.get(("doe", "tables", "t"))
+    assert (table and {(job[0], k) for job, k in table}) == needs
     assert any("/doe/t." in file for file in plan.targets()) == bool(needs)
 
 
@@ -288,7 +288,7 @@ def test_other_metrics_are_scored_for_small_data_or_on_request(tmp_path, changes
 
 def all_params(plan):
     """Return what the rules ask the plan for, by job."""
-    found = {"scores": [plan.order(), plan.settings()], "targets": plan.targets()}
+    found = {"scores": [plan.settings()], "targets": plan.targets()}
     for name, fit in plan.fits.items():
         asked = (plan.class_path, plan.grids, plan.metrics, plan.fit_code, plan.scorer_code, plan.fit_inputs)
         found[f"fit {name}"] = [answer(fit) for answer in asked] + [
@@ -297,11 +297,9 @@ def all_params(plan):
         ]
     for name in plan.datasets:
         found[f"data {name}"] = [plan.dataset(name), plan.sources_params(name), plan.prepare_code(name)]
-    for paper, of in plan.shown.items():
-        for kind, products in of.items():
-            for name in products:
-                asked = [plan.product(paper, kind, name), plan.fits_shown(paper, kind, name)]
-                found[f"{kind} {name}"] = [*asked, plan.reported_files(paper)]
+    for product in plan.shown:
+        asked = [plan.product(*product), plan.fits_shown(*product), plan.reported_files(product[0])]
+        found[" ".join(product[1:])] = asked
     return json.loads(json.dumps(found, default=str))
 
 

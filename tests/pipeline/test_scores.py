@@ -110,15 +110,15 @@ def test_a_fit_of_two_sweeps_is_one_row_of_the_scores_and_has_its_steps_once(fil
     assert gather(tmp_path / "g", [*files, dense])["by_status"] == {"error": 1, "ok": 2, "skipped": 1}
 
 
-def gather(folder, files, order=(("toy", "odd", 3), ("far", "odd", 3), ("toy", "lost", 3))):
+def gather(folder, files):
     folder.mkdir(exist_ok=True)
-    return gather_scores(files, order, folder / "scores", folder / "runs")
+    return gather_scores(files, folder / "scores", folder / "runs")
 
 
 def test_gathering_gives_the_same_rows_in_four_files(tmp_path, files):
     lost = tmp_path / "fits/toy/lost.parquet"
     write_fits(lost, [(record(None, "error", method="lost", reason="its job ended", lost=True), None)])
-    found = gather(tmp_path / "g", [lost, *files])
+    found = gather(tmp_path / "g", [*files, lost])
     assert found["by_status"] == {"ok": 1, "error": 2, "skipped": 1}
     assert [tuple(missing.values()) for missing in found["missing"]] == [
         ("far", "odd", "", "skipped", "because", False, 1),
