@@ -181,7 +181,7 @@ def test_bad_labels_are_refused_with_the_reason(clone, labels, capsys, reason):
         (b"", "labels.csv is empty"),
         (b"\xff\xfe\x00", "labels.csv is no utf-8 text"),
         (b"a,b\n1,2\n", "has no column 'cluster', only 'a', 'b'"),
-        (b"cluster\n1,2\n0,1\n", "the header has 1 names, but the first row has 2 cells"),
+        (b"cluster\n1,2\n0,1\n", "line 2 has 2 cells, but the first row has 1"),
     ],
 )
 def test_files_that_hold_no_labels_are_refused(clone, capsys, content, reason):
