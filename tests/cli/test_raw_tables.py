@@ -638,7 +638,7 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
         (("gender", "--weight", "age"), "--weight: rows of tables that are read in chunks count one each"),
         (
             ("gender", "--set", "mean_tolerance={'gender': 0.1}"),
-            "bins and mean_tolerance are for rows in memory",
+            "mean_tolerance is for rows in memory",
         ),
         (("gender", "--workers", 0), "and must be at least 1"),
         (("gender", "--workers", 2, "--scheduler", "tcp://a:1"), "cannot be combined with --scheduler"),

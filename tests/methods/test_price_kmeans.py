@@ -154,9 +154,13 @@ def test_a_fit_says_what_its_certificate_is_about(cls, grouped_blobs):
     model.fit(X, sensitive_features=codes)
     assert 1 <= model.n_finished_ <= 4 and model.spread_ >= 0
     said = repr(model).splitlines()[-1]
-    assert said.startswith("# the cheapest labels for these centres, within ")
+    assert said.startswith("# with these centres, no labels within the bounds are more than ")
     n = model.n_finished_
-    assert (f"may be cheaper: {n} starts ended within " if n > 1 else "may be cheaper, and one start") in said
+    assert (
+        f"may be cheaper: the costs of {n} starts differ by up to "
+        if n > 1
+        else "may be cheaper, and only one start"
+    ) in said
     # Starts that end at the same centres are no single start.
     rng = np.random.default_rng(0)
     far = np.repeat(np.eye(3), 60, axis=0) * 9 + 0.1 * rng.normal(size=(180, 3))

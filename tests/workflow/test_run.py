@@ -81,7 +81,9 @@ def life(tmp_path_factory):
     """Make all runs, and return what each has printed and made, by the name of the change."""
     project = Project(tmp_path_factory.mktemp("project") / "ein Ordner für alles")
     write_people(project.folder / "people.csv", n_rows=60)
-    project.config["datasets"]["people"] = table_of({"path": "people.csv"}, features=["age", "income"], n_clusters=3)
+    project.config["datasets"]["people"] = table_of(
+        {"path": "people.csv"}, features=["age", "income"], n_clusters=3
+    )
     project.config["run"]["datasets"] = list(SETS)
     seen = SimpleNamespace(project=project, steps={}, first=project.run(), cells=project.cells())
     for name in EXPECTED:
