@@ -30,7 +30,9 @@ TIMES = ("seconds", "seconds_std", "relative_seconds", "cpu_seconds")
 
 COLUMNS: Mapping[str, Column] = {
     **{
-        name: Column(one.label, one.decimals, one.direction, one.needs != "table" and one.direction == "lower")
+        name: Column(
+            one.label, one.decimals, one.direction, one.needs != "table" and one.direction == "lower"
+        )
         for name, one in METRICS.items()
     },
     "nll": Column("NLL", 3, "lower", is_cost=True),

@@ -358,7 +358,9 @@ def _keys_to(location: Iterable[Any], inside: Any) -> list[Any]:
     """The keys and positions that lead to a problem. Pydantic also names members of unions, which no file has."""
     keys = []
     for step in location:
-        if isinstance(inside, Mapping) and step in inside or isinstance(inside, list) and step in range(len(inside)):
+        if (isinstance(inside, Mapping) and step in inside) or (
+            isinstance(inside, list) and step in range(len(inside))
+        ):
             inside = inside[step]
             keys.append(step)
     return keys

@@ -82,7 +82,11 @@ def fit_grids(
     status 'error' and this reason.
     """
     card = read_card(data)
-    common: dict[str, Any] = {"dataset": request.dataset, "method": request.method, "fingerprint": request.code}
+    common: dict[str, Any] = {
+        "dataset": request.dataset,
+        "method": request.method,
+        "fingerprint": request.code,
+    }
     reason = card.get("reason")
     if reason is None and not card["columns"] and graph is None:
         reason = "the data set is a graph, without points for a method of `input: points`"
@@ -148,7 +152,9 @@ class _Job:
             call(_warm_up, *inputs, seconds=_WARM_UP_SECONDS)
         begin = time.perf_counter()
         try:
-            record, labels = call(_fit, *inputs, seconds=self.request.cell_seconds, limit=" (limits.cell_seconds)")
+            record, labels = call(
+                _fit, *inputs, seconds=self.request.cell_seconds, limit=" (limits.cell_seconds)"
+            )
         except FitEnded as ended:
             took = {"wall_seconds": time.perf_counter() - begin, "cpu_seconds": None, "peak_memory_mb": None}
             record, labels = {"status": ended.status, "reason": str(ended), "warnings": [], **took}, None

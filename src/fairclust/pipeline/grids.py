@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys, and with 10 and 10.0 written alike."""
 

@@ -189,8 +189,12 @@ class Plan:
         """
         shown: dict[Product, Needs] = {}
         for paper, spec in self.specs.items():
-            shown |= {(paper, "tables", name): self._table(paper, table) for name, table in spec.tables.items()}
-            shown |= {(paper, "figures", name): self._figure(paper, one) for name, one in spec.figures.items()}
+            shown |= {
+                (paper, "tables", name): self._table(paper, table) for name, table in spec.tables.items()
+            }
+            shown |= {
+                (paper, "figures", name): self._figure(paper, one) for name, one in spec.figures.items()
+            }
             claims = (self._claim(paper, claim) for claim in spec.claims.values())
             shown[paper, "claims", "claims"] = joined(claims)
         return {product: needs for product, needs in shown.items() if needs}

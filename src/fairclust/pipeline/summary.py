@@ -85,10 +85,8 @@ def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) ->
         keys, minutes = keys | new, minutes + plan.minutes(fit, len(new))
     if not fit_jobs:
         return ""
-    return (
-        f"{count(len(keys), 'fit')} to make in {count(len(fit_jobs), 'job')}: roughly {duration(60 * minutes / cores)} on "
-        f"{count(cores, 'core')}, estimated from the numbers of rows in the catalogue."
-    )
+    made = f"{count(len(keys), 'fit')} to make in {count(len(fit_jobs), 'job')}"
+    return f"{made}: roughly {duration(60 * minutes / cores)} on {count(cores, 'core')}, estimated from the numbers of rows in the catalogue."
 
 
 def load_summary(results: Path) -> dict[str, Any]:
