@@ -169,7 +169,7 @@ def test_a_fit_says_what_its_certificate_is_about(cls, grouped_blobs):
         agree.fit(far, sensitive_features=np.arange(180) % 2)
         assert (agree.n_finished_, round(agree.spread_, 6)) == (3, 0), params
     one = cls(4, init=X[:4]).fit(X, sensitive_features=codes)
-    assert one.n_finished_ == 1 and repr(one).endswith("and one start ran to its end")
+    assert one.n_finished_ == 1 and repr(one).endswith("and only one start ran to its end")
 
 
 def test_medoids_of_equal_rows_are_rows_of_the_data():
