@@ -285,6 +285,10 @@ def test_causes_are_shown_conjectured_or_unknown(tmp_path):
         "conjecture: other starts",
         "two tables differ",
     ]
+    spec = table(
+        settings={"rival": {}}, reasons=[{"method": "rival", "reason": "Unknown. No program is published."}]
+    )
+    assert only(judged(spec, values[1:2], cells)).values[0].cause == "unknown"
     # Rows that differ need a reason, and rows that agree do not.
     unknown = judged(table(**PRINTED), values[:2], starts("own", [50.0]), starts("rival", [100.0]))
     assert [row.values[0].cause for row in unknown] == ["unknown", ""]
@@ -318,7 +322,7 @@ def test_the_published_program_tells_who_differs(tmp_path):
     # Neither the paper nor we have it.
     other = program(("own", "sse", "", 200.0))
     neither = only(judged(spec, values, cells, programs=other))
-    assert said(neither) == (DIFFERS, OFF) and neither.values[0].cause == "neither"
+    assert said(neither) == (DIFFERS, OFF) and neither.values[0].cause == "unknown"
     assert reason_of(neither) == (
         "the paper's values are not those of its published program, and ours agree with neither"
     )

@@ -176,7 +176,7 @@ def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFram
 def why(row: Row) -> str:
     """Why a row has its verdict: what was found, the direction, and the cause with the evidence for it."""
     reasons = [
-        ("conjecture: " if value.cause == "conjecture" and not value.reason.startswith("Unknown") else "")
+        ("conjecture: " if value.cause == "conjecture" else "")
         + value.reason.rstrip(".")
         + (f" (evidence: {value.evidence})" if value.evidence else "")
         for value in row.values

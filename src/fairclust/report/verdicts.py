@@ -63,7 +63,6 @@ CAUSES = {
     "command": "shown by a command",
     "run": "shown by another row of this run",
     "conjecture": "conjectured",
-    "neither": "unknown (ours agrees with neither paper nor program)",
     "unknown": "unknown",
 }
 """How the cause of a difference is known, in the order of the summaries."""
@@ -439,10 +438,10 @@ def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tupl
     if variants:
         return "run", f"the variant {variants[0]} has the reported values", ""
     if reason is not None:
-        return "conjecture", reason.reason, ""
+        return "unknown" if reason.reason.startswith("Unknown") else "conjecture", reason.reason, ""
     both = [value for value in row.values if value.ours.n and value.program.n and value.metric not in TIMES]
     agree = [_same_values(value.metric, value.decimals, value.ours, value.program) for value in both]
     if row.program is not None and lacking and not all(agree):
         words = f"the paper's values are not those of its {_called(row.program)}, and ours agree with neither"
-        return "neither", words, ""
+        return "unknown", words, ""
     return "unknown", "reason not known", ""
