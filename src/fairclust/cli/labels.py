@@ -40,6 +40,11 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None = None) -> 
             f"{path} has {len(labels):,} labels, but the table has {len(rows):,} rows without those that are left out. "
             "Fix: add the column 'row' with the number of the labelled row in the table, counted from 1"
         )
+    if n_clusters is None and labels.min() == 1:
+        raise CommandError(
+            f"{path}: no row is in cluster 0, so the clusters seem to be numbered from 1. Fix: subtract 1 from every "
+            "label, or state K by --n-clusters if cluster 0 is empty"
+        )
     n_clusters = int(labels.max()) + 1 if n_clusters is None else n_clusters
     if not 2 <= n_clusters <= len(labels):
         raise CommandError(

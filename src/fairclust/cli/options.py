@@ -81,7 +81,7 @@ class File(Options):
     ] = field(kw_only=False)
     delimiter: Annotated[str | None, _file("separator of cells (default: guessed)", "SIGN")] = None
     decimal: Annotated[str | None, _file("decimal point (default: what the numbers show)", "SIGN")] = None
-    encoding: Annotated[str, _file("such as latin-1", "NAME", show_default=True)] = "utf-8"
+    encoding: Annotated[str, _file("such as cp1252", "NAME", show_default=True)] = "utf-8"
     sheet: Annotated[str | None, _file("of a workbook (default: one with the named columns)", "NAME")] = None
     header_row: Annotated[int | None, _file("row with the names of columns (default: found)", "N")] = None
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from rich.table import Table
+from scipy.stats import chi2_contingency
 
 from fairclust.cli.labels import labels_table, write_labels
 from fairclust.cli.options import Audit, Fit
@@ -156,6 +157,7 @@ def _by_chance(names: np.ndarray, table: np.ndarray) -> dict[str, Any] | None:
     return {
         "shares": shares.size,
         "outside": int((off > 0).sum()),
+        "p_value": float(chi2_contingency(table[:, used]).pvalue),
         "farthest": {"group": str(names[j]), "cluster": int(used[k]), **farthest},
     }
 
@@ -368,13 +370,12 @@ def _chance_lines(result: dict[str, Any]) -> list[str]:
     if chance is None:
         return []
     worst = chance["farthest"]
-    # One share in twenty is outside by chance.
-    is_more = chance["outside"] > max(1.0, 0.1 * chance["shares"])
+    more = "more than" if chance["p_value"] < 0.05 else "as"
     return [
         f"chance: with k-means, cluster {worst['cluster']} has {percent(worst['share'])} {shortened(worst['group'])}; "
         f"with random labels it would have {percent(worst['low'])} to {percent(worst['high'])}. {chance['outside']} of "
-        f"the {chance['shares']} shares of k-means are outside their ranges, {'more than' if is_more else 'as'} chance "
-        "explains"
+        f"the {chance['shares']} shares of k-means are outside their ranges, and together they differ {more} chance "
+        f"explains (chi-squared test, p = {chance['p_value']:.2g})"
     ]
 
 

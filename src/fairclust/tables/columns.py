@@ -34,6 +34,7 @@ _DATE = re.compile(
 )
 _DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
+_LETTERED, _THOUSANDS = re.compile(r"\s*(\d[\d.,']*) ?([A-Za-z])\s*"), "kKMB"
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # Whole numbers of one length with at least so many digits are numbers of accounts, phones and the like.
@@ -197,7 +198,10 @@ def _number_or_category(
 def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
     """A column of numbers, unless they are dates, codes or identifiers; a note says that they have units or signs."""
     name, chosen = column.name, column.name in asked.features
-    if name not in asked.measured and not column.note and (values % 1 == 0).all():
+    is_whole = name not in asked.measured and (values % 1 == 0).all()
+    if is_whole and column.note and not chosen and (why := _identifies(values, name, has_signs=True)):
+        return Column(name, "identifier", why)
+    if is_whole and not column.note:
         if all(map(_DAY.fullmatch, map("{:.0f}".format, values))):
             return Column(name, "left out", f"dates, such as {values.iloc[0]:.0f}")
         if not chosen and (why := _identifies(values, name)):
@@ -269,6 +273,8 @@ def _read(
     """How many rows are numbers with some signs, how they are read, and the numbers of the words; NaN for others."""
     reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
     amounts = [cells.measured(word, thousands, decimal) for word in words]
+    if _are_addresses(words, counts):
+        amounts = [None if _LETTERED.fullmatch(word) else of for word, of in zip(words, amounts, strict=True)]
     units = Counter[str]()
     for amount, n in zip(amounts, counts, strict=False):
         if amount and amount[1]:
@@ -277,6 +283,23 @@ def _read(
         reading["unit"] = units.most_common(1)[0][0]
     values = np.array([cells.in_unit(amount, reading.get("unit", "")) for amount in amounts], dtype=float)
     return int(counts[: len(words)][~np.isnan(values)].sum()), reading, values
+
+
+def _are_addresses(words: Sequence[str], counts: np.ndarray) -> bool:
+    """Whether letters behind numbers, as in '12B', belong to a house or a flat and do not mean thousands or millions.
+
+    They do if there are other letters, too, or if most numbers have none and those with a letter are whole.
+    """
+    lettered = [
+        (match, int(n))
+        for word, n in zip(words, counts, strict=False)
+        if (match := _LETTERED.fullmatch(word))
+    ]
+    if not {match[2] for match, _ in lettered} & {*_THOUSANDS}:
+        return False
+    others = {match[2] for match, _ in lettered} - {*_THOUSANDS}
+    few = 2 * sum(n for _, n in lettered) < counts[: len(words)].sum()
+    return bool(others) or (few and all(match[1].isdecimal() for match, _ in lettered))
 
 
 def _example(words: Sequence[str], found: np.ndarray) -> str:
@@ -319,11 +342,12 @@ def _rare(values: pd.Series) -> str:
     return f"of {distinct:,} categories the {MAX_CATEGORIES - 1} most frequent, and one for all others"
 
 
-def _identifies(values: pd.Series, name: str) -> str | None:
+def _identifies(values: pd.Series, name: str, has_signs: bool = False) -> str | None:
     """Why a column of numbers seems to identify the rows; None if it does not.
 
     A measurement can also differ in every row. So whole numbers must also count the rows in some order, rise from row
-    to row, all have the same number of digits, at least seven, or have a name like that of an identifier.
+    to row, all have the same number of digits, at least seven, or have a name like that of an identifier. With signs
+    or units, as in 'FR-12', they must count the rows.
     """
     distinct = values.nunique()
     if len(values) < FEW_ROWS or distinct <= _NEARLY_ALL * len(values):
@@ -335,8 +359,8 @@ def _identifies(values: pd.Series, name: str) -> str | None:
     one_length = digits.nunique() == 1 and digits.iloc[0] >= _LONG
     # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
     rises = values.is_monotonic_increasing and span < _GAP * len(values)
-    looks_so = span < 1.1 * len(values) or rises or one_length
-    if looks_so or _ID_NAME.search(name):
+    looks_so = rises or one_length or _ID_NAME.search(name)
+    if span < 1.1 * len(values) or (looks_so and not has_signs):
         return f"an identifier: {distinct:,} different whole numbers in {len(values):,} rows"
     return None
 

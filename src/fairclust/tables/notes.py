@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
@@ -92,10 +93,11 @@ def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
         if share.iloc[-1] > _MOST_VARIANCE:
             rows = most.index[: int((share < _MOST_VARIANCE).sum()) + 1]
             shown = ", ".join(f"{cells[row]:g} in data row {row + 1:,}" for row in rows)
+            quoted = shlex.quote(name)
             notes.append(
                 f"{shortened(name)}: {shown} {'make' if len(rows) > 1 else 'makes'} up {share[rows[-1]]:.0%} of its "
-                f"variance, so all other rows look alike in it; correct the table, or --clip {name}, --log {name} or "
-                f"--exclude {name}"
+                f"variance, so all other rows look alike in it; correct the table, or --clip {quoted}, "
+                f"--log {quoted} or --exclude {quoted}"
             )
     return notes
 

@@ -199,7 +199,8 @@ def _plain_errors(path: Path, form: Format) -> Iterator[None]:
         raise
     except UnicodeError:
         raise TableError(
-            f"{path} is no {form.encoding} text; try --encoding latin-1, or another one such as utf-16"
+            f"{path} is no {form.encoding} text; try --encoding cp1252, or that of its language or program, such as "
+            "cp1250 or utf-16"
         ) from None
     except ImportError as error:
         package = str(error).partition("'")[2].partition("'")[0] or error.name or "pyarrow"

@@ -577,7 +577,7 @@ class PriceFairKMeans(PrototypeClusterer):
         more = f"{saved:.0%} more" if saved < 10 else f"{1 + saved:.2g} times as much"
         return [
             (
-                n_empty > 0 or not self.converged_,
+                n_empty > 0 or (not self.converged_ and self.n_iter_ >= self.max_iter),
                 f"stopped after {count(self.n_iter_, 'outer step')} with {self.n_clusters - n_empty} of "
                 f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}",
             ),

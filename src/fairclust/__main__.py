@@ -1,0 +1,7 @@
+"""``python -m fairclust`` is the command ``fairclust``."""
+
+import sys
+
+from fairclust.cli import main
+
+sys.exit(main())
