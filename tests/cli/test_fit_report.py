@@ -92,7 +92,8 @@ def test_chance_stands_beside_shares(people, capsys):
         line,
     )
     share, low, high = (float(found[i]) for i in (2, 4, 5))
-    assert not low <= share <= high and found[6] == "4" and "they differ more than chance explains (chi-squared test, p = " in line
+    assert not low <= share <= high and found[6] == "4"
+    assert "they differ more than chance explains (chi-squared test, p = " in line
     # A share outside of its range has a star.
     ranges = re.findall(r"(\*?)([\d.]+) % \((\d+) to (\d+)\)", text)
     assert len(ranges) == 4
