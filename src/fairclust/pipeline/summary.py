@@ -86,7 +86,8 @@ def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) ->
     if not fit_jobs:
         return ""
     made = f"{count(len(keys), 'fit')} to make in {count(len(fit_jobs), 'job')}"
-    return f"{made}: roughly {duration(60 * minutes / cores)} on {count(cores, 'core')}, estimated from the numbers of rows in the catalogue."
+    time = f"roughly {duration(60 * minutes / cores)} on {count(cores, 'core')}"
+    return f"{made}: {time}, estimated from the numbers of rows in the catalogue."
 
 
 def load_summary(results: Path) -> dict[str, Any]:
