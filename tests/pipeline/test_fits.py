@@ -16,7 +16,6 @@ from fairclust.datasets.store import load_prepared, read_card, write_skipped
 from fairclust.metrics import sse
 from fairclust.pipeline.fit_process import FitEnded, FitProcess
 from fairclust.pipeline.fits import Request, cached_keys, fit_grids
-from fairclust.pipeline.provenance import git_commit
 from fairclust.pipeline.scores import labels_of, read_fits
 from working_folder import is_alive, wait_until
 
@@ -231,14 +230,3 @@ def test_the_process_is_replaced_after_a_limit_and_ends_with_its_owner():
         assert second != first
         wait_until(lambda: not is_alive(first), 5)
     wait_until(lambda: not is_alive(second), 5)
-
-
-def test_git_has_ended_before_a_process_is_forked(run, monkeypatch):
-    class Noted(FitProcess):
-        def __init__(self, *given):
-            assert git_commit.cache_info().currsize == 1
-            super().__init__(*given)
-
-    git_commit.cache_clear()
-    monkeypatch.setattr("fairclust.pipeline.fits.FitProcess", Noted)
-    assert run(grid("ok")).status.tolist() == ["ok"]
