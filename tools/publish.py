@@ -51,7 +51,7 @@ _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness erro
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
 _COLOURS = 32
-_WIDEST = 680
+_WIDEST = 600
 _PICTURE, PAGE = "figures/agreement.png", Path("report/index.html")
 
 

@@ -122,7 +122,7 @@ def test_complaints(tmp_path, text, expected):
 @pytest.mark.parametrize(
     ("text", "reader", "expected"),
     [
-        ("a,t\n1,ä\n".encode("latin-1"), {}, r"no utf-8 text; try --encoding latin-1"),
+        ("a,t\n1,ä\n".encode("latin-1"), {}, r"no utf-8 text; try --encoding cp1252"),
         ("# made by me\n1,2\n3,4\n", {"header": False}, "line 2 has 2 cells, but the first row has 1"),
         *(
             (text, {"name": "t.arff"}, "is no ARFF; found no line with @")

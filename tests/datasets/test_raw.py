@@ -67,7 +67,7 @@ def test_the_delimiters_of_table_and_groups_are_found(tmp_path, people, delimite
 @pytest.mark.parametrize(
     "text, advice",
     [
-        ("age,sex\n1,\udcff\n", "set 'encoding' in 'reader' to latin-1"),
+        ("age,sex\n1,\udcff\n", "set 'encoding' in 'reader' to cp1252"),
         ("age;town,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
         ("-1.5,f\n2,m\n", "set 'header: false' in 'reader'"),
     ],
