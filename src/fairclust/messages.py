@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -38,6 +39,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def count(number: int, what: str) -> str:
     """A number and what is counted, in the singular or the plural."""
     return f"{number:,} {what}" + ("s" if number != 1 else "")
+
+
+def quoted(name: str) -> str:
+    """The name of a column as the value of an option, which a shell takes as one word."""
+    return shlex.quote(shortened(name))
 
 
 def percent(share: float, decimals: int = 1) -> str:

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,6 +146,20 @@ def test_an_index_with_repetitions_is_no_other_order(grouped_blobs):
     drawn = pd.Series(codes).iloc[[0, 0, *range(2, 60)]]
     labels = KMeans(3, random_state=0).fit_predict(rows, sensitive_features=drawn)
     np.testing.assert_array_equal(labels, KMeans(3, random_state=0).fit_predict(X, sensitive_features=codes))
+
+
+def test_only_a_fit_at_its_limit_is_said_to_have_stopped():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    codes = (X[:, 0] + rng.normal(size=600) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = PriceFairKMeans(3, random_state=0).fit(X, sensitive_features=codes)
+    # This start ended early, because its next steps would not have made it cheaper than another one. With whole rows it
+    # is the cheapest.
+    assert not model.converged_ and model.n_iter_ < model.max_iter
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 outer step .* raise max_iter"):
+        model.set_params(max_iter=1).fit(X, sensitive_features=codes)
 
 
 @BOTH

@@ -59,6 +59,13 @@ def test_everything_can_be_imported_without_an_extra():
     assert done.returncode == 0 and done.stdout.endswith("True\n"), done.stderr
 
 
+def test_the_package_can_be_run_as_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "fairclust", "methods", "kmeans"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout.startswith("KMeans: "), done.stderr
+
+
 def test_metrics_take_labels_and_groups_as_those_of_fairlearn():
     from fairclust import metrics
 

@@ -141,6 +141,10 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         (np.sort(np.random.default_rng(0).permutation(80_000)[:N] + 12_000).tolist(), "salary", "number"),
         ((np.random.default_rng(0).integers(1, 9, N).cumsum() + 7_000).tolist(), "order", "identifier"),
         ([i % 7 for i in range(N)], "phone_calls", "number"),
+        ([f"FR-{i}" for i in range(N)], "x", "identifier"),
+        ([f"{i}A" for i in range(N)], "x", "identifier"),
+        ([f"€ {17 * i + i % 5}" for i in range(N)], "x", "number"),
+        (["10", "10A", "12", "12B"] * 100, "flat", "category"),
     ],
 )
 def test_codes_are_not_measured(cells, name, role):
@@ -148,6 +152,15 @@ def test_codes_are_not_measured(cells, name, role):
     assert found.role == role, found
     if "--numbers" in found.note:
         assert column(cells, name, numbers=[name]).role == "number"
+
+
+def test_letters_of_house_numbers_are_no_thousands_or_millions():
+    houses = [*(str(i % 90 + 1) for i in range(N - 8)), *["12B", "7K"] * 4]
+    assert column(houses).odd.startswith("8 cells ('12B', '7K') count as missing")
+    assert read(houses).isna().sum() == 8 and read(houses).max() == 90
+    views = ["1.2M", "3M", "450K", "700", "12", "90", "41", "8"] * 50
+    assert read(views)[:4].tolist() == [1.2e6, 3e6, 450e3, 700]
+    assert read(["5K", "3M", "2K", "9"] * 100)[:4].tolist() == [5e3, 3e6, 2e3, 9]
 
 
 def test_truth_values_in_several_spellings():
@@ -210,7 +223,7 @@ def test_a_cell_that_makes_up_the_variance_is_named_with_the_remedies():
     )
     frame.loc[16, "pay"] = 1e6
     note = decide(frame, ["sex"]).notes[0]
-    assert note.startswith("pay: 1e+06 in data row 17 makes up 100% of its variance")
+    assert note.startswith("pay: 1e+06 in data row 17 makes up 100 % of its variance")
     for option in ("log", "clip"):
         found = decide(frame, ["sex"], asked=Asked(**{option: ["pay"]}))
         spread = np.abs(found.preparation.transform(frame)[:, 0])
@@ -231,6 +244,7 @@ def test_a_saved_model_reads_new_rows_as_the_fit_did(tmp_path):
             "income": [f"€ {value:,.2f}" for value in values],
             "level": rng.choice(["low", "medium", "high"], N),
             "member": rng.choice(["yes", "No", "Y", "n"], N),
+            "house": ["3B" if i % 40 == 0 else str(i % 90 + 1) for i in range(N)],
             "pay": rng.normal(50, 10, N),
         }
     )

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.group_encoding import Values, value_text
-from fairclust.messages import count, shortened
+from fairclust.messages import count, quoted, shortened
 from fairclust.tables import cells
 from fairclust.tables.reading import CODE, TableError, is_nested
 
@@ -183,9 +183,9 @@ def _number_or_category(
         unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
             f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first "
-            f"is {shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers {name} "
-            f"takes these cells as missing, --categories {name} takes all as categories, --exclude {name} leaves the "
-            "column out, or correct them"
+            f"is {shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers "
+            f"{quoted(name)} takes these cells as missing, --categories {quoted(name)} takes all as categories, "
+            f"--exclude {quoted(name)} leaves the column out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
     if distinct > _NEARLY_ALL * len(text):
@@ -218,7 +218,7 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
 def _codes(values: pd.Series, name: str, why: str, asked: Asked) -> Column:
     """A column of codes: a category if values repeat, or no feature."""
     distinct, is_number = values.nunique(), cells.measured(str(values.iloc[0]), ",", ".")
-    how = f"--numbers {shortened(name)} measures them" if is_number else ""
+    how = f"--numbers {quoted(name)} measures them" if is_number else ""
     if distinct > 0.5 * len(values) and distinct > MAX_CATEGORIES and name not in asked.features:
         many = f"{why}: {distinct:,} different values in {len(values):,} rows"
         return Column(name, "identifier", "; ".join(filter(None, [many, how])))
@@ -272,9 +272,9 @@ def _read(
 ) -> tuple[int, dict[str, Any], np.ndarray]:
     """How many rows are numbers with some signs, how they are read, and the numbers of the words; NaN for others."""
     reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
-    amounts = [cells.measured(word, thousands, decimal) for word in words]
     if _are_addresses(words, counts):
-        amounts = [None if _LETTERED.fullmatch(word) else of for word, of in zip(words, amounts, strict=True)]
+        reading["addresses"] = True
+    amounts = [_amount(word, reading) for word in words]
     units = Counter[str]()
     for amount, n in zip(amounts, counts, strict=False):
         if amount and amount[1]:
@@ -283,6 +283,13 @@ def _read(
         reading["unit"] = units.most_common(1)[0][0]
     values = np.array([cells.in_unit(amount, reading.get("unit", "")) for amount in amounts], dtype=float)
     return int(counts[: len(words)][~np.isnan(values)].sum()), reading, values
+
+
+def _amount(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
+    """The number and the unit of a cell, see `cells.measured`; None if it has none, or a letter as in an address."""
+    if reading.get("addresses") and _LETTERED.fullmatch(word):
+        return None
+    return cells.measured(word, reading.get("thousands", ","), reading.get("decimal", "."))
 
 
 def _are_addresses(words: Sequence[str], counts: np.ndarray) -> bool:
@@ -379,11 +386,8 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column):
         read = column.astype(float)
     else:
-        unit, signs = (
-            str(reading.get("unit", "")),
-            (reading.get("thousands", ","), reading.get("decimal", ".")),
-        )
-        read = _by_value(column, lambda word: cells.in_unit(cells.measured(word, *signs), unit))
+        unit = str(reading.get("unit", ""))
+        read = _by_value(column, lambda word: cells.in_unit(_amount(word, reading), unit))
     if reading.get("log"):
         read = np.sign(read) * np.log1p(read.abs())
     return read.clip(*reading["clip"]) if "clip" in reading else read

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from fairclust.messages import shortened
+from fairclust.messages import percent, quoted, shortened
 from fairclust.tables.columns import Column
 
 # Words in the names of columns that hold what laws against discrimination protect, apart from age.
@@ -51,7 +50,7 @@ def of_columns(
     protected = [name for name, of in words.items() if any(map(_PROTECTED.fullmatch, of))]
     weights = [column.name for column in columns if column.role == "number" and _WEIGHTS.search(column.name)]
     notes = [
-        f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(name)}"
+        f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(quoted(name))}"
         for name, count in lacking.items()
         if count >= _MANY_MISSING * len(frame)
     ]
@@ -75,7 +74,7 @@ def of_columns(
     if codes:
         notes.append(
             f"{_listed(codes)}: few different whole numbers, taken as numbers; if they are codes, --categories "
-            + " ".join(map(shortened, codes[:_SHOWN]))
+            + " ".join(map(quoted, codes[:_SHOWN]))
         )
     rest = ", ".join(f"{name} {count:,}" for name, count in lacking.items())
     return [*notes, f"missing cells, {_TREATED[missing]}: {rest}"] if rest else notes
@@ -93,11 +92,10 @@ def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
         if share.iloc[-1] > _MOST_VARIANCE:
             rows = most.index[: int((share < _MOST_VARIANCE).sum()) + 1]
             shown = ", ".join(f"{cells[row]:g} in data row {row + 1:,}" for row in rows)
-            quoted = shlex.quote(name)
             notes.append(
-                f"{shortened(name)}: {shown} {'make' if len(rows) > 1 else 'makes'} up {share[rows[-1]]:.0%} of its "
-                f"variance, so all other rows look alike in it; correct the table, or --clip {quoted}, "
-                f"--log {quoted} or --exclude {quoted}"
+                f"{shortened(name)}: {shown} {'make' if len(rows) > 1 else 'makes'} up {percent(share[rows[-1]], 0)} "
+                f"of its variance, so all other rows look alike in it; correct the table, or --clip {quoted(name)}, "
+                f"--log {quoted(name)} or --exclude {quoted(name)}"
             )
     return notes
 

@@ -278,7 +278,7 @@ def _stored_reading(stored: Stored) -> dict[str, Any]:
     found: dict[str, Any] = {
         key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)
     }
-    return found | {key: stored.flag(key) for key in ("log", "odd", "truth") if stored.has(key)}
+    return found | {key: stored.flag(key) for key in ("addresses", "log", "odd", "truth") if stored.has(key)}
 
 
 def _stored_column(stored: Stored) -> Column:

@@ -181,7 +181,7 @@ def open_table(path: Path, form: Format) -> Opened:
         return _open_text(path, form)
     with _plain_errors(path, form):
         frame, notes = reader(path, form)
-    # An index with a name becomes a column. Rows are counted from 0 afterwards.
+    # An index with a name becomes a column, and one without a name, which counts the rows, is dropped.
     frame = frame.reset_index(drop=frame.index.names == [None])
     names = [str(name) for name in frame.columns]
     frame.columns = pd.RangeIndex(len(names))
@@ -380,10 +380,11 @@ def _likely_delimiter(line: str) -> str:
 
 
 def _header_place(rows: Sequence[Sequence[str]], names: Collection[str], least: int = 1) -> tuple[int, bool]:
-    """The place of the row with the names, and whether it has one that is expected.
+    """The place of the row with the names of the columns, and whether it has a name that is expected.
 
-    Without one, it is the first row that is nearly as full as the fullest ones, if these have at least `least` cells,
-    and all rows above it have one cell, or the others empty.
+    If no row has one, the names are in the first row that is nearly as full as the fullest rows. All rows above it must
+    be titles, with one cell or only one that is not empty. If the fullest rows have less than `least` cells, it is the
+    first row of all.
     """
     for place, row in enumerate(rows):
         if not {one_spelling(cell) for cell in row}.isdisjoint(names):
