@@ -4,7 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.report.render import Table, escape_latex, escape_markdown, lam, number, percent, table_name
+from fairclust.report.render import (
+    Table,
+    escape_latex,
+    escape_markdown,
+    lam,
+    number,
+    signed_percent,
+    table_name,
+)
 
 
 def test_numbers_for_readers():
@@ -12,9 +20,9 @@ def test_numbers_for_readers():
     assert number(np.nan, 2) == number(None, 2) == number(pd.NA, 2) == "–"
     assert number(math.inf, 2) == "∞"
     assert number(1116700, -2) == "1,116,700"
-    assert percent(0.0123) == "+1.2 %"
-    assert percent(0.0001) == percent(-0.0001) == "0.0 %"
-    assert percent(np.nan) == "–"
+    assert signed_percent(0.0123) == "+1.2 %"
+    assert signed_percent(0.0001) == signed_percent(-0.0001) == "0.0 %"
+    assert signed_percent(np.nan) == "–"
     assert lam(9000.0) == "9,000" and lam(0.05) == "0.05" and lam(np.nan) == "–"
 
 

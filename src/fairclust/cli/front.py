@@ -27,7 +27,7 @@ from fairclust.messages import UserError, percent
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import check_outputs, write_text
 from fairclust.plot import FrontDisplay
-from fairclust.report.render import MISSING, number
+from fairclust.report.render import number, signed_percent
 from fairclust.sample_weight import groups_of_rows
 from fairclust.tables import table_files
 
@@ -231,9 +231,7 @@ def cells(points: pd.DataFrame, over_k: bool) -> list[list[str]]:
     rows = [["method", "K" if over_k else "setting", first, "more", *others, *more, "seconds"]]
     for of in points.to_dict("records"):
         first, *others = (number(of[name], METRICS[name].decimals) for name in _SHOWN)
-        increase = (
-            MISSING if math.isnan(of["increase"]) else f"{100 * (round(of['increase'], 3) + 0.0):+.1f} %"
-        )
+        increase = signed_percent(of["increase"])
         shown = [of["method"], str(of["n_clusters"] if over_k else of["setting"]), first, increase, *others]
         rows.append([*shown, *(number(of[name], 3) for name in more), number(of["seconds"], 1)])
     return rows

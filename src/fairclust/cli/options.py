@@ -16,6 +16,7 @@ from cyclopts import App, Group, Parameter, Token
 from cyclopts.help import DefaultFormatter
 
 from fairclust import __version__
+from fairclust.messages import percent
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
@@ -42,7 +43,7 @@ def _part(_: Any, tokens: Sequence[Token]) -> float:
         raise ValueError(f"{text!r} is neither a number nor a percentage") from None
     if tokens[0].keyword == "--max-cost-increase" and number >= 1 and not is_percentage:
         raise ValueError(
-            f"{text} would be {100 * number:.0f} %. Fix: write {text}%, or {number:.0%} if that is meant"
+            f"{text} would be {percent(number, 0)}. Fix: write {text}%, or {100 * number:.0f}% if that is meant"
         )
     return number
 

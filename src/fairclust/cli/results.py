@@ -20,7 +20,7 @@ from fairclust.explain import chance_ranges, profile_lines
 from fairclust.messages import count, percent, shortened
 from fairclust.metrics import balance, data_balance, delta
 from fairclust.outputs import write_text
-from fairclust.report.render import MISSING, number
+from fairclust.report.render import MISSING, number, signed_percent
 from fairclust.solvers.prices import certificate_text
 from fairclust.tables import TableModel
 
@@ -407,7 +407,7 @@ def _payers(result: dict[str, Any]) -> Shown:
     rows = [["who pays", *methods, *(["more"] if len(methods) > 1 else [])]]
     for name, of in costs.items():
         own, *plain = of.values()
-        more = [f"{100 * (own / plain[0] - 1):+.1f} %" if plain[0] else ""] if plain else []
+        more = [signed_percent(own / plain[0] - 1) if plain[0] else ""] if plain else []
         rows.append([name, *(f"{cost:.3f}" for cost in of.values()), *more])
     return Shown(
         "Who pays", rows, "The mean squared distance of a row of each group to the mean of its cluster."

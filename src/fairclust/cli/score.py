@@ -18,12 +18,12 @@ from fairclust.cli.screen import in_columns
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.messages import nearest
+from fairclust.messages import nearest, percent
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import as_list, user_config
 from fairclust.pipeline.scores import load_scores
 from fairclust.report.leaderboard import deviation, place_labels
-from fairclust.report.render import number, percent
+from fairclust.report.render import number, signed_percent
 from fairclust.report.selection import best_starts, varied
 
 _COSTS = ("sse", "ncut")
@@ -115,9 +115,9 @@ def _levels(levels: pd.DataFrame, cost: str, value: float, titles: Mapping[str, 
     """Where the labels lie at each level of fairness of the leaderboard."""
     rows = [["shares within", "these labels", "best known", "cheaper methods"]]
     for of in levels.itertuples():
-        level, mine, best, cheaper = f"{100 * of.level:.0f} %", "no method is as fair", "none", ""
+        level, mine, best, cheaper = percent(of.level, 0), "no method is as fair", "none", ""
         if of.method:
-            mine = percent(value / of.best - 1) + " above the best known"
+            mine = signed_percent(value / of.best - 1) + " above the best known"
             best = f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
         if of.reached:
             cheaper = f"{of.cheaper} of {of.methods}"

@@ -37,7 +37,7 @@ _ENTRIES_PER_BLOCK = 75_000
 # The weights of moments are multiplied by a power of two, which changes no digit, so that the largest sum that can
 # occur is about 2^_LARGEST_BITS. Products of small responsibilities would otherwise leave the normal range of float32,
 # where arithmetic takes ten times as long.
-_LARGEST_BITS = 120
+_LARGEST_BITS = 90
 
 
 class Components(NamedTuple):

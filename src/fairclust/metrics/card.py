@@ -69,7 +69,7 @@ class Audit:
                 line += f"  plain {self.plain[name]:12,.{metric.decimals}f}  {self.verdict(name)}"
             lines.append(line.rstrip())
         for group, cost, change in zip(self.groups, self.costs, self.changes, strict=True):
-            more = "" if np.isnan(change) else f"  {change:+.1%} against plain"
+            more = "" if np.isnan(change) else f"  {100 * change:+.1f} % against plain"
             lines.append(f"{group} pays {cost:,.4f}{more}")
         return "\n".join(lines)
 

@@ -133,8 +133,8 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
 def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """How differently the groups spread over clusters, on average: mean_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
-    It is at most `delta`, the maximum over the clusters, which the text of the paper defines. Empty clusters are
-    counted.
+    The text of the paper defines `delta`, the maximum over the clusters, which is at least as large. Empty clusters
+    count with 0.
     """
     return float(_pair_means(_spread(_table(labels, sensitive_features))).mean())
 

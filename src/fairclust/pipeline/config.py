@@ -358,10 +358,12 @@ def _keys_to(location: Iterable[Any], inside: Any) -> list[Any]:
     """The keys and positions that lead to a problem. Pydantic also names members of unions, which no file has."""
     keys = []
     for step in location:
-        steps = (
-            inside if isinstance(inside, Mapping) else range(len(inside)) if isinstance(inside, list) else ()
-        )
-        if step in steps:
+        known: Collection[Any] = ()
+        if isinstance(inside, Mapping):
+            known = inside.keys()
+        elif isinstance(inside, list):
+            known = range(len(inside))
+        if step in known:
             inside = inside[step]
             keys.append(step)
     return keys

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.messages import percent
 from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.config import unknown
 from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
@@ -230,7 +231,7 @@ def settles(case: Case) -> Finding:
         ok = [after[first] <= step for column, step in after.items() if column != first]
         return _of_booleans(ok), f"steps until they settle, mean over {len(steps)} fits: {words}"
     change = dict(zip(columns, np.mean(changes, axis=0), strict=True))
-    words = ", ".join(f"{column} {share:.1%}" for column, share in change.items())
+    words = ", ".join(f"{column} {percent(share)}" for column, share in change.items())
     what = "change over the last quarter of the steps, as a share of the range"
     ok = [share <= _SETTLED * HAIR for share in change.values()]
     return _of_booleans(ok), f"{what}, in {len(changes)} fits: {words}"
@@ -369,7 +370,7 @@ def levels_off(case: Case) -> Finding:
             last = values[lams >= lams.max() - np.ptp(lams) / 4]
             share = float(np.ptp(last) / (np.ptp(values) or 1.0))
             words = f"{metric_label(metric)} of {case.name(method)} at {len(lams)} lambdas from {lams.min():g} to "
-            words += f"{lams.max():g} changes by {share:.1%} of its range over the last quarter"
+            words += f"{lams.max():g} changes by {percent(share)} of its range over the last quarter"
             findings.append((_of_booleans([share <= _SETTLED * HAIR]), words))
     return together(findings)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.fronts import tick_text
-from fairclust.messages import count, counted
+from fairclust.messages import count, counted, percent
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
@@ -37,7 +37,7 @@ from fairclust.report.render import (
     lam,
     metric_label,
     number,
-    percent,
+    signed_percent,
     spread_text,
     table_name,
 )
@@ -83,7 +83,7 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
 
 
 def _distance(excess: float) -> str:
-    return "∞" if math.isinf(excess) else percent(excess).removeprefix("+")
+    return "∞" if math.isinf(excess) else signed_percent(excess).removeprefix("+")
 
 
 def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
@@ -98,9 +98,9 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
         worst, rivals = lost.iloc[0], lost.method.value_counts()
         by = [f"{names.method(str(name))} on {n}" for name, n in rivals.head(3).items()]
         by += [f"others on {rivals[3:].sum()}"] if len(rivals) > 3 else []
-        how = f"is {100 * worst.share:.1f} % cheaper" if worst.share < 1 else "alone reaches the level"
+        how = f"is {percent(worst.share)} cheaper" if worst.share < 1 else "alone reaches the level"
         place = instance_title(names, worst.dataset, worst.n_clusters)
-        how = f"shares within {_share(worst.level)}, where {names.method(worst.method)} {how}"
+        how = f"shares within {percent(worst.level, 0)}, where {names.method(worst.method)} {how}"
         facts = [f"The cheapest method there: {', '.join(by)}.", f"The clearest loss: {place}, {how}."]
     ours = [name for name in values if names.is_ours(str(name))]
     rival = values.drop(columns=ours).min(axis=1)
@@ -117,11 +117,6 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
     }
 
 
-def _share(level: float) -> str:
-    """A level of fairness, for readers."""
-    return f"{100 * level:.0f} %"
-
-
 def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     """Which method for what: of each kind of data and level, the cheapest method and the cheapest of the others."""
     records: dict[tuple[str, str], dict[str, str]] = {}
@@ -135,7 +130,7 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             for one in ranked.head(1).itertuples():
                 text = f"{labelled(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
             record = records.setdefault((kind, place), {"Data": kind, "Place": place})
-            record[f"Within {_share(level)}"] = text
+            record[f"Within {percent(level, 0)}"] = text
     return Table("Which method for what: distance to the best known, and seconds", list(records.values()))
 
 
@@ -151,11 +146,11 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
                 excess, low, high = (_distance(summary[name]) for name in ("excess", "low", "high"))
                 between = "" if pd.isna(summary["low"]) else f" ({low}–{high})"
                 text = f"{excess}{between}, {summary['reached']:.0f} of {summary['instances']:.0f}"
-            record[f"Within {_share(level)}"] = text
+            record[f"Within {percent(level, 0)}"] = text
         bound = row["certified"]
         record |= {
             "Seconds of a fit": number(row["seconds"], 2),
-            "Above its certified bound at most": MISSING if pd.isna(bound) else f"{100 * bound:.3f} %",
+            "Above its certified bound at most": MISSING if pd.isna(bound) else percent(bound, 3),
             "Starts": "–".join(f"{n:.0f}" for n in sorted({row["fewest_starts"], row["starts"]})),
             "Fits failed": f"{row['failed']:.0f}",
             "Remark": "no better than random labels" if row["worse"] else "",
@@ -172,7 +167,7 @@ def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
         values = instances_of(board, cost, level)
         shown = [name for name in order if name in values]
         for a in shown:
-            record = {"Shares within": _share(level), "Is cheaper": labelled(names, a)}
+            record = {"Shares within": percent(level, 0), "Is cheaper": labelled(names, a)}
             for b in shown:
                 cheaper, _, both = compared(values[a], values[b])
                 record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
@@ -185,7 +180,7 @@ def _ranks(board: pd.DataFrame, cost: str, level: float, names: Names) -> Iterat
     """Title and picture of the mean ranks at a level, if there are enough methods and data sets."""
     ranks, differ, p = mean_ranks(board, cost, level)
     if len(ranks):
-        title = f"Shares within {_share(level)}: mean ranks over data sets (Friedman's p = {p:.2g})"
+        title = f"Shares within {percent(level, 0)}: mean ranks over data sets (Friedman's p = {p:.2g})"
         yield {"title": title, "svg": ranks_picture(ranks, differ, names)}
 
 

@@ -81,7 +81,7 @@ def plain(value: object) -> str:
     return f"{value:,.10g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
-def percent(value: float) -> str:
+def signed_percent(value: float) -> str:
     """A signed percentage with one decimal. Zero has no sign, and a missing value is a dash."""
     if math.isnan(value):
         return MISSING

@@ -22,7 +22,7 @@ from fairclust.base import (
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
-from fairclust.messages import count
+from fairclust.messages import count, percent
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
@@ -574,7 +574,7 @@ class PriceFairKMeans(PrototypeClusterer):
         state, advice = "still moving", "raise max_iter or tol"
         if self.converged_:
             state, advice = "at rest", "take fewer clusters"
-        more = f"{saved:.0%} more" if saved < 10 else f"{1 + saved:.2g} times as much"
+        more = f"{percent(saved, 0)} more" if saved < 10 else f"{1 + saved:.2g} times as much"
         return [
             (
                 n_empty > 0 or (not self.converged_ and self.n_iter_ >= self.max_iter),
@@ -589,8 +589,9 @@ class PriceFairKMeans(PrototypeClusterer):
             ),
             (
                 expensive and not loose and self.gap_ > _LARGE_GAP,
-                f"the labels may cost up to {self.gap_:.0%} more than the cheapest labels within the bounds, because a "
-                f"few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may help",
+                f"the labels may cost up to {percent(self.gap_, 0)} more than the cheapest labels within the bounds, "
+                f"because a few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may "
+                "help",
             ),
         ]
 

@@ -149,7 +149,11 @@ class _Problem:
     def lanczos(
         self, known: np.ndarray, n_wanted: int, tol: float, max_restarts: int
     ) -> tuple[np.ndarray, float, int]:
-        """Vectors of the largest eigenvalues without `known`, nan for the next eigenvalue, how many have converged."""
+        """Vectors of the largest eigenvalues of A, shape (n_nodes, n_wanted), orthogonal to the columns of `known`.
+
+        If not all converge, there are fewer. The second value is the next eigenvalue, which is not known here (nan);
+        the third is the number of vectors that have converged.
+        """
         operator, options = self.without(known)
         n_vectors = min(len(self.weight), max(4 * (known.shape[1] + n_wanted), 20))
         try:
@@ -164,7 +168,8 @@ class _Problem:
     ) -> tuple[np.ndarray, float, int]:
         """As `lanczos`, with the next eigenvalue, for complete graphs that are not normalised.
 
-        Each step of the block Davidson method adds the columns ``residual / (D - eigenvalue)`` to a basis.
+        Each step of the block Davidson method (Davidson, J. Comput. Phys. 17, 1975) adds to a basis the residuals of
+        the approximate eigenvectors, with each row divided by ``degree - eigenvalue of the Laplacian``.
         """
         degrees, taken = self.graph.degrees, np.hstack([self.basis, known])
         n_nodes, size = len(degrees), n_wanted + 1
