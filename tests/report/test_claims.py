@@ -316,7 +316,7 @@ def test_settling():
     assert both(restless, restless)[0] == "does not hold"
     told["options"] = {"columns": ["delta"]}
     numbers = verdict("settles", histories(zip(quick, slow, strict=True)), **told)[1]
-    assert numbers.endswith("as a share of the range, in 1 fits: delta 0.0%")
+    assert numbers.endswith("as a share of the range, in 1 fits: delta 0.0 %")
     assert judge("settles", material(starts("own", [1.0])), **told) == "not tested"
 
 
@@ -414,7 +414,7 @@ def test_a_plateau():
     named = {"methods": ["own"]}
     rising = [float(min(lam, 12)) for lam in range(17)]
     found, numbers = verdict("levels_off", curves(rising, rising), **named)
-    assert found == "holds" and "at 17 lambdas from 0 to 16 changes by 0.0%" in numbers
+    assert found == "holds" and "at 17 lambdas from 0 to 16 changes by 0.0 %" in numbers
     assert judge("levels_off", curves([*map(float, range(17))]), **named) == "does not hold"
     assert judge("levels_off", curves([5.0] * 17), **named) == "holds"
     assert judge("levels_off", curves(rising[:7]), **named) == "not tested"
