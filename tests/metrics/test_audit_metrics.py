@@ -138,7 +138,7 @@ def test_the_card_of_a_clustering():
         better = sign * card.scores[name] > sign * card.plain[name]
         assert card.verdict(name) == ("fairer" if better else "less fair")
     text = str(card)
-    assert f"f / True pays {card.costs[0]:,.4f}  {card.changes[0]:+.1%} against plain" in text
+    assert f"f / True pays {card.costs[0]:,.4f}  {100 * card.changes[0]:+.1f} % against plain" in text
     assert len(text.splitlines()) == len(card.scores) + 3
     alone = fm.audit(points, labels, sensitive_features=groups, n_clusters=6)
     assert alone.scores["balance"] == 0.0

@@ -141,12 +141,11 @@ def _reach(mean: pd.Series, sd: pd.Series, metric: str) -> np.ndarray:
 def _reported(material: FigureData, panel: Panel, metric: str) -> pd.DataFrame:
     """The values that the paper reports for a metric: columns method, lam and value."""
     place = {"dataset": panel.dataset, "n_clusters": panel.k, "metric": metric}
-    values = where(material.reported, **place).dropna(subset=["value"])[["table", "method", "lam", "value"]]
-    if material.spec.table is None:
-        return values[:0]
-    # Some papers report the cost and the fairness in different tables.
+    values = where(material.reported, **place).dropna(subset=["value"])
+    # Some papers report the cost and the fairness in different tables. A figure may also refer to no table.
     mine = where(values, table=material.spec.table)
-    return mine if len(mine) else values
+    values = (mine if len(mine) else values) if material.spec.table else values[:0]
+    return values[["method", "lam", "value"]]
 
 
 def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
