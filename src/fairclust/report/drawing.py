@@ -66,7 +66,7 @@ class Sheet:
     panels: list[Axes] = field(default_factory=list)
     is_empty: bool = False  # whether no panel has anything to show, which the PNG says for tools/publish.py
     legend: dict[str, Any] = field(default_factory=dict)
-    notes: dict[str, list[str]] = field(default_factory=dict)  # a note to its details, one for each panel
+    notes: dict[str, list[str]] = field(default_factory=dict)  # a note to its details
     # The numbers of starts behind the lines, marks or points.
     starts: dict[str, set[int]] = field(default_factory=dict)
 
@@ -84,7 +84,10 @@ class Sheet:
 
     def note(self, text: str, panel: Panel | None = None, detail: str = "") -> None:
         """Add a note below the panels, unless it is already there, with its detail for a panel."""
-        self.notes.setdefault(text, []).extend([f"{detail} ({panel.title})"] if panel else [])
+        details = self.notes.setdefault(text, [])
+        # A data set has a panel for every metric.
+        if panel and (words := f"{detail} ({panel.title})") not in details:
+            details.append(words)
 
     def lay_out(self) -> Figure:
         """Give the panels, the legend and the notes their places."""
