@@ -182,12 +182,11 @@ def test_settings_that_leave_clusters_empty_are_no_front(cells):
     )  # fmt: skip
     found = sheet("front", collapsed, n_clusters=[3], datasets=["adult"])
     assert found.panels[0].get_xlim()[1] < 2_000
-    # The two panels of the data set, one for each metric, have one note.
-    assert len(found.panels) == 2
-    assert (
-        "settings of VFC that leave clusters empty: 1 of 3" in words(found)
-        and words(found).count("1 of 3") == 1
-    )
+    # Two panels for K = 3 and two for K = 5, one for each metric, have one note for each K.
+    assert len(found.panels) == 4
+    note = "settings of VFC that leave clusters empty"
+    assert found.notes[note] == ["1 of 3 (Adult, K = 3)", "1 of 3 (Adult, K = 5)"]
+    assert f"{note}: 1 of 3 (Adult, K = 3); 1 of 3 (Adult, K = 5)" in words(found)
 
 
 def test_methods_are_drawn_in_the_order_of_the_figure(cells):
