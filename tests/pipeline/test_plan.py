@@ -360,6 +360,12 @@ def test_a_class_that_does_not_exist_stops_the_plan(method, message):
         Plan(load_config(small_config(methods={"m": method}))).check_classes()
 
 
+def test_a_generator_that_does_not_exist_stops_the_plan():
+    data = {**GENERATED, "generator": "nowhere:make"}
+    with pytest.raises(ConfigError, match=r"^datasets\.a\.generator: .*no Python module 'nowhere'"):
+        Plan(load_config(small_config(datasets={"a": data}))).check_classes()
+
+
 def test_provenance_has_a_digest_of_what_is_used(tmp_path):
     kept = doe(tmp_path, mirror="/secret/place", methods={"x": VFC}).settings()
     assert kept == doe(tmp_path).settings() and kept["run"]["papers"] == ["doe"]

@@ -148,10 +148,7 @@ def code_of(*roots: str, packages: Iterable[str] = (), files: Iterable[str | Pat
     Contents and not time stamps, because a file that replaces another one may be older.
     """
     contents = [(Path(path).name, content_digest(path)) for path in files]
-    try:
-        return digest_of([code_fingerprint(*roots), list(map(installed_version, packages)), contents])
-    except ClassNotFound as error:
-        raise ConfigError(str(error)) from None
+    return digest_of([code_fingerprint(*roots), list(map(installed_version, packages)), contents])
 
 
 class Plan:
@@ -164,7 +161,12 @@ class Plan:
         self.datasets = list(dict.fromkeys(fit.dataset for fit in self.fits.values()))
 
     def check_classes(self) -> None:
-        """ConfigError if a method's class does not exist or does not take a parameter."""
+        """ConfigError if a generator or a method's class does not exist, or the class does not take a parameter."""
+        for name in self.datasets:
+            try:
+                code_fingerprint(*self._preparing(name))
+            except ClassNotFound as error:
+                raise ConfigError(f"datasets.{name}.generator: {error}") from None
         for method in dict.fromkeys(fit.method for fit in self.fits.values()):
             path = self.config.methods[method].class_
             try:
@@ -412,13 +414,14 @@ class Plan:
 
     def prepare_code(self, dataset: str) -> str:
         """Fingerprint of the code and the packages that prepare a data set, and of the user's files that it reads."""
+        packages = ("numpy", "pandas", "scikit-learn")
+        return code_of(*self._preparing(dataset), packages=packages, files=self.own_files(dataset))
+
+    def _preparing(self, dataset: str) -> list[str]:
+        """The function and the module that prepare a data set."""
         generator = self.config.datasets[dataset].generator
         modules = [generator.replace(":", ".").rpartition(".")[0]] if generator else []
-        return code_of(
-            *("fairclust.pipeline.data:prepare", *modules),
-            packages=("numpy", "pandas", "scikit-learn"),
-            files=self.own_files(dataset),
-        )
+        return ["fairclust.pipeline.data:prepare", *modules]
 
     # Fits
 
