@@ -6,6 +6,7 @@ import pytest
 from a_paper import reported, table
 from frames import cell, frame, starts
 
+from fairclust.methods.spectral.embedding import NOT_UNIQUE
 from fairclust.report.selection import Spread
 from fairclust.report.tables import evidence_of, row_verdicts, why
 from fairclust.report.verdicts import (
@@ -335,6 +336,29 @@ def test_the_published_program_tells_who_differs(tmp_path):
     two = program(("own", "sse", "last", 200.0), ("own", "sse", "best", 141.0))
     found = only(judged(spec, values, cells, programs=two))
     assert found.verdict == AS_PROGRAM and found.program.words == "best; as shipped"
+
+
+def test_the_reason_says_where_the_printed_values_are(tmp_path):
+    values, cells = reported(tmp_path, "own,sse,100.0"), list(starts("own", [140.0, 142.0]))
+    ours, labels = program(("own", "sse", "", 141.0)), program(("own", "sse", "labels", 100.0), kind="labels")
+    for theirs, has in (
+        (labels, "the published labels have"),
+        (labels.assign(kind="program"), "another run has"),
+    ):
+        row = only(judged(table(**PRINTED), values, cells, programs=pd.concat([ours, theirs])))
+        assert said(row) == (DIFFERS, OFF)
+        assert (
+            reason_of(row) == f"ours agrees with a run of the published program, and {has} the printed values"
+        )
+
+
+def test_a_row_says_if_its_embedding_is_not_unique(tmp_path):
+    values = reported(tmp_path, "own,sse,100.0")
+    warned = [f"FairSpectralClustering: {NOT_UNIQUE}", "stopped", ""]
+    row = only(judged(table(**PRINTED), values, starts("own", [100.0] * 3, warnings=warned)))
+    assert row.note == f"warning at 1 of 3 starts: {NOT_UNIQUE}"
+    assert evidence_of("paper", table(**PRINTED), [row]).note.to_list() == [row.note]
+    assert not only(judged(table(**PRINTED), values, starts("own", [100.0] * 3))).note
 
 
 def test_published_labels_explain_only_what_is_better(tmp_path):
