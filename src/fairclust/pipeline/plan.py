@@ -179,8 +179,13 @@ class Plan:
                 ks[fit.dataset].update(grid.n_clusters for grid in fit.grids if not fit.sweep)
             figures = {
                 name: FigureSpec(
-                    **{"plot": "front", "title": title, "datasets": [name], "sweep": ALL},
-                    **{"x": "sse", "y": metrics, "n_clusters": sorted(of_data) or None},
+                    plot="front",
+                    title=title,
+                    datasets=[name],
+                    n_clusters=sorted(of_data) or None,
+                    x="sse",
+                    y=metrics,
+                    sweep=ALL,
                 )
                 for name, of_data in ks.items()
             }
