@@ -106,6 +106,14 @@ def test_what_two_experiments_ask_for_is_fitted_once_and_a_sweep_is_a_job_of_its
     assert [len(keys) for keys in wanted] == [7, 2] and wanted[1] < wanted[0]
 
 
+def test_a_figure_of_fronts_has_no_panel_for_a_k_that_only_a_sweep_has():
+    sweep = {"datasets": ["a", "b"], "methods": ["vfc"], "n_clusters": [2, 5], "sweep": "fig"}
+    plan = of_paper(EXPERIMENT, sweep, report={"fronts": ["balance"]})
+    ks = {name: {asked["n_clusters"] for asked in plan.asked("fronts", "figures", name)} for name in "ab"}
+    assert ks == {"a": {4, 5}, "b": {2, 5}}
+    assert {one["sweep"] for one in plan.asked("fronts", "figures", "a")} == {"", "fig"}
+
+
 def test_the_job_gets_rows_to_drop_by_the_position_of_a_column():
     rows = {"drop_rows": {2: [0], "city": ["x"]}, "reader": {"header": False}}
     own = {"title": "C", "source": {"path": "c.csv"}, "sensitive": {"column": 1}, "n_clusters": 2} | rows

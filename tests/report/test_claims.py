@@ -142,7 +142,8 @@ def test_differences_instead_of_ratios():
     # A ratio of a negative to a positive value says nothing.
     data = material(starts("own", [-0.8, -0.9], "nll"), starts("rival", [1.4, 1.5], "nll"))
     for margin, found in ((2.0, "holds"), (2.35, "does not hold")):
-        assert judge("compare", data, metrics=["nll"], options={"margin": margin}) == found
+        said, numbers = verdict("compare", data, metrics=["nll"], options={"margin": margin})
+        assert said == found and f"difference -2.300, at most {-margin:g} asked" in numbers
     high = material(starts("own", [0.8] * 2, "balance"), starts("rival", [0.5] * 2, "balance"))
     for margin, found in ((0.2, "holds"), (0.4, "does not hold")):
         assert judge("compare", high, metrics=["balance"], options={"margin": margin}) == found

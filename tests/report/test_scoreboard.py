@@ -81,7 +81,7 @@ def test_the_scoreboard_is_written(files, tmp_path):
     (own,) = [line for line in rest.splitlines() if line.startswith("| Paper | 1 | Town | 10 | Own, λ = 4 |")]
     assert "| lam=4 | 3 | agrees | the mean over the starts has every reported value |" in own
     (rival,) = [line for line in rest.splitlines() if "| Rival |" in line]
-    assert "| agrees | as fair as reported, and at a lower cost: reason not known |" in rival
+    assert "| agrees | as fair as reported, and at a lower cost: the cause is unknown |" in rival
 
 
 def test_the_picture_shows_every_compared_value(files, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from a_paper import reported, table
 from frames import cell, frame, starts
 
+from fairclust.methods.spectral.embedding import NOT_UNIQUE
 from fairclust.report.selection import Spread
 from fairclust.report.tables import evidence_of, row_verdicts, why
 from fairclust.report.verdicts import (
@@ -133,7 +134,7 @@ def test_a_row_is_judged_by_all_its_values(tmp_path):
     assert said(row([50.0] * 3, [0.3] * 3)) == (DIFFERS, OFF)
     far = row([50.0] * 3, [0.2] * 3)
     assert [value.agrees for value in far.values] == ["lower", "lower"]
-    assert why(far) == f"{OFF} (cheaper, less fair): reason not known"
+    assert why(far) == f"{OFF} (cheaper, less fair): the cause is unknown"
     # A value that agrees has its own verdict in a row that differs.
     half = row([50.0] * 3, [0.3] * 3)
     assert [value_verdict(half, value) for value in half.values] == [DIFFERS, AGREES]
@@ -292,7 +293,7 @@ def test_causes_are_shown_conjectured_or_unknown(tmp_path):
     # Rows that differ need a reason, and rows that agree do not.
     unknown = judged(table(**PRINTED), values[:2], starts("own", [50.0]), starts("rival", [100.0]))
     assert [row.values[0].cause for row in unknown] == ["unknown", ""]
-    assert [reason_of(row) for row in unknown] == ["reason not known", ""]
+    assert [reason_of(row) for row in unknown] == ["the cause is unknown", ""]
 
 
 def program(*lines, kind="program"):
@@ -324,17 +325,40 @@ def test_the_published_program_tells_who_differs(tmp_path):
     neither = only(judged(spec, values, cells, programs=other))
     assert said(neither) == (DIFFERS, OFF) and neither.values[0].cause == "unknown"
     assert reason_of(neither) == (
-        "the paper's values are not those of its published program, and ours agree with neither"
+        "the cause is unknown; the paper's values are not those of its published program, and ours agree with neither"
     )
     guessed = table(**PRINTED, reasons=[{"method": "own", "reason": "other starts"}])
     assert only(judged(guessed, values, cells, programs=other)).values[0].cause == "conjecture"
     # The program has the printed value, and we do not: that is no reason.
     ours = only(judged(spec, values, cells, programs=program(("own", "sse", "", 100.0))))
-    assert said(ours) == (DIFFERS, OFF) and reason_of(ours) == "reason not known"
+    assert said(ours) == (DIFFERS, OFF) and reason_of(ours) == "the cause is unknown"
     # One of several variants is enough, and it is the one that is shown.
     two = program(("own", "sse", "last", 200.0), ("own", "sse", "best", 141.0))
     found = only(judged(spec, values, cells, programs=two))
     assert found.verdict == AS_PROGRAM and found.program.words == "best; as shipped"
+
+
+def test_the_reason_says_where_the_printed_values_are(tmp_path):
+    values, cells = reported(tmp_path, "own,sse,100.0"), list(starts("own", [140.0, 142.0]))
+    ours, labels = program(("own", "sse", "", 141.0)), program(("own", "sse", "labels", 100.0), kind="labels")
+    for theirs, has in (
+        (labels, "the published labels have"),
+        (labels.assign(kind="program"), "another run has"),
+    ):
+        row = only(judged(table(**PRINTED), values, cells, programs=pd.concat([ours, theirs])))
+        assert said(row) == (DIFFERS, OFF)
+        assert (
+            reason_of(row) == f"ours agrees with a run of the published program, and {has} the printed values"
+        )
+
+
+def test_a_row_says_if_its_embedding_is_not_unique(tmp_path):
+    values = reported(tmp_path, "own,sse,100.0")
+    warned = [f"FairSpectralClustering: {NOT_UNIQUE}", "stopped", ""]
+    row = only(judged(table(**PRINTED), values, starts("own", [100.0] * 3, warnings=warned)))
+    assert row.note == f"warning at 1 of 3 starts: {NOT_UNIQUE}"
+    assert evidence_of("paper", table(**PRINTED), [row]).note.to_list() == [row.note]
+    assert not only(judged(table(**PRINTED), values, starts("own", [100.0] * 3))).note
 
 
 def test_published_labels_explain_only_what_is_better(tmp_path):
@@ -375,7 +399,7 @@ def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):
     plain = [*starts("own", [90.0] * 2, balance=0.31), *starts("plain", [80.0] * 2, balance=0.31)]
     controlled = table(match={"fairness": "balance", "order": "sse"}, control="plain")
     row = only(judged(controlled, values, plain))
-    assert said(row) == (NOT_COMPARABLE, "plain clustering has these values, too")
+    assert said(row) == (NOT_COMPARABLE, "plain clustering has the reported values, too")
 
 
 def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):
@@ -395,7 +419,7 @@ def test_what_plain_clustering_reaches_says_nothing_about_a_fair_method(tmp_path
     cells = [*starts("own", [100.0] * 3), *starts("rival", [150.0] * 3), *starts("plain", [100.0] * 3)]
     own, rival = judged(spec, values, cells)
     assert (own.verdict, rival.verdict) == (NOT_COMPARABLE, DIFFERS)
-    assert own.finding == "plain clustering has these values, too"
+    assert own.finding == "plain clustering has the reported values, too"
     # A start of the plain method in which it has the values does not outweigh the mean of a fair one.
     lucky = [*starts("own", [100.0] * 3), *starts("plain", [100.0, 200.0, 200.0])]
     assert said(judged(spec, values, lucky)[0]) == (AGREES, BY_MEAN)
@@ -456,7 +480,7 @@ def test_counts_of_a_data_set_are_exact_or_not_reproduced(tmp_path):
     cells = starts("own", [1.0], n_rows=5576, n_groups=6)
     row = only(judged(table(), values, cells))
     assert [value.agrees for value in row.values] == ["no", "yes"]
-    assert said(row) == (DIFFERS, OFF) and reason_of(row) == "reason not known"
+    assert said(row) == (DIFFERS, OFF) and reason_of(row) == "the cause is unknown"
     exact = only(judged(table(), values, starts("own", [1.0], n_rows=5678, n_groups=6)))
     assert said(exact) == (AGREES, BY_MEAN)
     assert only(judged(table(), values, starts("own", [1.0], dataset="city"))).verdict == NOT_COMPARABLE

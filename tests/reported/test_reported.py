@@ -41,7 +41,7 @@ SPOT = [
     ("fmc", "5", "adult_cat", "fmc_em", None, "nll", 11.600, 3),
     ("fmc", "6", "credit_3_cat", "fmc_em", None, "delta_mean", 0.006, 3),
     ("fmc", "7", "credit_3", "fmc_em", 10, "sse", 23067, 0),
-    ("fmc", "8", "adult_mixed", "fmc_em_mixed", 10, "accuracy", 0.706, 3),
+    ("fmc", "8", "adult_mixed", "fmc_em_mixed_last", 10, "accuracy", 0.706, 3),
     ("bfkm", "III and IV", "elliptical", "bfkm", None, "awd", 0.0472, 4),
     ("bfkm", "III and IV", "2d4c_no4", "vfc_kmeans", None, "fairness_ratio", 0.3045, 4),
     ("bfkm", "III and IV", "bfkm_creditcard", "kmeans", None, "fairness_ratio", 0.7390, 4),

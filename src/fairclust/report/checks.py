@@ -544,7 +544,7 @@ class _Pair:
         side = "at least" if self._is_high(metric) else "at most"
         if "margin" in self.case.claim.options:
             margin = self.case.number("margin", 0.0)
-            return f"difference {side} {margin if self._is_high(metric) else -margin:g} asked"
+            return f"{side} {margin if self._is_high(metric) else -margin:g} asked"
         return f"{side} {self.case.number('factor', 1.0):g} asked"
 
     def compared(self, choices: list[Choice], metric: str) -> Finding:
@@ -575,9 +575,11 @@ class _Pair:
             f"{self.case.name(method)} {spread_text(one.mean, one.sd, COLUMNS[metric].decimals, end)}"
             for method, one, end in zip(self.methods, (first, second), best, strict=True)
         ]
-        ratio = f"{first.mean / second.mean:.3f}" if second.mean else "undefined"
+        ratio = f"ratio {first.mean / second.mean:.3f}" if second.mean else "ratio undefined"
+        if "margin" in self.case.claim.options:
+            ratio = f"difference {number(first.mean - second.mean, 3)}"
         values = f"{metric_label(metric)} of {words[0]}, of {words[1]}"
-        return verdict, f"{values}: ratio {ratio}, {self._asked(metric)}"
+        return verdict, f"{values}: {ratio}, {self._asked(metric)}"
 
 
 def _alike(value: float, other: float, metric: str) -> bool:

@@ -25,7 +25,7 @@ from fairclust.pipeline.scores import labels_of
 from fairclust.plot import draw_shares, in_figure
 from fairclust.report.drawing import BY_ROWS, SOFT, FigureData, NothingToShow, Panel, Plot, Sheet
 from fairclust.report.material import Material
-from fairclust.report.render import metric_label
+from fairclust.report.render import metric_label, number
 from fairclust.report.selection import (
     SETTING,
     Choice,
@@ -73,25 +73,25 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     ok = _whole(material, sheet, panel, ok)
     settings = _means_front(ok, x, y)
     reported = _reported(material, panel, x).merge(_reported(material, panel, y), on=["method", "lam"])
-    # A little above the highest cost on the fronts of the methods with several settings, and that the paper reports for
-    # these. Without this limit, one distant reference method, or a setting that another one of its method beats, would
-    # squeeze all others.
+    # A quarter above the highest cost on the fronts of the methods with several settings, and that the paper reports
+    # for these. Without this limit, one distant reference method, or a setting that another one of its method beats,
+    # would squeeze all others.
     fronts = settings[settings.several & settings.own]
     highest = max(fronts.x.max(), reported.value_x[reported.method.isin(fronts.method)].max())
-    limit = np.inf if not is_cost or pd.isna(highest) else highest + 0.1 * abs(highest)
+    limit = np.inf if not is_cost or pd.isna(highest) else highest + 0.25 * abs(highest)
     methods = material.methods(ok)
-    for number, method in enumerate(methods):
+    for place, method in enumerate(methods):
         points = settings[settings.method == method]
         name = material.names.method(method)
         colour, mark = material.look(method)
         # Later marks are smaller, so that marks at the same place are all visible.
         style: dict[str, Any] = {
-            "color": colour, "marker": mark, "markersize": 8 - 4 * number / max(1, len(methods) - 1),
+            "color": colour, "marker": mark, "markersize": 8 - 4 * place / max(1, len(methods) - 1),
             "markeredgecolor": "0.25", "markeredgewidth": 0.5,
         }  # fmt: skip
         beyond = points[points.x > limit]
         if len(beyond):
-            detail = f"{len(beyond)}, up to {beyond.x.max():,.5g}"
+            detail = f"{len(beyond)}, up to {number(beyond.x.max(), column_of(x).decimals)}"
             sheet.note(f"settings of {name} that cost more than the panel shows", panel, detail)
             points = points[points.x <= limit]
         # If both axes show fairness, there is no trade-off with a cost, so no setting is drawn as beaten.
@@ -107,7 +107,11 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         sheet.legend.setdefault(name, line)
         printed = reported[reported.method == method]
         if len(far := printed[printed.value_x > limit]):
-            sheet.note(f"reported for {name}, beyond the panel", panel, f"{far.value_x.max():,.5g}")
+            sheet.note(
+                f"reported for {name}, beyond the panel",
+                panel,
+                number(far.value_x.max(), column_of(x).decimals),
+            )
             printed = printed[printed.value_x <= limit]
         if len(printed):
             axes.plot(
@@ -160,6 +164,9 @@ def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
     positive = ok.lam[ok.lam > 0]
     if len(positive) and positive.max() > 100 * positive.min():
         axes.set_xscale("symlog", linthresh=positive.min())
+        # Matplotlib would also mark a power of ten below the smallest lambda, over the zero.
+        powers = np.arange(np.ceil(np.log10(positive.min())), np.floor(np.log10(positive.max())) + 1)
+        axes.set_xticks([0, *10.0**powers])
     _draw_on(sheet, axes, ok, left, material.look(panel.method)[0])
     for right in others[:1]:
         twin = axes.twinx()
@@ -213,11 +220,11 @@ def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
         words = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
         sheet.note(f"left out because they leave clusters empty: {words}")
     colour, mark = material.look(panel.method)
-    for number, (lam, fits) in enumerate(used.groupby("lam")):
+    for place, (lam, fits) in enumerate(used.groupby("lam")):
         # Without the fairness term, a method is a plain one, which is black everywhere.
         style = (colour, mark) if lam else in_matplotlib(look("KMeans"))
         line = _draw_band(axes, fits, "n_clusters", panel.y, *style)
-        line.set_linestyle(("-", "--", ":")[max(0, number - 1) % 3])
+        line.set_linestyle(("-", "--", ":")[max(0, place - 1) % 3])
         sheet.legend.setdefault(f"λ = {lam:g}", line)
     axes.set(xlabel="K", ylabel=_axis_label(panel.y))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -325,8 +332,8 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
     if labels is None or len(labels) != len(data.X):
         raise NothingToShow("the cell has no labels")
     style: dict[str, Any] = {"s": 10, "alpha": 0.7, "linewidths": 0, "rasterized": len(labels) > _MAX_SHAPES}
-    for number, group in enumerate(data.group_names):
-        rows, mark = data.groups == number, MARKS[number % len(MARKS)]
+    for code, group in enumerate(data.group_names):
+        rows, mark = data.groups == code, MARKS[code % len(MARKS)]
         colours = [COLOURS[label % len(COLOURS)] for label in labels[rows]]
         axes.scatter(data.X[rows, 0], data.X[rows, 1], c=colours, marker=mark, **style)
         sheet.legend.setdefault(group, Line2D([], [], color=SOFT, linestyle="", marker=mark))
@@ -357,7 +364,7 @@ def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
     for group, bars in draw_shares(axes, counts.div(counts.sum(axis=1), axis=0)).items():
         sheet.legend.setdefault(group, bars)
     axes.tick_params(axis="x", labelsize=7, labelrotation=90 if len(names) > 6 else 0)
-    axes.set_ylabel("Share of the groups")
+    axes.set(ylabel="Share of the groups", ylim=(0, 1))
     axes.grid(False)
 
 

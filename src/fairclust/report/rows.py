@@ -14,6 +14,7 @@ from itertools import chain
 
 import pandas as pd
 
+from fairclust.methods.spectral.embedding import NOT_UNIQUE
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
@@ -259,6 +260,7 @@ class Part:
         for row in rows:
             shown = {value.metric for value in row.values}
             row.say(row.choice.note)
+            row.say(_not_unique(row.choice))
             if row.method == OF_DATA_ITSELF:
                 for value in row.values:
                     column = OF_DATA.get(value.metric, value.metric)
@@ -274,3 +276,10 @@ class Part:
                     # In units of the mean of the paper's own method.
                     known = "seconds" in row.choice.cells and unit > 0
                     value.ours = spread(row.choice.cells.seconds / unit) if known else NO_VALUE
+
+
+def _not_unique(choice: Choice) -> str:
+    """The warning of estimators that the eigenvectors are not unique, if some starts gave it."""
+    warnings = choice.cells.get("warnings", pd.Series(dtype=str)).fillna("").astype(str)
+    warned = int(warnings.str.contains(NOT_UNIQUE, regex=False).sum())
+    return f"warning at {warned} of {choice.n_ok} starts: {NOT_UNIQUE}" if warned else ""

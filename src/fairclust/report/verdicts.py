@@ -66,6 +66,7 @@ CAUSES = {
     "unknown": "unknown",
 }
 """How the cause of a difference is known, in the order of the summaries."""
+UNKNOWN = "the cause is unknown"
 
 _ALL_DIGITS = 12
 """Decimals of values that were not printed, so that rounding counts for nothing."""
@@ -236,7 +237,7 @@ def _control(row: Row, part: Part) -> None:
     part.measure([plain])
     _judge(plain, part)
     if 0 < _rank(plain) <= rank:
-        row.verdict, row.finding = NOT_COMPARABLE, "plain clustering has these values, too"
+        row.verdict, row.finding = NOT_COMPARABLE, "plain clustering has the reported values, too"
 
 
 def _rank(row: Row) -> int:
@@ -430,7 +431,12 @@ def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tupl
     if row.program is not None:
         kind, source = row.program.kind, _called(row.program)
         if row.as_program:
-            return kind, f"ours agrees with a run of the {source}", ""
+            words = f"ours agrees with a run of the {source}"
+            if not lacking:
+                theirs = next(runs for runs in row.all_runs if not _differing(row, runs))
+                has = "another run has" if theirs.kind == "program" else "the published labels have"
+                words += f", and {has} the printed values"
+            return kind, words, ""
         # That the printed value is real explains only that ours is better.
         is_better = row.finding == CHEAPER or set(row.direction.split(", ")) <= {"cheaper", "fairer"}
         if is_better and not lacking:
@@ -444,5 +450,5 @@ def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tupl
     agree = [_same_values(value.metric, value.decimals, value.ours, value.program) for value in both]
     if row.program is not None and lacking and not all(agree):
         words = f"the paper's values are not those of its {_called(row.program)}, and ours agree with neither"
-        return "unknown", words, ""
-    return "unknown", "reason not known", ""
+        return "unknown", f"{UNKNOWN}; {words}", ""
+    return "unknown", UNKNOWN, ""
