@@ -23,7 +23,7 @@ from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import as_list, user_config
 from fairclust.pipeline.scores import load_scores
 from fairclust.report.leaderboard import deviation, place_labels
-from fairclust.report.render import number, signed_percent
+from fairclust.report.render import number
 from fairclust.report.selection import best_starts, varied
 
 _COSTS = ("sse", "ncut")
@@ -117,7 +117,8 @@ def _levels(levels: pd.DataFrame, cost: str, value: float, titles: Mapping[str, 
     for of in levels.itertuples():
         level, mine, best, cheaper = percent(of.level, 0), "no method is as fair", "none", ""
         if of.method:
-            mine = signed_percent(value / of.best - 1) + " above the best known"
+            share = value / of.best - 1
+            mine = f"{percent(abs(share))} {'above' if share > 0 else 'below'} the best known"
             best = f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
         if of.reached:
             cheaper = f"{of.cheaper} of {of.methods}"

@@ -27,6 +27,7 @@ from fairclust.report.leaderboard import (
     kinds_of_data,
     losses,
     mean_ranks,
+    no_better,
     with_ours,
 )
 from fairclust.report.render import (
@@ -73,6 +74,8 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
         {
             "cost": SHOWN.index(cost),
             "kinds": _kinds_table(board, cost, names),
+            "random": "; ".join(map(names.method, sorted(no_better(board, cost)))),
+            "between": _between(board, cost),
             "table": _distances_table(board, cost, names),
             "pairs": _pairs_table(board, cost, names),
             "ranks": [of_level for level in LEVELS for of_level in _ranks(board, cost, level, names)],
@@ -84,6 +87,13 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
 
 def _distance(excess: float) -> str:
     return "∞" if math.isinf(excess) else signed_percent(excess).removeprefix("+")
+
+
+def _between(board: pd.DataFrame, cost: str) -> str:
+    """How many of the costs at levels are those of no clustering."""
+    rows = board[(board.cost == cost) & board.dataset.notna() & np.isfinite(board.value)]
+    n = int(rows.between.sum())
+    return f"Of {len(rows):,} costs at a level, {n:,} ({percent(n / max(len(rows), 1))}) are read between two settings."
 
 
 def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
@@ -181,7 +191,7 @@ def _ranks(board: pd.DataFrame, cost: str, level: float, names: Names) -> Iterat
     ranks, differ, p = mean_ranks(board, cost, level)
     if len(ranks):
         title = f"Shares within {percent(level, 0)}: mean ranks over data sets (Friedman's p = {p:.2g})"
-        yield {"title": title, "svg": ranks_picture(ranks, differ, names)}
+        yield {"title": title, "svg": ranks_picture(ranks, differ, names, no_better(board, cost))}
 
 
 def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
