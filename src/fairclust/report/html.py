@@ -23,7 +23,7 @@ from fairclust.pipeline.papers import PaperSpec
 from fairclust.report import agreement, page_tables
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
 from fairclust.report.claims import load_claims
-from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, SHOWN, no_better
+from fairclust.report.leaderboard import CONTROL, COSTS, FAIRNESS, LEADERBOARD_RULE, SHOWN, no_better
 from fairclust.report.render import Table, template
 from fairclust.report.selection import INSTANCE, shareable
 from fairclust.report.tables import HEADS, load_evidence, summary
@@ -113,6 +113,7 @@ def _fronts(results: Results) -> dict[str, Any]:
         "size": (WIDTH, HEIGHT),
         "methods": marks,
         "legend": [{**mark, "number": i} for i, mark in enumerate(marks) if methods[i] in drawn],
+        "control": CONTROL,
         "families": sorted({mark["family"] for mark in marks}),
         "charts": charts,
         "fronts": fronts,
