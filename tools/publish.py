@@ -84,7 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--wall-seconds", type=float, help="duration of the whole run, kept with its provenance")
     text = "also write the numbers of the run between the marks of this page; may be repeated"
     add("--readme", type=Path, action="append", default=[], metavar="PAGE", help=text)
-    text = "also publish the page and the scores of the run with this configuration, under the name of the file"
+    text = (
+        "also publish the page and the scores of the run with this configuration, under the name of the file"
+    )
     add("--page-of", type=Path, action="append", default=[], metavar="FILE", help=text)
     text = "laid over config/config.yaml, as in the run; may be repeated"
     add("--configfile", type=Path, action="append", default=[], metavar="FILE", help=text)

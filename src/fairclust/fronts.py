@@ -56,9 +56,7 @@ class Front:
         return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
 
 
-def front_of(
-    points: pd.DataFrame, x: str, y: str, *, higher: bool, apart: Collection[str] = ()
-) -> Front:
+def front_of(points: pd.DataFrame, x: str, y: str, *, higher: bool, apart: Collection[str] = ()) -> Front:
     """The front of points, a frame with the column `method`, a cost `x` and a fairness `y`.
 
     Methods that stand `apart` are only on their own fronts.

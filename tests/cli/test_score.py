@@ -110,7 +110,9 @@ def test_what_a_run_has_at_the_same_cost_and_at_the_same_fairness(published, lab
     assert 200 < found["sse"] < 700 and 0.5 < found["balance"] < 0.9
     write(labels)
     lines = score(capsys)[1]
-    assert any("Beside the 3 settings of docs/results/scores/scores.parquet with K = 3" in line for line in lines)
+    assert any(
+        "Beside the 3 settings of docs/results/scores/scores.parquet with K = 3" in line for line in lines
+    )
     mine = f"{found['balance']:.{METRICS['balance'].decimals}f}"
     _, own, best, cheapest, front = row_of(lines, METRICS["balance"].label + "  ")
     assert own == mine and front == "on the front"

@@ -21,15 +21,15 @@ from fairclust.datasets.prepare import prepare_dataset
 from fairclust.messages import nearest, percent
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import as_list, user_config
-from fairclust.pipeline.scores import load_scores
-from fairclust.report.leaderboard import deviation, place_labels
+from fairclust.pipeline.scores import read_table
+from fairclust.report.leaderboard import EQUAL, deviation, place_labels
 from fairclust.report.render import number
 from fairclust.report.selection import best_starts, varied
 
 _COSTS = ("sse", "ncut")
 # One metric for each notion of fairness: shares, balance, social, individual and proportional fairness.
 _FAIRNESS = ("fairness_error", "balance", "worst_group_cost", "individual_fairness", "proportionality")
-# The first of these that has the data set is compared: the benchmark of the field, and the run of the papers.
+# The first of these that has the data set with this K is compared: the benchmark of the field, the run of the papers.
 _PUBLISHED = [Path("docs/results/scores") / f"{name}.parquet" for name in ("field", "scores")]
 # Values are rounded to this many digits before they are compared, because machines round differently.
 _DIGITS = 9
@@ -61,12 +61,17 @@ def run(args: Score) -> list[str | Table]:
     return [
         f"{args.labels}: {len(labels):,} labels of {dataset}, K = {n_clusters}",
         *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
-        *_beside(_source(args.run, dataset), data.card, dataset, n_clusters, scores, unfair, titles),
+        "  Some clusters are empty, so no level of fairness is reached"
+        if math.isinf(unfair)
+        else f"  Shares of the groups in the clusters: within {percent(unfair)} of those in the data",
+        *_beside(
+            _source(args.run, dataset, n_clusters), data.card, dataset, n_clusters, scores, unfair, titles
+        ),
     ]
 
 
-def _source(run: Path | None, dataset: str) -> tuple[Path, pd.DataFrame]:
-    """The file of scores that has the data set, and its cells of it."""
+def _source(run: Path | None, dataset: str, n_clusters: int) -> tuple[Path, pd.DataFrame]:
+    """The file of scores that has clusterings of the data set, if possible with this K, and its cells of it."""
     files = [file for file in _PUBLISHED if file.is_file()]
     if run is not None:
         files = [run / "scores" / "scores.parquet"]
@@ -79,12 +84,14 @@ def _source(run: Path | None, dataset: str) -> tuple[Path, pd.DataFrame]:
             f"there is no {_PUBLISHED[-1]} here. Fix: run the command in a clone of the project, or name the folder "
             "of a finished run's results by --run"
         )
-    for file in files:
-        cells = load_scores(file)
-        cells = cells[cells.dataset == dataset]
-        if (cells.status == "ok").any():
-            break
-    return file, cells
+    loaded = [(file, read_table(file)) for file in files]
+    mine = [(file, cells[cells.dataset == dataset]) for file, cells in loaded]
+    return max(mine, key=lambda one: (n_clusters in (known := _known(one[1])), bool(known)))
+
+
+def _known(cells: pd.DataFrame) -> list[int]:
+    """The K of the clusterings."""
+    return sorted(cells.n_clusters[cells.status == "ok"].unique())
 
 
 def _beside(
@@ -98,7 +105,7 @@ def _beside(
 ) -> list[str | Table]:
     """What the run has at the same cost and at the same fairness: a row for each notion that it measures."""
     file, cells = source
-    known = sorted(cells.n_clusters[cells.status == "ok"].unique())
+    known = _known(cells)
     cells = cells[cells.n_clusters == n_clusters]
     # A method on a graph adds the graph's hash to that of the data.
     hashes = {str(one).partition("+")[0] for one in cells.data_hash.dropna()}
@@ -140,11 +147,13 @@ def _levels(levels: pd.DataFrame, cost: str, value: float, titles: Mapping[str, 
         if of.method:
             share = value / of.best - 1
             mine = f"{percent(abs(share))} {'above' if share > 0 else 'below'} the best known"
+            mine = "as cheap as the best known" if abs(share) < EQUAL else mine
             best = f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
         if of.reached:
             cheaper = f"{of.cheaper} of {of.methods}"
         rows.append([level, mine if of.reached else "not reached", best, cheaper])
-    return ["At the levels of the leaderboard:", in_columns(rows, left=(0, 1, 2))]
+    title = "At levels of fairness, which say how far the shares of the groups may be from those in the data:"
+    return [title, in_columns(rows, left=(0, 1, 2))]
 
 
 def _row(points: pd.DataFrame, scores: dict[str, float], cost: str, metric: str) -> list[str]:

@@ -27,7 +27,7 @@ _CERTIFIED = ("sse", "kmedians_cost")
 LEVELS = (0.0, 0.1, 0.2, 0.5)
 """How far the share of a group in a cluster may be from its share in the data."""
 _SLACK = 0.01
-_EQUAL = 1e-3
+EQUAL = 1e-3
 """Costs that differ by less than this share are equal."""
 _APART, _DEARER = 2.0, 1.1
 """The largest ratios of the deviations and of the costs of two settings between which a cost is read."""
@@ -54,10 +54,10 @@ LEADERBOARD_RULE = (
     "twice that of the other, and its cost at most 10 % higher. A start that does not reach the level, or has no "
     "result in the time, costs infinitely much. The cost of a method is the median over its starts.",
     "The distance of a method on an instance is the share by which its cost exceeds the best known one: the lowest "
-    "cost of a fitted setting, of any start of any method, that reaches this level. A cost between two settings is that "
-    "of no clustering, so it never counts as lower than the best known one. The distance of a method is the median "
-    "over the instances where it was run. It is infinite if the method reaches the level on fewer than half of them. A "
-    "method that cannot treat a data set (status 'skipped') is not compared there.",
+    "cost of a fitted setting, of any start of any method, that reaches this level. A cost between two settings is "
+    "that of no clustering, so it never counts as lower than the best known one. The distance of a method is the "
+    "median over the instances where it was run. It is infinite if the method reaches the level on fewer than half of "
+    "them. A method that cannot treat a data set (status 'skipped') is not compared there.",
     "Costs that differ by less than 0.1 % are equal: neither method is cheaper.",
     "The interval covers 95 % of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
     "its K, and then the starts of every instance. A method on fewer than five data sets has none. Behind it stands on "
@@ -223,7 +223,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     largest = rows.random - rows.best.where(reached, rows.lowest)
     is_worse = (gain <= _LEAST_GAIN * largest).astype(float)
     # Where even the best known cost is above that of random labels, there is nothing to judge.
-    rows = rows.assign(worse=is_worse.where(gain.notna() & (largest > 0)))
+    rows = rows.assign(worse=is_worse.where(gain.notna() & (largest >= 0)))
     certified = pd.Series(map(_excess, ok.estimator, ok[cost]), ok.index, float).groupby(ok.method).max()
     summaries, whole, rng = [], [], np.random.default_rng(0)
     for (method, level), part in rows.groupby(["method", "level"], sort=False):
@@ -279,7 +279,7 @@ def compared(mine: pd.Series, other: pd.Series) -> tuple[int, int, int]:
     """On how many instances one cost is lower, is higher, and is known beside the other, with one of them finite."""
     known = mine.notna() & other.notna() & (np.isfinite(mine) | np.isfinite(other))
     mine, other = mine[known], other[known]
-    cheaper, dearer = mine < other * (1 - _EQUAL), other < mine * (1 - _EQUAL)
+    cheaper, dearer = mine < other * (1 - EQUAL), other < mine * (1 - EQUAL)
     return int(cheaper.sum()), int(dearer.sum()), len(mine)
 
 
@@ -300,7 +300,7 @@ def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
     best = rows[~is_ours].sort_values("value", kind="stable").drop_duplicates(place).sort_index()
     ours = rows[is_ours].groupby(place).value.min().rename("ours_best")
     best = best.join(ours, on=place).fillna({"ours_best": math.inf})
-    best = best[best.value < (1 - _EQUAL) * best.ours_best]
+    best = best[best.value < (1 - EQUAL) * best.ours_best]
     best = best.assign(share=1 - best.value / best.ours_best)[[*place, "method", "share"]]
     return best.sort_values("share", ascending=False, ignore_index=True)
 
@@ -321,7 +321,7 @@ def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) ->
             "best": math.nan if best is None else best.fitted,
             "method": "" if best is None else best.method,
             "methods": int(np.isfinite(costs).sum()),
-            "cheaper": int((costs < value * (1 - _EQUAL)).sum()),
+            "cheaper": int((costs < value * (1 - EQUAL)).sum()),
         })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -330,8 +330,8 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
     """Kinds of data by rows and groups, a level, and the methods on all data of this kind, the cheapest first.
 
     Instances with fewer than half as many methods as another one of their kind are left out: few compare there. So are
-    methods that are no better than random labels. A kind ends in the number of its data sets. The frames have the columns method, excess (the median) and seconds
-    (of one fit, the median).
+    methods that are no better than random labels. A kind ends in the number of its data sets. The frames have the
+    columns method, excess (the median) and seconds (of one fit, the median).
     """
     rows = board[(board.cost == cost) & board.dataset.notna()]
     sizes = np.where(rows.n_rows.astype(float) < 10_000, "below 10,000 rows", "10,000 rows or more")
