@@ -31,7 +31,7 @@ EQUAL = 1e-3
 """Costs that differ by less than this share are equal."""
 _APART, _DEARER = 2.0, 1.1
 """The largest ratios of the deviations and of the costs of two settings between which a cost is read."""
-_RESAMPLES = 1000
+_RESAMPLES = 10_000
 _FEWEST = 5
 """With fewer data sets there is no interval, because the bootstrap would draw the same few again and again."""
 _LEAST_GAIN = 0.05
@@ -59,9 +59,9 @@ LEADERBOARD_RULE = (
     "median over the instances where it was run. It is infinite if the method reaches the level on fewer than half of "
     "them. A method that cannot treat a data set (status 'skipped') is not compared there.",
     "Costs that differ by less than 0.1 % are equal: neither method is cheaper.",
-    "The interval covers 95 % of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
-    "its K, and then the starts of every instance. A method on fewer than five data sets has none. Behind it stands on "
-    "how many of the instances the level is reached.",
+    "The interval covers 95 % of 10,000 bootstrap samples, in which data sets are drawn with replacement, each with "
+    "all its K, and then the starts of every instance. A method on fewer than five data sets has none. Behind it "
+    "stands on how many of the instances the level is reached.",
     "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
     "level. A method is no better than random labels if, at most of the levels that it reaches, its cost gains less "
     "than 5 % of what the best known one gains over random labels. The cheapest clusterings are compared in this way "
