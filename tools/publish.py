@@ -52,7 +52,7 @@ _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness erro
 _MOST_BYTES = 8_000_000
 _COLOURS = 32
 _WIDEST = 600
-_PICTURE, PAGE = "figures/agreement.png", Path("report/index.html")
+_PICTURE, PAGE, SCORES = "figures/agreement.png", Path("report/index.html"), Path("scores/scores.parquet")
 
 
 def _chosen(results: Path) -> Iterator[Path]:
@@ -64,7 +64,7 @@ def _chosen(results: Path) -> Iterator[Path]:
     yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".evidence.csv"))
     yield from filter(_shows_something, sorted((results / "figures").rglob("*.png")))
     yield results / PAGE
-    yield results / "scores" / "scores.parquet"
+    yield results / SCORES
     yield results / "scores" / "runs.parquet"
 
 
@@ -84,7 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--wall-seconds", type=float, help="duration of the whole run, kept with its provenance")
     text = "also write the numbers of the run between the marks of this page; may be repeated"
     add("--readme", type=Path, action="append", default=[], metavar="PAGE", help=text)
-    text = "also publish the page of the run with this configuration, under the name of the file; may be repeated"
+    text = (
+        "also publish the page and the scores of the run with this configuration, under the name of the file"
+    )
     add("--page-of", type=Path, action="append", default=[], metavar="FILE", help=text)
     text = "laid over config/config.yaml, as in the run; may be repeated"
     add("--configfile", type=Path, action="append", default=[], metavar="FILE", help=text)
@@ -124,16 +126,17 @@ def publish(args: argparse.Namespace) -> str:
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
     pages = {page: filled(page, results, out, origin, plan) for page in args.readme}
-    others = {file.stem: Path(Plan(user_config([file])).results) / PAGE for file in args.page_of}
-    for page in others.values():
-        if not page.is_file():
-            raise UserError(f"--page-of: {page} does not exist: make this run first")
+    runs = {file.stem: Path(Plan(user_config([file])).results) for file in args.page_of}
+    others = {at.with_stem(name): run / at for name, run in runs.items() for at in (PAGE, SCORES)}
+    for path in others.values():
+        if not path.is_file():
+            raise UserError(f"--page-of: {path} does not exist: make this run first")
 
     def write(new: Path) -> None:
         for path in files:
             copy_small(path, new / path.relative_to(results))
-        for name, page in others.items():
-            copy_small(page, (new / PAGE).with_stem(name))
+        for place, path in others.items():
+            copy_small(path, new / place)
         scoreboard = results / "tables" / "scoreboard.csv"
         if scoreboard.is_file():
             board = load_evidence([scoreboard])

@@ -6,6 +6,7 @@ Matplotlib (`fairclust.plot`, the figures) and the pages draw this model.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,8 +56,11 @@ class Front:
         return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
 
 
-def front_of(points: pd.DataFrame, x: str, y: str, *, higher: bool) -> Front:
-    """The front of points, a frame with the column `method`, a cost `x` and a fairness `y`."""
+def front_of(points: pd.DataFrame, x: str, y: str, *, higher: bool, apart: Collection[str] = ()) -> Front:
+    """The front of points, a frame with the column `method`, a cost `x` and a fairness `y`.
+
+    Methods that stand `apart` are only on their own fronts.
+    """
     cost, fair = points[x].to_numpy(float), points[y].to_numpy(float)
     own = np.zeros(len(points), bool)
     for rows in points.groupby("method", sort=False).indices.values():
@@ -65,7 +69,7 @@ def front_of(points: pd.DataFrame, x: str, y: str, *, higher: bool) -> Front:
         x=cost,
         y=fair,
         own=own,
-        best=pareto(cost, fair, higher),
+        best=pareto(np.where(points.method.isin(apart), np.inf, cost), fair, higher),
         finite=np.isfinite(cost) & np.isfinite(fair),
         several=points.groupby("method").method.transform("size") > 1,
     )

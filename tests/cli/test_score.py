@@ -110,7 +110,9 @@ def test_what_a_run_has_at_the_same_cost_and_at_the_same_fairness(published, lab
     assert 200 < found["sse"] < 700 and 0.5 < found["balance"] < 0.9
     write(labels)
     lines = score(capsys)[1]
-    assert any("Beside the 3 settings of docs/results with K = 3" in line for line in lines)
+    assert any(
+        "Beside the 3 settings of docs/results/scores/scores.parquet with K = 3" in line for line in lines
+    )
     mine = f"{found['balance']:.{METRICS['balance'].decimals}f}"
     _, own, best, cheapest, front = row_of(lines, METRICS["balance"].label + "  ")
     assert own == mine and front == "on the front"
@@ -128,7 +130,23 @@ def test_labels_that_a_clustering_of_the_run_beats_are_not_on_the_front(clone, l
 def test_another_k_has_no_clustering_in_the_run(published, labels, capsys):
     write(labels)
     lines = told(score(capsys, "--n-clusters", 5))
-    assert lines[-1] == "docs/results has no clustering of toy_blobs with K = 5"
+    what = "docs/results/scores/scores.parquet has no clustering of toy_blobs with K = 5"
+    assert lines[-1] == f"{what}: it has K of 3 (--n-clusters)"
+
+
+def test_the_benchmark_of_the_field_comes_first_if_it_has_the_data_set(published, labels, capsys):
+    write(labels)
+    folder = Path("docs/results/scores")
+    scores = pd.read_parquet(folder / "scores.parquet")
+    field = folder / "field.parquet"
+    for rows, file in ((scores[:2], field), (scores.assign(dataset="people"), folder / "scores.parquet")):
+        rows.to_parquet(field)
+        assert any(f"settings of {file} with K = 3" in line for line in score(capsys)[1])
+
+
+def test_without_any_run_the_fix_is_named(clone, labels, capsys):
+    write(labels)
+    assert "Fix: run the command in a clone of the project" in refused(score(capsys))
 
 
 @pytest.mark.parametrize("form", ["rows in another order", "numbers alone", "as floats", "with blanks"])
@@ -217,7 +235,8 @@ def test_labels_lie_somewhere_at_every_level_of_the_leaderboard(capsys, publishe
     value = next(float(line.split()[1]) for line in out if line.startswith("  SSE: "))
     lines = {line.split()[0]: line for line in out if re.match(r"\s*\d+ %", line)}
     assert "not reached" in lines["0"] and "900.0 (K-means)" in lines["0"]
-    # One start of K-means has settings at 10 and 50 %, between which its front is read at 21 %: 200 + 500 * 29 / 40.
-    assert "562.5 (K-means)" in lines["20"] and f"{100 * (value / 562.5 - 1):+.1f} %" in lines["20"]
+    # The settings of K-means at 10 and 50 % are too far from each other to read a cost between them.
+    assert "700.0 (K-means)" in lines["20"]
+    assert f"{100 * (1 - value / 700):.1f} % below the best known" in lines["20"]
     # The median over its two starts is the larger one.
     assert lines["20"].endswith("1 of 1" if value > 900 else "0 of 1")

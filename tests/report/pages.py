@@ -17,7 +17,10 @@ METHODS = ("kmeans", "vfc_kmeans", "bera")
 NAMES = Names(
     datasets={"adult": "Adult", "bank_3": "Bank <J=3> & co", "synthetic": "Synthetic"},
     methods={"kmeans": "K-means", "vfc_kmeans": "VFC K-means", "bera": "Bera </script> et al."},
-    families={"kmeans": "reference", "vfc_kmeans": "variational", "bera": "assignment"},
+    families={
+        **{"kmeans": "reference", "vfc_kmeans": "variational", "bera": "assignment"},
+        "random_labels": "control",
+    },
     ours={"vfc_kmeans"},
     order=METHODS,
 )

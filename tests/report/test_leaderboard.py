@@ -54,13 +54,25 @@ def test_deviation_of_shares_by_hand():
     assert deviation([[60, 0], [40, 0]]) == math.inf
 
 
-def test_the_front_of_a_start_is_read_between_two_settings():
+def test_the_front_of_a_start_is_read_between_neighbouring_settings():
     costs, unfair = np.array([100.0, 110.0, 140.0]), np.array([0.6, 0.31, 0.0])
     # Half way between .31 and .6 lies .455, and one percentage point is allowed.
-    assert cost_at(0.445, costs, unfair) == pytest.approx(105)
-    assert cost_at(0.6, costs, unfair) == 100
-    assert cost_at(0.0, costs, unfair) == pytest.approx(140 - 30 * 0.01 / 0.31)
-    assert cost_at(0.0, costs[:2], unfair[:2]) == math.inf
+    assert cost_at(0.445, costs, unfair) == (pytest.approx(105), 110)
+    assert cost_at(0.6, costs, unfair) == (100, 100)
+    assert cost_at(0.0, costs[:2], unfair[:2]) == (math.inf, math.inf)
+    # The two settings differ too much in their costs, or in their deviations.
+    assert cost_at(0.445, np.array([100.0, 110.1]), unfair[:2]) == (110.1, 110.1)
+    assert cost_at(0.445, costs[:2], np.array([0.6, 0.29])) == (110, 110)
+
+
+def test_no_cost_between_two_settings_is_the_best_known():
+    rows = [("mine", 106, 0.55), ("other", 100, 0.4), ("other", 110, 0.6)]
+    board = make_leaderboard(points(*rows), NAMES)
+    # Between its settings, the other method would cost 104.5.
+    assert instances_of(board, "sse", 0.5).iloc[0].to_dict() == {"mine": 106, "other": 106}
+    assert summary(board, 0.5).between.to_dict() == {"mine": 0, "other": 1}
+    (shown,) = leaderboards(board, NAMES)
+    assert shown["between"] == "Of 2 costs at a level, 1 (50.0 %) are read between two settings."
 
 
 def test_distances_are_medians_over_starts_and_what_is_not_reached_is_infinite():
@@ -91,8 +103,9 @@ def test_a_method_that_is_worse_than_random_labels_is_shown_as_such():
     assert summary(board).worse.to_dict() == {"mine": 0, "other": 0, "random": 1, "famous": 1}
     assert list(summary(board).index) == ["mine", "other", "random", "famous"]
     (shown,) = leaderboards(board, NAMES)
-    remarks = {row["Method"]: row["Remark"] for row in shown["table"].records}
-    assert remarks["Famous et al."] == "no better than random labels" and remarks["Mine (ours)"] == ""
+    labels = [row["Method"] for row in shown["table"].records]
+    assert labels == ["Mine (ours)", "Other", "Random", "Famous et al., no better than random labels"]
+    assert set(labels) == {row["Is cheaper"] for row in shown["pairs"].records}
 
 
 def test_random_labels_under_a_good_name_are_shown_as_such():
@@ -107,6 +120,22 @@ def test_random_labels_under_a_good_name_are_shown_as_such():
     cells = pd.concat([points(*rows), points(("late", 1, 1.0), status="timeout")], ignore_index=True)
     worse = summary(make_leaderboard(cells, NAMES)).worse
     assert worse.to_dict() == {"mine": 0, "other": 0, "late": 0, "random": 1, "famous": 1}
+
+
+def test_plain_kmeans_with_random_labels_for_fairness_is_no_fair_method():
+    rows = [("mine", 110, 0.99), ("other", 130, 0.95), ("random", 400, 0.95), ("famous", 100, 0.3)]
+    rows += [("famous", 400, 0.95)]
+    cells = pd.concat([points(*rows, dataset=name) for name in "abc"], ignore_index=True)
+    board = make_leaderboard(cells, NAMES)
+    # At every level that it reaches, it costs what its fair setting costs, and this setting is random labels.
+    assert set(instances_of(board, "sse").famous) == {math.inf, 400}
+    assert summary(board).worse.to_dict() == {"mine": 0, "other": 0, "random": 1, "famous": 1}
+    assert set(summary(board).index[-2:]) == {"famous", "random"}
+    # Where the other methods are unfair, the first screen names neither.
+    few = make_leaderboard(cells[~cells.method.isin(["mine", "other"])], NAMES)
+    (shown,) = leaderboards(few, NAMES)
+    assert {text for row in shown["kinds"].records for text in list(row.values())[2:]} == {"–"}
+    assert shown["random"] == "Famous et al."
 
 
 def test_few_data_sets_have_no_interval_and_starts_are_a_range():

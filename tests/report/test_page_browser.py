@@ -257,6 +257,38 @@ def test_the_form_finds_the_cheapest_at_a_level_of_fairness(page):
     assert "Cheapest: " in page.js(ANSWER)
 
 
+def test_methods_that_are_no_better_than_random_labels_are_hollow_and_never_the_cheapest(browser, tmp_path):
+    scores = made_up_scores()
+    plain = scores[scores.method == "kmeans"]
+    fair = plain.assign(sse=30_000, kmedians_cost=60_000, objective=30_000, balance=0.98)
+    fair = fair.assign(params='{"fair": 1}', key=plain.key + "f")
+    more = [fair.assign(method="random_labels"), plain.assign(method="famous"), fair.assign(method="famous")]
+    # The other clusterings are fair.
+    more[1]["counts"] = '{"f": [0, 5], "m": [9, 6]}'
+    frame = pd.concat([scores, *more], ignore_index=True)
+    browser.resize(1400)
+    browser.open(make_page_folder(tmp_path / "results", frame, papers=()))
+    assert "not recommended here: famous." in browser.js("document.getElementById('summary').innerText")
+    choose(browser, "ask", "level", "0.95")
+    assert browser.js(ANSWER).startswith(
+        "Only methods that are no better than random labels are as fair (famous, random_labels). The fairest:  "
+    )
+    for level in "0", "0.3":
+        choose(browser, "ask", "level", level)
+        assert "Cheapest: " in browser.js(ANSWER) and "famous" not in browser.js(ANSWER)
+    hollow = "[...document.querySelector('svg.front').querySelectorAll('.p.random')]"
+    for _ in range(2):
+        levels = browser.js(f"{hollow}.map(mark => mark.getAttribute('class').match(/l\\d/)[0])")
+        assert len(levels) == 3 and "l2" not in levels
+        # As the template has drawn it, and again as the script draws it.
+        choose(browser, "choose", "fairness", "Balance")
+    assert "famous" not in browser.js("document.querySelector('.on-front').textContent")
+    assert "famous (no better than random labels)" in browser.js(
+        "document.querySelector('.legend').textContent"
+    )
+    assert browser.errors == []
+
+
 def test_the_address_holds_the_question(page, file):
     choose(page, "ask", "fairness", "Fairness error")
     choose(page, "ask", "level", "0.5")

@@ -235,7 +235,7 @@ class Score(Options):
     n_clusters: Annotated[int | None, _first("number of clusters (default: that of the data set)", "K")] = (
         None
     )
-    run: Annotated[Path, _first("results of a run", "FOLDER", show_default=True)] = Path("docs/results")
+    run: Annotated[Path | None, _first("results of a run (default: those published here)", "FOLDER")] = None
     configfile: _Config = ()
 
 

@@ -21,14 +21,16 @@ from fairclust.datasets.prepare import prepare_dataset
 from fairclust.messages import nearest, percent
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import user_config
-from fairclust.pipeline.scores import load_scores
-from fairclust.report.leaderboard import deviation, place_labels
-from fairclust.report.render import number, signed_percent
+from fairclust.pipeline.scores import read_arrow
+from fairclust.report.leaderboard import EQUAL, deviation, place_labels
+from fairclust.report.render import number
 from fairclust.report.selection import best_starts, varied
 
 _COSTS = ("sse", "ncut")
 # One metric for each notion of fairness: shares, balance, social, individual and proportional fairness.
 _FAIRNESS = ("fairness_error", "balance", "worst_group_cost", "individual_fairness", "proportionality")
+# The first of these that has the data set with this K is compared: the benchmark of the field, the run of the papers.
+_PUBLISHED = [Path("docs/results/scores") / f"{name}.parquet" for name in ("field", "scores")]
 # Values are rounded to this many digits before they are compared, because machines round differently.
 _DIGITS = 9
 
@@ -59,12 +61,41 @@ def run(args: Score) -> list[str | Table]:
     return [
         f"{args.labels}: {len(labels):,} labels of {dataset}, K = {n_clusters}",
         *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
-        *_beside(args.run, data.card, dataset, n_clusters, scores, unfair, titles),
+        "  Some clusters are empty, so no level of fairness is reached"
+        if math.isinf(unfair)
+        else f"  Shares of the groups in the clusters: within {percent(unfair)} of those in the data",
+        *_beside(
+            _source(args.run, dataset, n_clusters), data.card, dataset, n_clusters, scores, unfair, titles
+        ),
     ]
 
 
+def _source(run: Path | None, dataset: str, n_clusters: int) -> tuple[Path, pd.DataFrame]:
+    """The file of scores that has clusterings of the data set, if possible with this K, and its cells of it."""
+    files = [file for file in _PUBLISHED if file.is_file()]
+    if run is not None:
+        files = [run / "scores" / "scores.parquet"]
+        if not files[0].is_file():
+            raise CommandError(
+                f"--run: there is no {files[0]}. Fix: name the folder of a finished run's results by --run"
+            )
+    elif not files:
+        raise CommandError(
+            f"there is no {_PUBLISHED[-1]} here. Fix: run the command in a clone of the project, or name the folder "
+            "of a finished run's results by --run"
+        )
+    loaded = [(file, read_arrow(file).to_pandas()) for file in files]
+    mine = [(file, cells[cells.dataset == dataset]) for file, cells in loaded]
+    return max(mine, key=lambda one: (n_clusters in (known := _known(one[1])), bool(known)))
+
+
+def _known(cells: pd.DataFrame) -> list[int]:
+    """The K of the clusterings."""
+    return sorted(cells.n_clusters[cells.status == "ok"].unique())
+
+
 def _beside(
-    run: Path,
+    source: tuple[Path, pd.DataFrame],
     card: dict[str, Any],
     dataset: str,
     n_clusters: int,
@@ -73,23 +104,20 @@ def _beside(
     titles: Mapping[str, str],
 ) -> list[str | Table]:
     """What the run has at the same cost and at the same fairness: a row for each notion that it measures."""
-    file = run / "scores" / "scores.parquet"
-    if not file.is_file():
-        raise CommandError(
-            f"--run: there is no {file}. Fix: name the folder of a finished run's results by --run"
-        )
-    cells = load_scores(file)
-    cells = cells[(cells.dataset == dataset) & (cells.n_clusters == n_clusters)]
+    file, cells = source
+    known = _known(cells)
+    cells = cells[cells.n_clusters == n_clusters]
     # A method on a graph adds the graph's hash to that of the data.
     hashes = {str(one).partition("+")[0] for one in cells.data_hash.dropna()}
     if hashes - {card["data_hash"]}:
         raise CommandError(
-            f"--run: the clusterings of {run} are of other data than {dataset!r} of the catalogue. Fix: repeat the "
-            "run, or name the results of another one by --run"
+            f"the clusterings of {file} are of other data than {dataset!r} of the catalogue. Fix: repeat the run, or "
+            "name the results of another one by --run"
         )
     cost = next((name for name in _COSTS if name in scores), None)
-    if cost is None or not (cells.status == "ok").any():
-        return [f"{run} has no clustering of {dataset} with K = {n_clusters}"]
+    if cost is None or n_clusters not in known:
+        others = f": it has K of {', '.join(map(str, known))} (--n-clusters)" if known else ""
+        return [f"{file} has no clustering of {dataset} with K = {n_clusters}{others}"]
     points = best_starts(cells)
     settings = points.groupby("method").params.transform(
         lambda texts: [varied(text, texts) for text in texts]
@@ -105,7 +133,7 @@ def _beside(
         for metric in _FAIRNESS
         if metric in scores and metric in points and points[metric].notna().any()
     ]
-    title = f"Beside the {len(points)} settings of {run} with K = {n_clusters} (of each, the best start):"
+    title = f"Beside the {len(points)} settings of {file} with K = {n_clusters} (of each, the best start):"
     shown = in_columns([head, *rows], left=(0, 2, 3, 4))
     levels = place_labels(cells, cost, scores[cost], unfair)
     return ["", title, shown, "", *_levels(levels, cost, scores[cost], titles)]
@@ -117,12 +145,15 @@ def _levels(levels: pd.DataFrame, cost: str, value: float, titles: Mapping[str, 
     for of in levels.itertuples():
         level, mine, best, cheaper = percent(of.level, 0), "no method is as fair", "none", ""
         if of.method:
-            mine = signed_percent(value / of.best - 1) + " above the best known"
+            share = value / of.best - 1
+            mine = f"{percent(abs(share))} {'above' if share > 0 else 'below'} the best known"
+            mine = "as cheap as the best known" if abs(share) < EQUAL else mine
             best = f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
         if of.reached:
             cheaper = f"{of.cheaper} of {of.methods}"
         rows.append([level, mine if of.reached else "not reached", best, cheaper])
-    return ["At the levels of the leaderboard:", in_columns(rows, left=(0, 1, 2))]
+    title = "At levels of fairness, which say how far the shares of the groups may be from those in the data:"
+    return [title, in_columns(rows, left=(0, 1, 2))]
 
 
 def _row(points: pd.DataFrame, scores: dict[str, float], cost: str, metric: str) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,16 @@ def with_values(points: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
     return [name for name in metrics if np.isfinite(points[name].astype(float)).any()]
 
 
-def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, title: str) -> dict[str, Any]:
+def front_chart(
+    points: pd.DataFrame,
+    methods: Sequence[str],
+    names: Names,
+    title: str,
+    marked: Mapping[str, Collection[str]],
+) -> dict[str, Any]:
     """The fronts of one data set and K, for the template; `points` are its rows of `leaderboard.make_settings`.
 
+    `marked` has the methods that are no better than random labels, by cost. They are on no front but their own.
     ``marks`` are the settings, as in the first picture. In ``data``, ``pictures`` has a picture for every pair of
     metrics, by their positions in `SHOWN`, and one of all costs where settings lie beyond its edges.
     """
@@ -44,7 +51,8 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         for fairness in FAIRNESS:
             pair = f"{SHOWN.index(cost)},{SHOWN.index(fairness)}"
             higher = METRICS[fairness].direction == "higher"
-            front = front_of(points[["method", cost, fairness]], cost, fairness, higher=higher)
+            values = points[["method", cost, fairness]]
+            front = front_of(values, cost, fairness, higher=higher, apart=marked.get(cost, ()))
             pictures[pair] = _picture(front, names, fairness)
             if pictures[pair]["note"]:
                 pictures[f"{pair},whole"] = _picture(front, names, fairness, whole=True)
@@ -57,6 +65,7 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         marks.append({
             **{"i": i, "method": methods.index(point["method"]), "colour": colour, "shape": shape},
             **{"setting": point["setting"], "seed": point["seed"]},
+            "marked": point["method"] in marked.get(costs[0], ()),
             **dict(zip(("x", "y", "level"), place, strict=True)),
             "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
             # Some clusters are empty, or how far the cost is above its certified bound.
@@ -87,8 +96,11 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
     }  # fmt: skip
 
 
-def ranks_picture(ranks: pd.Series, differ: float, names: Names) -> Markup:
-    """Mean ranks of methods with bars of the critical difference: methods whose bars do not overlap differ."""
+def ranks_picture(ranks: pd.Series, differ: float, names: Names, marked: Collection[str]) -> Markup:
+    """Mean ranks of methods with bars of the critical difference: methods whose bars do not overlap differ.
+
+    Methods that are `marked` as no better than random labels are hollow.
+    """
     left, width, step = 250, 640, 20
     low, high = min(1.0, ranks.min() - differ / 2), max(float(len(ranks)), ranks.max() + differ / 2)
 
@@ -105,10 +117,12 @@ def ranks_picture(ranks: pd.Series, differ: float, names: Names) -> Markup:
         colour, shape = names.look(str(method))
         bar = f"M{across(rank - differ / 2):g} {line * step}H{across(rank + differ / 2):g}"
         label = escape(labelled(names, str(method)))
+        hollow = " random" if method in marked else ""
         parts += [
             f'<text class="ty" x="{left - 8}" y="{line * step + 4}">{label}</text>',
             f'<path class="l c{colour}" d="{bar}"/>',
-            f'<use href="#m{shape}" class="p c{colour} l2" transform="translate({across(rank):g} {line * step})"/>',
+            f'<use href="#m{shape}" class="p c{colour} l2{hollow}" '
+            f'transform="translate({across(rank):g} {line * step})"/>',
         ]
     size = f"0 0 {width} {bottom + 20}"
     return Markup(

@@ -23,7 +23,7 @@ from fairclust.pipeline.papers import PaperSpec
 from fairclust.report import agreement, page_tables
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
 from fairclust.report.claims import load_claims
-from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, SHOWN
+from fairclust.report.leaderboard import CONTROL, COSTS, FAIRNESS, LEADERBOARD_RULE, SHOWN, no_better
 from fairclust.report.render import Table, template
 from fairclust.report.selection import INSTANCE, shareable
 from fairclust.report.tables import HEADS, load_evidence, summary
@@ -79,17 +79,20 @@ def _fronts(results: Results) -> dict[str, Any]:
     """The charts of all fronts, and what the template needs to show and to choose them."""
     settings, names = results.settings, results.names
     methods = names.in_order(results.scores.method.unique())
+    marked = {cost: no_better(results.leaderboard, cost) for cost in COSTS}
     marks = []
     for method in methods:
         colour, shape = names.look(method)
         label, family = names.method(method), names.family(method)
-        marks.append({"name": method, "label": label, "family": family, "colour": colour, "shape": shape})
+        random = [SHOWN.index(cost) for cost in COSTS if method in marked[cost]]
+        look = {"colour": colour, "shape": shape, "random": random}
+        marks.append({"name": method, "label": label, "family": family, **look})
     drawn = set(settings.method)
     # The data sets and values of K with the most settings come first.
     instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
     fronts: dict[str, list[dict[str, Any]]] = {}
     for instance, rows in instances:
-        chart = front_chart(rows, methods, names, page_tables.instance_title(names, *instance))
+        chart = front_chart(rows, methods, names, page_tables.instance_title(names, *instance), marked)
         fronts.setdefault(chart["dataset"], []).append(chart)
     # In the order of the page, which is that of its data.
     charts = [chart for rows in fronts.values() for chart in rows]
@@ -110,6 +113,7 @@ def _fronts(results: Results) -> dict[str, Any]:
         "size": (WIDTH, HEIGHT),
         "methods": marks,
         "legend": [{**mark, "number": i} for i, mark in enumerate(marks) if methods[i] in drawn],
+        "control": CONTROL,
         "families": sorted({mark["family"] for mark in marks}),
         "charts": charts,
         "fronts": fronts,

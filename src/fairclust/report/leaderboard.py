@@ -27,9 +27,11 @@ _CERTIFIED = ("sse", "kmedians_cost")
 LEVELS = (0.0, 0.1, 0.2, 0.5)
 """How far the share of a group in a cluster may be from its share in the data."""
 _SLACK = 0.01
-_EQUAL = 1e-3
+EQUAL = 1e-3
 """Costs that differ by less than this share are equal."""
-_RESAMPLES = 1000
+_APART, _DEARER = 2.0, 1.1
+"""The largest ratios of the deviations and of the costs of two settings between which a cost is read."""
+_RESAMPLES = 10_000
 _FEWEST = 5
 """With fewer data sets there is no interval, because the bootstrap would draw the same few again and again."""
 _LEAST_GAIN = 0.05
@@ -37,30 +39,33 @@ _LEAST_GAIN = 0.05
 CONTROL = "control"
 """The family of methods that draw labels at random."""
 COLUMNS = [
-    *("cost", "level", "dataset", "n_clusters", "method", "label", "ours", "value", "excess", "low", "high"),
-    *("reached", "instances", "worse", "certified", "starts", "fewest_starts", "failed", "seconds"),
-    *("n_rows", "n_groups"),
+    *("cost", "level", "dataset", "n_clusters", "method", "label", "ours", "value", "between", "excess"),
+    *("low", "high", "reached", "instances", "worse", "certified", "starts", "fewest_starts", "failed"),
+    *("seconds", "n_rows", "n_groups"),
 ]
 LEADERBOARD_RULE = (
     "An instance is a data set with a K. A level of fairness says how far shares may be from those of the data: at "
     "20 %, a group with the share m in the data has a share from 0.8 m to m / 0.8 in every cluster. One percentage "
     "point more and a single row more or less are allowed, because shares of whole rows are seldom exact. Clusterings "
     "with empty clusters reach no level.",
-    "One start of a method has a front, its settings. Its cost at a level is read on this front, between the cheapest "
-    "setting that reaches the level and the fairest of the cheaper ones. A start that does not reach the level, or "
-    "has no result in the time, costs infinitely much. The cost of a method is the median over its starts.",
-    "The distance of a method on an instance is the share by which its cost exceeds the lowest cost of any start of "
-    "any method at this level. That of the method is the median over the instances where it was run. It is infinite if "
-    "the method reaches the level on fewer than half of them. A method that cannot treat a data set (status "
-    "'skipped') is not compared there.",
-    "Costs between two settings, also the lowest one known, are those of no clustering. Costs that differ by less than "
-    "0.1 % are equal: neither method is cheaper.",
-    "The interval covers 95 % of 1,000 bootstrap samples, in which data sets are drawn with replacement, each with all "
-    "its K, and then the starts of every instance. A method on fewer than five data sets has none. Behind it stands on "
-    "how many of the instances the level is reached.",
+    "One start of a method has a front, its settings. Its cost at a level is that of the cheapest setting that reaches "
+    "the level. If the fairest of the cheaper settings is its neighbour, the cost is read between the two, where the "
+    "deviation of the shares is that of the level. Two settings are neighbours if the deviation of one is at most "
+    "twice that of the other, and its cost at most 10 % higher. A start that does not reach the level, or has no "
+    "result in the time, costs infinitely much. The cost of a method is the median over its starts.",
+    "The distance of a method on an instance is the share by which its cost exceeds the best known one: the lowest "
+    "cost of a fitted setting, of any start of any method, that reaches this level. A cost between two settings is "
+    "that of no clustering, so it never counts as lower than the best known one. The distance of a method is the "
+    "median over the instances where it was run. It is infinite if the method reaches the level on fewer than half of "
+    "them. A method that cannot treat a data set (status 'skipped') is not compared there.",
+    "Costs that differ by less than 0.1 % are equal: neither method is cheaper.",
+    "The interval covers 95 % of 10,000 bootstrap samples, in which data sets are drawn with replacement, each with "
+    "all its K, and then the starts of every instance. A method on fewer than five data sets has none. Behind it "
+    "stands on how many of the instances the level is reached.",
     "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
-    "level. A method is no better than random labels if its cheapest clustering gains less than 5 % of what the "
-    "cheapest one known gains over random labels, on most instances. It stands last, however fair it is.",
+    "level. A method is no better than random labels if, at most of the levels that it reaches, its cost gains less "
+    "than 5 % of what the best known one gains over random labels. The cheapest clusterings are compared in this way "
+    "if it reaches no level. It stands last and is not recommended, however fair it is.",
 )
 
 
@@ -95,26 +100,34 @@ def deviations(cells: pd.DataFrame) -> np.ndarray:
     return np.where(np.isnan(np.array(unfair, float)) | empty, np.inf, unfair)
 
 
-def cost_at(level: float, costs: np.ndarray, unfair: np.ndarray) -> float:
-    """The cost of a start at a level of fairness, on the front of its settings; infinite if it does not reach it."""
+def cost_at(level: float, costs: np.ndarray, unfair: np.ndarray) -> tuple[float, float]:
+    """The cost of a start at a level of fairness, and that of its cheapest setting within the level.
+
+    They differ where the cost is read between neighbouring settings. Both are infinite if the level is not reached.
+    """
     level += _SLACK
     costs, unfair = costs[np.isfinite(costs)], unfair[np.isfinite(costs)]
     fair = unfair <= level * (1 + 1e-9)
     if not fair.any():
-        return math.inf
+        return math.inf, math.inf
     near = np.flatnonzero(fair)[costs[fair].argmin()]
-    cheaper = np.flatnonzero(~fair & (costs < costs[near]) & np.isfinite(unfair))
+    fitted = float(costs[near])
+    cheaper = np.flatnonzero(~fair & (costs < fitted))
     if not len(cheaper):
-        return float(costs[near])
+        return fitted, fitted
     far = cheaper[unfair[cheaper].argmin()]
+    if unfair[far] > _APART * unfair[near] or fitted > _DEARER * costs[far]:
+        return fitted, fitted
     share = (level - unfair[far]) / (unfair[near] - unfair[far])
-    return float(costs[far] + share * (costs[near] - costs[far]))
+    return float(costs[far] + share * (fitted - costs[far])), fitted
 
 
 def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
-    """The ``value`` of a cost at every level of every start: columns of `INSTANCE`, method, seed, level and value.
+    """The cost of every start at every level: columns of `INSTANCE`, method, seed, level, value, fitted and best.
 
-    A start of a method that was not run (status 'skipped') has no row.
+    ``fitted`` is the cost of the cheapest setting within the level, and ``best`` the lowest of all starts on the
+    instance. ``value`` may be read between two settings, and is never lower than ``best``. A start of a method that
+    was not run (status 'skipped') has no row.
     """
     tried = scores[scores.status != "skipped"]
     ok = (tried.status == "ok").to_numpy()
@@ -126,13 +139,15 @@ def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
     use = ~lacks.transform("any").to_numpy() if len(tried) else ok
     starts = tried.groupby([*INSTANCE, "method", "seed"], sort=False).indices.items()
     rows = [
-        (*start, level, cost_at(level, costs[index], unfair[index]))
+        (*start, level, *cost_at(level, costs[index], unfair[index]))
         for level in LEVELS
         for start, index in starts
         if use[index].all()
     ]
-    table = pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", "level", "value"])
-    return table.astype({"level": float, "value": float})
+    table = pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", "level", "value", "fitted"])
+    table = table.astype({"level": float, "value": float, "fitted": float})
+    best = table.groupby([*INSTANCE, "level"]).fitted.transform("min")
+    return table.assign(best=best, value=np.maximum(table.value, best))
 
 
 def interval(
@@ -180,15 +195,16 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
 
 def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     starts, place = start_costs(scores, cost), [*INSTANCE, "level"]
-    starts = starts.assign(best=starts.groupby(place).value.transform("min"))
     # Nothing can be compared at a level that no start reaches, or on an instance with a single method.
     several = starts.groupby(INSTANCE).method.transform("nunique") > 1
     starts = starts[np.isfinite(starts.best) & several]
     if starts.empty:
         return starts
-    starts = starts.assign(excess=starts.value / starts.best - 1)
-    of_start = starts.groupby([*place, "method"], sort=False)
-    rows = of_start[["value", "excess"]].quantile(0.5, interpolation="higher").reset_index()
+    between = (starts.value != starts.fitted).astype(float)
+    starts = starts.assign(excess=starts.value / starts.best - 1, between=between)
+    of_method = starts.sort_values("value", kind="stable").groupby([*place, "method"], sort=False)
+    middle = (of_method.cumcount() == of_method.seed.transform("size") // 2).sort_index()
+    rows = starts[middle].drop(columns=["seed", "fitted"])
     control = [name for name in rows.method.unique() if names.family(name) == CONTROL]
     tried = scores[scores.status != "skipped"]
     ok = tried[tried.status == "ok"]
@@ -202,9 +218,12 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     random = ok[ok.method.isin(control)].groupby(INSTANCE)[cost].median().rename("random")
     lowest = ok.groupby(INSTANCE)[cost].min().rename("lowest")
     rows = rows.join(facts, on=[*INSTANCE, "method"]).join(random, on=INSTANCE).join(lowest, on=INSTANCE)
-    gain = rows.random - rows.cheapest
-    is_worse = ~(gain > _LEAST_GAIN * (rows.random - rows.lowest))
-    rows = rows.assign(worse=is_worse.astype(float).where(gain.notna()))
+    reached = np.isfinite(rows.value)
+    gain = rows.random - rows.value.where(reached, rows.cheapest)
+    largest = rows.random - rows.best.where(reached, rows.lowest)
+    is_worse = (gain <= _LEAST_GAIN * largest).astype(float)
+    # Where even the best known cost is above that of random labels, there is nothing to judge.
+    rows = rows.assign(worse=is_worse.where(gain.notna() & (largest >= 0)))
     certified = pd.Series(map(_excess, ok.estimator, ok[cost]), ok.index, float).groupby(ok.method).max()
     summaries, whole, rng = [], [], np.random.default_rng(0)
     for (method, level), part in rows.groupby(["method", "level"], sort=False):
@@ -212,8 +231,9 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
         low, high = interval(mine, rng)
         summaries.append(_summary(part) | {"method": method, "level": level, "low": low, "high": high})
     for method, part in rows.groupby("method", sort=False):
+        reached = part.worse[np.isfinite(part.value)].dropna()
         # Without random labels or results to compare, the mean is NaN, and the method is not worse.
-        worse = float(method in control or part.worse.mean() > 0.5)
+        worse = float(method in control or (reached if len(reached) else part.worse).mean() > 0.5)
         bound = certified.get(method) if cost in _CERTIFIED else None
         whole.append(_summary(part) | {"method": method, "worse": worse, "certified": bound})
     order = sorted(whole, key=lambda row: (row["worse"], row["excess"], -row["reached"] / row["instances"]))
@@ -228,6 +248,7 @@ def _summary(rows: pd.DataFrame) -> dict[str, Any]:
     return {
         "excess": float(_median(rows.excess.to_numpy(float))),
         "reached": int(np.isfinite(rows.excess).sum()),
+        "between": rows.between.sum(),
         "instances": len(rows),
         "starts": rows.starts.max(),
         "fewest_starts": rows.starts.min(),
@@ -242,6 +263,11 @@ def load_leaderboard(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype=texts | {"n_clusters": "Int64"}).replace("", np.nan)
 
 
+def no_better(board: pd.DataFrame, cost: str) -> set[str]:
+    """The methods of a leaderboard that are no better than random labels in a cost."""
+    return set(board.method[(board.cost == cost) & board.dataset.isna() & (board.worse == 1)])
+
+
 def instances_of(board: pd.DataFrame, cost: str, level: float | None = None) -> pd.DataFrame:
     """The costs of the methods (columns) on the instances (rows) at a level or at all levels, of a leaderboard."""
     rows = board[(board.cost == cost) & board.dataset.notna()]
@@ -253,7 +279,7 @@ def compared(mine: pd.Series, other: pd.Series) -> tuple[int, int, int]:
     """On how many instances one cost is lower, is higher, and is known beside the other, with one of them finite."""
     known = mine.notna() & other.notna() & (np.isfinite(mine) | np.isfinite(other))
     mine, other = mine[known], other[known]
-    cheaper, dearer = mine < other * (1 - _EQUAL), other < mine * (1 - _EQUAL)
+    cheaper, dearer = mine < other * (1 - EQUAL), other < mine * (1 - EQUAL)
     return int(cheaper.sum()), int(dearer.sum()), len(mine)
 
 
@@ -274,7 +300,7 @@ def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
     best = rows[~is_ours].sort_values("value", kind="stable").drop_duplicates(place).sort_index()
     ours = rows[is_ours].groupby(place).value.min().rename("ours_best")
     best = best.join(ours, on=place).fillna({"ours_best": math.inf})
-    best = best[best.value < (1 - _EQUAL) * best.ours_best]
+    best = best[best.value < (1 - EQUAL) * best.ours_best]
     best = best.assign(share=1 - best.value / best.ours_best)[[*place, "method", "share"]]
     return best.sort_values("share", ascending=False, ignore_index=True)
 
@@ -282,20 +308,20 @@ def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
 def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) -> pd.DataFrame:
     """Where labels with this cost and deviation lie among the methods of one instance: a row for each level.
 
-    ``reached`` by the labels, the lowest ``best`` cost of any start and its ``method``, the number of ``methods`` that
-    reach the level, and how many of them are ``cheaper`` than the labels.
+    ``reached`` by the labels, the ``best`` known cost and its ``method``, the number of ``methods`` that reach the
+    level, and how many of them are ``cheaper`` than the labels.
     """
     rows = []
     for level, starts in start_costs(cells, cost).groupby("level"):
         costs = starts.groupby("method").value.quantile(0.5, interpolation="higher")
-        best = starts.loc[starts.value.idxmin()] if np.isfinite(starts.value).any() else None
+        best = starts.loc[starts.fitted.idxmin()] if np.isfinite(starts.fitted).any() else None
         rows.append({
             "level": level,
             "reached": unfair <= level + _SLACK,
-            "best": math.nan if best is None else best.value,
+            "best": math.nan if best is None else best.fitted,
             "method": "" if best is None else best.method,
             "methods": int(np.isfinite(costs).sum()),
-            "cheaper": int((costs < value * (1 - _EQUAL)).sum()),
+            "cheaper": int((costs < value * (1 - EQUAL)).sum()),
         })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -303,14 +329,14 @@ def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) ->
 def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, pd.DataFrame]]:
     """Kinds of data by rows and groups, a level, and the methods on all data of this kind, the cheapest first.
 
-    Instances with fewer than half as many methods as another one of their kind are left out: few compare there.
-
-    A kind ends in the number of its data sets. The frames have the columns method, excess (the median) and seconds
-    (of one fit, the median).
+    Instances with fewer than half as many methods as another one of their kind are left out: few compare there. So are
+    methods that are no better than random labels. A kind ends in the number of its data sets. The frames have the
+    columns method, excess (the median) and seconds (of one fit, the median).
     """
     rows = board[(board.cost == cost) & board.dataset.notna()]
     sizes = np.where(rows.n_rows.astype(float) < 10_000, "below 10,000 rows", "10,000 rows or more")
     groups = np.digitize(rows.n_groups.astype(float), [3, 10])
+    marked = no_better(board, cost)
     kinds = [
         f"{size}, {['two', '3 to 9', 'ten or more'][g]} groups" for size, g in zip(sizes, groups, strict=True)
     ]
@@ -320,7 +346,7 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
         by = group.groupby("method")
         each = by.agg(seconds=("seconds", "median"), n=("excess", "size"))
         each = each.assign(excess=by.excess.quantile(0.5, interpolation="higher"))
-        usable = each[(each.n == each.n.max()) & np.isfinite(each.excess)]
+        usable = each[(each.n == each.n.max()) & np.isfinite(each.excess) & ~each.index.isin(marked)]
         n = group.dataset.nunique()
         kind = f"{kind}, {n} data set{'s' * (n > 1)}"
         yield kind, float(level), usable.sort_values(["excess", "seconds"]).reset_index()

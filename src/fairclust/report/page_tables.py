@@ -19,6 +19,7 @@ from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.charts import ranks_picture
 from fairclust.report.leaderboard import (
+    CONTROL,
     FAIRNESS,
     LEVELS,
     SHOWN,
@@ -27,6 +28,7 @@ from fairclust.report.leaderboard import (
     kinds_of_data,
     losses,
     mean_ranks,
+    no_better,
     with_ours,
 )
 from fairclust.report.render import (
@@ -73,6 +75,8 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
         {
             "cost": SHOWN.index(cost),
             "kinds": _kinds_table(board, cost, names),
+            "random": "; ".join(names.method(name) for name in sorted(_marked(board, cost, names))),
+            "between": _between(board, cost),
             "table": _distances_table(board, cost, names),
             "pairs": _pairs_table(board, cost, names),
             "ranks": [of_level for level in LEVELS for of_level in _ranks(board, cost, level, names)],
@@ -84,6 +88,13 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
 
 def _distance(excess: float) -> str:
     return "∞" if math.isinf(excess) else signed_percent(excess).removeprefix("+")
+
+
+def _between(board: pd.DataFrame, cost: str) -> str:
+    """How many of the costs at levels are those of no clustering."""
+    rows = board[(board.cost == cost) & board.dataset.notna() & np.isfinite(board.value)]
+    n = int(rows.between.sum())
+    return f"Of {len(rows):,} costs at a level, {n:,} ({percent(n / max(len(rows), 1))}) are read between two settings."
 
 
 def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
@@ -134,12 +145,23 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     return Table("Which method for what: distance to the best known, and seconds", list(records.values()))
 
 
+def _marked(board: pd.DataFrame, cost: str, names: Names) -> set[str]:
+    """The methods that are no better than random labels, without the random labels themselves."""
+    return {name for name in no_better(board, cost) if names.family(name) != CONTROL}
+
+
+def _judged(names: Names, method: str, marked: set[str]) -> str:
+    """The label of a method, which says if it is no better than random labels."""
+    return labelled(names, method) + (", no better than random labels" if method in marked else "")
+
+
 def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     rows = board[(board.cost == cost) & board.dataset.isna()]
     summaries = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
-    records = []
+    records, marked = [], _marked(board, cost, names)
     for row in rows[rows.level.isna()].to_dict("records"):
-        record = {"Method": labelled(names, row["method"]), "Family": names.family(row["method"])}
+        label = _judged(names, row["method"], marked)
+        record = {"Method": label, "Family": names.family(row["method"])}
         for level in LEVELS:
             text = MISSING
             if (summary := summaries.get((row["method"], level))) is not None:
@@ -153,7 +175,6 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             "Above its certified bound at most": MISSING if pd.isna(bound) else percent(bound, 3),
             "Starts": "–".join(f"{n:.0f}" for n in sorted({row["fewest_starts"], row["starts"]})),
             "Fits failed": f"{row['failed']:.0f}",
-            "Remark": "no better than random labels" if row["worse"] else "",
         }
         records.append(record)
     return Table(f"{METRICS[cost].label}: distance to the best known", records, filters=("Family",))
@@ -162,12 +183,12 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
 def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     """On how many settings each method is cheaper than each other one."""
     order = list(board[(board.cost == cost) & board.dataset.isna() & board.level.isna()].method)
-    records = []
+    records, marked = [], _marked(board, cost, names)
     for level in LEVELS:
         values = instances_of(board, cost, level)
         shown = [name for name in order if name in values]
         for a in shown:
-            record = {"Shares within": percent(level, 0), "Is cheaper": labelled(names, a)}
+            record = {"Shares within": percent(level, 0), "Is cheaper": _judged(names, a, marked)}
             for b in shown:
                 cheaper, _, both = compared(values[a], values[b])
                 record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
@@ -181,7 +202,7 @@ def _ranks(board: pd.DataFrame, cost: str, level: float, names: Names) -> Iterat
     ranks, differ, p = mean_ranks(board, cost, level)
     if len(ranks):
         title = f"Shares within {percent(level, 0)}: mean ranks over data sets (Friedman's p = {p:.2g})"
-        yield {"title": title, "svg": ranks_picture(ranks, differ, names)}
+        yield {"title": title, "svg": ranks_picture(ranks, differ, names, no_better(board, cost))}
 
 
 def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:

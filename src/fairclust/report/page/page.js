@@ -115,6 +115,8 @@
     return value.toLocaleString("en",
       { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" });
   };
+  // Whether a method is no better than random labels in a cost.
+  const isRandom = (m, cost) => data.methods[m].random.includes(cost);
   const icon = (m) => {
     const { colour, shape } = data.methods[m];
     const svg = inSvg("svg", { class: "key", viewBox: "-7 -7 14 14", "aria-hidden": "true" });
@@ -198,6 +200,7 @@
         `${data.metrics[this.fairness].label} ${show(this.fairness, p.values[this.fairness])}`];
       const here = this.visible.filter((q) => q.method !== p.method && Math.abs(q.x - p.x) < 2 && Math.abs(q.y - p.y) < 2);
       const others = [...new Set(here.map((q) => data.methods[q.method].label))];
+      if (isRandom(p.method, this.cost)) rows.push("no better than random labels");
       tip.replaceChildren(el("b", {}, data.methods[p.method].label), rows.filter(Boolean).join(" · "),
         ...(others.length ? [el("i", {}, `In the same place: ${others.join(", ")}`)] : []));
       place(p.mark);
@@ -218,7 +221,7 @@
         Object.assign(p, { x: Number(x), y: Number(y), level: Number(level), inside: x !== "" });
         p.mark.setAttribute("transform", `translate(${p.x} ${p.y})`);
         if (p.inside) p.mark.removeAttribute("display"); else p.mark.setAttribute("display", "none");
-        p.mark.setAttribute("class", `p c${data.methods[p.method].colour} l${level}`);
+        p.mark.setAttribute("class", `p c${data.methods[p.method].colour} l${level}${isRandom(p.method, cost) ? " random" : ""}`);
       });
       this.svg.querySelector(".points").append(...[...this.points].sort((a, b) => a.level - b.level).map((p) => p.mark));
       this.figure.querySelector("p.note").textContent = picture.note;
@@ -291,7 +294,8 @@
 
   const ask = document.getElementById("ask").elements;
   // Settings that use all clusters, with a finite cost.
-  const usableIn = (chart, cost) => chart.points.filter((p) => !("c" in p.mark.dataset) && Number.isFinite(p.values[cost]));
+  const wholeIn = (chart, cost) => chart.points.filter((p) => !("c" in p.mark.dataset) && Number.isFinite(p.values[cost]));
+  const usableIn = (chart, cost) => wholeIn(chart, cost).filter((p) => !isRandom(p.method, cost));
   const cheapestOf = (points, cost) => points.reduce((a, b) => (b.values[cost] < a.values[cost] ? b : a), points[0]);
   const answer = () => {
     const chart = charts[ask.chart.value], cost = chart.costFor(Number(ask.cost.value)), fairness = Number(ask.fairness.value);
@@ -324,7 +328,10 @@
     } else {
       const known = usable.filter((p) => Number.isFinite(p.values[fairness]));
       const fairest = known.reduce((a, b) => ((b.values[fairness] > a.values[fairness]) === higher ? b : a), known[0]);
-      lines.push(["No method of this run is as fair. ", ...(fairest ? ["The fairest: ", ...words(fairest)] : [])]);
+      const random = wholeIn(chart, cost).filter((p) => isRandom(p.method, cost) && isFair(p));
+      const labels = [...new Set(random.map((p) => data.methods[p.method].label))].join(", ");
+      const who = labels ? `Only methods that are no better than random labels are as fair (${labels}). ` : "No method of this run is as fair. ";
+      lines.push([who, ...(fairest ? ["The fairest: ", ...words(fairest)] : [])]);
     }
     document.getElementById("answer").replaceChildren(...lines.map((line) => el("p", {}, ...line)));
   };
