@@ -300,7 +300,7 @@ def answer_lines(result: dict[str, Any]) -> list[str]:
     )
     return [
         *(f"asked: {line}" for line in result["asked"] or weighed),
-        "got: " + "; ".join(filter(None, [_kept(result, certificate.get("violation")), largest])),
+        "got: " + "; ".join([*_kept(result, certificate.get("violation")), largest]),
         *_cost_lines(result, certificate.get("tolerance")),
         *_chance_lines(result),
         # How much cheaper other labels, and other centres, may be.
@@ -308,12 +308,18 @@ def answer_lines(result: dict[str, Any]) -> list[str]:
     ]
 
 
-def _kept(result: dict[str, Any], violation: float | None) -> str:
-    """Whether the bounds were met. If a cluster lacks a group, this names the cluster in which most of it was due."""
+def _kept(result: dict[str, Any], violation: float | None) -> list[str]:
+    """How many clusters are empty, and whether the bounds were met.
+
+    If a cluster lacks a group, this names the cluster in which most of it was due.
+    """
+    empty = sum(not any(cluster["counts"].values()) for cluster in result["clusters"])
+    told = [f"{empty:,} of {count(result['n_clusters'], 'cluster')} {'is' if empty == 1 else 'are'} empty"]
+    told, met = (told, "met in the other clusters") if empty else ([], "met")
     if violation is None or violation == 0:
-        return "" if violation is None else "met"
+        return told if violation is None else [*told, met]
     if violation >= 1:
-        return f"not met: the labels are off the bounds by up to {violation:.2g} rows in a cluster"
+        return [*told, f"not met: the labels are off the bounds by up to {violation:.2g} rows in a cluster"]
     absent = [
         (result["groups"][name] / result["rows"] * cluster["size"], cluster["cluster"], cluster["size"], name)
         for cluster in result["clusters"]
@@ -321,12 +327,12 @@ def _kept(result: dict[str, Any], violation: float | None) -> str:
         if n == 0 and cluster["size"]
     ]
     if not absent:
-        return "met, up to whole rows"
+        return [*told, f"{met}, up to whole rows"]
     due, k, size, name = max(absent)
-    return (
-        f"met, up to whole rows (cluster {k} of {count(size, 'row')} has none of {shortened(name)}, although {due:.1f} "
-        "rows were due; fewer clusters or --min-balance would change that)"
+    lacks = (
+        f"cluster {k} of {count(size, 'row')} has none of {shortened(name)}, although {due:.1f} rows were due"
     )
+    return [*told, f"{met}, up to whole rows ({lacks}; fewer clusters or --min-balance would change that)"]
 
 
 def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
@@ -334,8 +340,10 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     method, metrics, params = result["method"], result["metrics"], result["parameters"]
     sse = metrics[method]["sse"]
     squares = f"sum of squared distances {number(sse, 1)}"
-    if method == "KMeans" or not (plain := metrics["KMeans"]["sse"]):
+    if method == "KMeans":
         return [f"cost: {squares}"]
+    if not (plain := metrics["KMeans"]["sse"]):
+        return [f"cost: {squares}", *_payer_line(result)]
     increase = sse / plain - 1
     local = ", which ended in worse centres" if increase < -5e-4 else ""
     starts = f"{'' if method == GIVEN else 'both with '}{count(params.get('n_init', 1), 'start')}"
@@ -352,16 +360,25 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     elif tolerance is not None:
         bought = math.ceil(tolerance * 1e4) / 1e4
         lines.append(f"budget: the budget{budget} allows a tolerance of {bought:g}, which costs {more} more")
-    costs = {
-        group: of for group, of in result["cost_per_row"].items() if group != "all rows" and of["KMeans"]
-    }
-    if not costs:
-        return lines
-    paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
-    most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
-    pays = f"who pays: a row of {shortened(most)} costs {compared(paid[most])} than with k-means"
-    others = f", and a row of {shortened(least)} {compared(paid[least])}" if paid[most] != paid[least] else ""
-    return [*lines, pays + others]
+    return [*lines, *_payer_line(result)]
+
+
+def _payer_line(result: dict[str, Any]) -> list[str]:
+    """The groups that pay most and least, and those whose rows cost nothing with k-means; none for k-means itself."""
+    costs = {group: of for group, of in result["cost_per_row"].items() if group != "all rows"}
+    paid = {group: of[result["method"]] / of["KMeans"] - 1 for group, of in costs.items() if of["KMeans"]}
+    told = []
+    if paid:
+        most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
+        told = [f"a row of {shortened(most)} costs {compared(paid[most])} than with k-means"]
+        told += [f"a row of {shortened(least)} {compared(paid[least])}"] * (paid[most] != paid[least])
+    free = {group: of[result["method"]] for group, of in costs.items() if not of["KMeans"]}
+    if any(free.values()):
+        listed = shortened(", ".join(group for group, cost in free.items() if cost), 200)
+        told.append(
+            f"a row of {listed} costs up to {number(max(free.values()), 3)}, and nothing with k-means"
+        )
+    return [f"who pays: {', and '.join(told)}"] if told else []
 
 
 def _chance_lines(result: dict[str, Any]) -> list[str]:
