@@ -145,8 +145,18 @@ def unit(text: str) -> str:
     return text
 
 
+def has_known_unit(found: tuple[float, str] | None) -> bool:
+    """Whether a cell is a measured number, without a unit or in one that has the same meaning in all columns."""
+    return found is not None and (found[1] in ("", "%", *_SIZES) or is_currency(found[1]))
+
+
 def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
-    """A measured number in the unit of its column; None if its unit cannot be converted into that one."""
+    """A measured number in the unit of its column; None if its unit cannot be converted into that one.
+
+    Beside percentages, a part of one without a unit may be a share or a percentage, and is no number.
+    """
+    if found is not None and found[1] == "" and own == "%" and 0 < abs(found[0]) < 1:
+        return None
     if found is None or found[1] in (own, ""):
         return None if found is None else found[0]
     (kind, size), (other, of_own) = (_SIZES.get(name, (name, 1.0)) for name in (found[1], own))

@@ -170,15 +170,24 @@ def _number_or_category(
     there, known = ~np.isnan(found), np.array([not cells.is_unknown(word) for word in words])
     n_numbers, n_known, distinct = counts[there].sum(), counts[known | there].sum(), len(words)
     any_odd = name in asked.numbers
+    amounts: list[tuple[float, str] | None] = [None] * len(words)
+    if reading:
+        swapped = {**reading, "thousands": reading["decimal"], "decimal": reading["thousands"]}
+        amounts = [_amount(word, reading) or _amount(word, swapped) for word in words]
+
+    def nearly_all(fit: np.ndarray) -> bool:
+        return counts[fit].sum() >= max(_NEARLY_ALL * n_known, len(text) / 2)
+
     if any_odd and n_numbers == 0:
         raise TableError(
             f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
         )
-    if any_odd or (n_numbers >= _NEARLY_ALL * n_known and n_numbers > len(text) / 2):
+    if any_odd or nearly_all(there):
         reading = {**reading, **({"odd": True} if any_odd else {})}
         column = Column(name, "number", _example(words, found), reading, _odd(text[~there[entries]]))
         return _number(column, pd.Series(found[entries], text.index).dropna(), asked)
-    if n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES:
+    many_differ = n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES
+    if many_differ or nearly_all(there | [cells.has_known_unit(amount) for amount in amounts]):
         strange = text[~(there | ~known)[entries]]
         unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
@@ -192,7 +201,9 @@ def _number_or_category(
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    return Column(name, "category", _rare(text))
+    has_units = nearly_all(np.array([amount is not None for amount in amounts]))
+    units = "numbers in units that do not go together are taken as categories" if has_units else ""
+    return Column(name, "category", "; ".join(filter(None, [units, _rare(text)])))
 
 
 def _number(column: Column, values: pd.Series, asked: Asked) -> Column:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
+from fairclust.group_encoding import value_text
 from fairclust.messages import percent, quoted, shortened
 from fairclust.tables.columns import Column
 
@@ -31,6 +33,9 @@ _MOSTLY = {
 _SHOWN = 10
 # If at most this many cells, of that many rows for each, make up most of a column's variance, a note names them.
 _FAR_CELLS, _ROWS_OF_VARIANCE, _MOST_VARIANCE = 3, 20, 0.5
+# Numbers that stand for missing values in files of surveys. A negative one is far from numbers from 0 with this range.
+_WIDE = 10
+_MISSING_CODE = re.compile(r"-1|-?(9+|8{2,}|7{2,}|9+[78])|-[78]")
 
 
 def of_columns(
@@ -81,9 +86,15 @@ def of_columns(
 
 
 def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
-    """Sentences on columns of which a few cells make up most of the variance."""
+    """Sentences on columns with codes for missing values, or of which a few cells make up most of the variance."""
     notes = []
     for name, cells in numbers.items():
+        if codes := _missing_codes(cells):
+            notes.append(
+                f"{shortened(name)}: {codes}, far from all other numbers; if this stands for missing values, empty "
+                f"these cells in the table, or --exclude {quoted(name)}"
+            )
+            continue
         squares = ((cells - cells.mean()) ** 2).dropna()
         if len(squares) < _ROWS_OF_VARIANCE or not squares.sum():
             continue
@@ -98,6 +109,23 @@ def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
                 f"--log {quoted(name)} or --exclude {quoted(name)}"
             )
     return notes
+
+
+def _missing_codes(cells: pd.Series) -> str:
+    """Numbers such as 999 and -9 that occur several times, far from all others, with their counts; empty if none do."""
+    counts = cells.value_counts()
+    is_code = [bool(_MISSING_CODE.fullmatch(value_text(number))) for number in counts.index]
+    codes, others = counts[is_code], counts.index[~np.array(is_code, dtype=bool)]
+    if len(others) < 2:
+        return ""
+    low, high = others.min(), others.max()
+    span = high - low
+    far = [
+        f"{number:g} occurs in {count:,} cells"
+        for number, count in codes.items()
+        if count > 1 and (max(number - high, low - number) > span or (number < 0 <= low and span >= _WIDE))
+    ]
+    return " and ".join(far)
 
 
 def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
