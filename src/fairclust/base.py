@@ -388,8 +388,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             if len(different) >= self.n_clusters:
                 return
         _warn(
-            f"X has {count(len(different), 'different row')}, fewer than the {self.n_clusters} clusters, so some "
-            "clusters are empty or have equal centres. Ask for fewer clusters.",
+            f"X has {count(len(different), 'different row')}, fewer than the {self.n_clusters} clusters, so "
+            "clusters are empty or share equal rows. Ask for fewer clusters.",
             UserWarning,
         )
 

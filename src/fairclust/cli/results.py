@@ -342,9 +342,8 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     squares = f"sum of squared distances {number(sse, 1)}"
     if method == "KMeans":
         return [f"cost: {squares}"]
-    if not (plain := metrics["KMeans"]["sse"]):
+    if (increase := _increase(sse, metrics["KMeans"]["sse"])) is None:
         return [f"cost: {squares}", *_payer_line(result)]
-    increase = sse / plain - 1
     local = ", which ended in worse centres" if increase < -5e-4 else ""
     starts = f"{'' if method == GIVEN else 'both with '}{count(params.get('n_init', 1), 'start')}"
     lines = [f"cost: {compared(increase)} than k-means{local} ({squares}; {starts})"]
@@ -363,21 +362,28 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     return [*lines, *_payer_line(result)]
 
 
+def _increase(cost: float, plain: float) -> float | None:
+    """How much larger a cost is than that of k-means, relative to it; None if k-means costs nothing, up to rounding."""
+    return None if plain <= 1e-9 * cost else cost / plain - 1
+
+
 def _payer_line(result: dict[str, Any]) -> list[str]:
     """The groups that pay most and least, and those whose rows cost nothing with k-means; none for k-means itself."""
-    costs = {group: of for group, of in result["cost_per_row"].items() if group != "all rows"}
-    paid = {group: of[result["method"]] / of["KMeans"] - 1 for group, of in costs.items() if of["KMeans"]}
+    costs = {
+        group: (of[result["method"]], of["KMeans"])
+        for group, of in result["cost_per_row"].items()
+        if group != "all rows"
+    }
+    paid = {group: more for group, of in costs.items() if (more := _increase(*of)) is not None}
     told = []
     if paid:
-        most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
+        most, least = (end(paid, key=paid.__getitem__) for end in (max, min))
         told = [f"a row of {shortened(most)} costs {compared(paid[most])} than with k-means"]
         told += [f"a row of {shortened(least)} {compared(paid[least])}"] * (paid[most] != paid[least])
-    free = {group: of[result["method"]] for group, of in costs.items() if not of["KMeans"]}
-    if any(free.values()):
-        listed = shortened(", ".join(group for group, cost in free.items() if cost), 200)
-        told.append(
-            f"a row of {listed} costs up to {number(max(free.values()), 3)}, and nothing with k-means"
-        )
+    free = {group: own for group, (own, _) in costs.items() if group not in paid and own}
+    if free:
+        listed, dearest = shortened(" and ".join(free), 200), number(max(free.values()), 3)
+        told.append(f"rows of {listed}, which cost nothing with k-means, cost up to {dearest} each")
     return [f"who pays: {', and '.join(told)}"] if told else []
 
 
@@ -423,9 +429,9 @@ def _payers(result: dict[str, Any]) -> Shown:
     methods = list(costs["all rows"])
     rows = [["who pays", *methods, *(["more"] if len(methods) > 1 else [])]]
     for name, of in costs.items():
-        own, *plain = of.values()
-        more = [signed_percent(own / plain[0] - 1) if plain[0] else ""] if plain else []
-        rows.append([name, *(f"{cost:.3f}" for cost in of.values()), *more])
+        more = None if len(methods) < 2 else _increase(*of.values())
+        cells = [name, *(f"{cost:.3f}" for cost in of.values()), "" if more is None else signed_percent(more)]
+        rows.append(cells[: len(rows[0])])
     return Shown(
         "Who pays", rows, "The mean squared distance of a row of each group to the mean of its cluster."
     )
