@@ -204,12 +204,11 @@ def steps(words: Iterable[str]) -> list[str]:
         at = [scale.get(_bare(word), -1) for word in known]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
-    letters = sorted({word[0].upper() for word in known})
-    if len(letters) > 3 and letters == [*"ABCDEFG"][: len(letters)] and all(len(word) == 1 for word in known):
-        return sorted(known, key=str.upper)
-    signed = [re.fullmatch(r"([A-F])([+-]?)", word.upper()) for word in known]
-    if all(signed) and any(of[2] for of in signed if of):
-        return sorted(known, key=lambda word: (word[0].upper(), {"+": 0, "": 1, "-": 2}[word[1:]]))
+    letters = "".join(sorted({word[0].upper() for word in known}))
+    if all(re.fullmatch("[A-Ga-g][+-]?", word) for word in known) and (
+        (len(letters) > 3 and "ABCDEFG".startswith(letters)) or any(word[1:] for word in known)
+    ):
+        return sorted(known, key=lambda word: (word[0].upper(), ["+", "", "-"].index(word[1:])))
     numbered = [_NUMBERED.match(word.lower()) for word in known]
     places = [int(of[1] or of[2]) for of in numbered if of]
     if len({*places}) == len(known):
@@ -252,7 +251,7 @@ def _limit(text: str) -> float | None:
 
 
 def is_named(name: str, words: str) -> bool:
-    """Whether the name of a column has a word that words.toml lists for a meaning: for "since" anywhere, else as last.
+    """Whether a word of a column's name is one that words.toml lists for a meaning: of codes and years, the last word.
 
     A last word that means 'number' does not count.
     """
@@ -260,6 +259,6 @@ def is_named(name: str, words: str) -> bool:
     own = own[:-1] if len(own) > 1 and own[-1] in ("number", "no", "nr", "num", "nummer", "numero") else own
     return any(
         word.startswith(of[:-1]) if of.endswith("*") else word == of
-        for word in (own if words == "since" else own[-1:])
+        for word in (own[-1:] if words in ("codes", "years") else own)
         for of in WORDS[words]
     )

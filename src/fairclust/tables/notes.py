@@ -10,26 +10,14 @@ import pandas as pd
 
 from fairclust.group_encoding import value_text
 from fairclust.messages import percent, quoted, shortened
+from fairclust.tables.cells import is_named
 from fairclust.tables.columns import Column
 
-# Words in the names of columns that hold what laws against discrimination protect, apart from age.
-_PROTECTED = re.compile(
-    "caste|citizenship|disab(led|ility|ilities)|ethnic(ity)?|gender|marital|nationality|orientation|races?|racial|"
-    "religi(on|ous)|sex"
-)
-_WEIGHTS = re.compile(r"(^|[ _.-])(\w*wgt|weights?|wts?|pweights?|perwt)([ _.-]|$)", re.IGNORECASE)
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Whole numbers with at most this many different values may be codes of categories.
 _FEW_VALUES = 10
 # If this share of the cells is missing, half of the values of the column or more are made up.
 _MANY_MISSING = 0.5
 _TREATED = {"impute": "imputed", "drop": "their rows are left out", "group": "treated as a separate value"}
-_MOSTLY = {
-    "impute": "and these rows get its median or usual category instead; --exclude {0} or --missing group would not "
-    "invent them",
-    "drop": "and their rows are left out; --exclude {0} would keep them",
-    "group": "which is a value of its own here",
-}
 _SHOWN = 10
 # If at most this many cells, of that many rows for each, make up most of a column's variance, a note names them.
 _FAR_CELLS, _ROWS_OF_VARIANCE, _MOST_VARIANCE = 3, 20, 0.5
@@ -51,11 +39,11 @@ def of_columns(
     """
     features = [column.name for column in columns if column.is_feature]
     others = [column for column in columns if not column.is_feature]
-    words = {name: [word.lower() for word in _WORD.findall(name)] for name in features}
-    protected = [name for name, of in words.items() if any(map(_PROTECTED.fullmatch, of))]
-    weights = [column.name for column in columns if column.role == "number" and _WEIGHTS.search(column.name)]
+    protected = [name for name in features if is_named(name, "protected")]
+    weights = [of.name for of in columns if of.role == "number" and is_named(of.name, "weights")]
     notes = [
-        f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(quoted(name))}"
+        f"{name}: {count:,} of {len(frame):,} cells are missing, {_TREATED[missing]}; --exclude {quoted(name)} leaves "
+        "the column out"
         for name, count in lacking.items()
         if count >= _MANY_MISSING * len(frame)
     ]

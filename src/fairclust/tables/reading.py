@@ -45,9 +45,6 @@ _DECIMALS = {
     sign: re.compile(rf"[+-]?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))")
     for sign, point, other in ((",", ",", r"\."), (".", r"\.", ","))
 }
-# Older pandas rounds the last digit of some numbers unless it is told otherwise.
-_IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
-_EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
 _ATTRIBUTE = re.compile(
     r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
 )
@@ -353,7 +350,7 @@ def _open_text(path: Path, form: Format) -> Opened:
                 na_values={i: missing for i in range(width) if i not in texts},
                 keep_default_na=False,
                 low_memory=columns is not None,  # only some columns, which saves memory
-                **_EXACT,
+                float_precision="round_trip",  # older pandas rounds the last digit otherwise
                 **dialect,
             )  # fmt: skip
 
@@ -434,9 +431,8 @@ def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Fo
     """
     cells = [as_number(name, form.decimal or ".") for name in names]
     numbers = [number for number in cells if number is not None]
-    increasing = len(numbers) > 2 and numbers == sorted({*numbers})
-    are_data = min(numbers, default=0) < 0 or len({*numbers}) < len(numbers)
-    are_data |= not increasing and any(number % 1 for number in numbers)
+    are_odd = len({*numbers}) < len(numbers) or any(number < 0 or number % 1 for number in numbers)
+    are_data = are_odd and not (len(numbers) > 2 and numbers == sorted({*numbers}) and numbers[0] >= 0)
     # A single name that is a number does not tell a header from data.
     shared = [i for i, name in enumerate(names) if one_spelling(name) in form.names]
     occurs_again = any(row[i] == names[i] and row != names for i in shared for row in ahead)
