@@ -404,13 +404,6 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     return read.clip(*reading["clip"]) if "clip" in reading else read
 
 
-def _by_value(column: pd.Series, number: Callable[[str], float | None]) -> pd.Series:
-    """The number of every cell of a column of text, which is computed once for every different text."""
-    values = factor(column)
-    found = np.array([*map(number, values.words), None], float)[values.entries]
-    return pd.Series(found, column.index, name=column.name)
-
-
 def factor(column: pd.Series) -> Values:
     """The cells of a column as different texts, see `value_text`; the entry of a missing cell is -1."""
     codes, found = pd.factorize(column)
@@ -420,6 +413,11 @@ def factor(column: pd.Series) -> Values:
 
 def as_text(column: pd.Series) -> pd.Series:
     """The cells of a column as texts, see `value_text`; a missing cell is NaN."""
+    return _by_value(column, str, object)
+
+
+def _by_value(column: pd.Series, change: Callable[[str], Any], dtype: type = float) -> pd.Series:
+    """What every cell of a column of text is changed to, which is computed once for every different text."""
     values = factor(column)
-    found = np.array([*values.words, np.nan], dtype=object)[values.entries]
+    found = np.array([*map(change, values.words), np.nan], dtype)[values.entries]
     return pd.Series(found, column.index, name=column.name)
