@@ -107,6 +107,12 @@ def test_numbers_that_do_not_go_together_are_an_error(words, cell, many):
     assert column(words, numbers=["x"]).odd.endswith("count as missing")
 
 
+def test_percentages_among_many_shares_are_an_error():
+    shares = [f"{i / 30:.2f}%" if i % 10 == 0 else f"{i / 3001:.5f}" for i in range(1, 3001)]
+    with pytest.raises(TableError, match="'x' holds numbers in '%', but 2,700 cells of 3,000 do not fit"):
+        column(shares)
+
+
 def test_other_words_behind_numbers_are_categories_with_a_note():
     assert column(["1.2 TSI", "2.0 TDI", "1.6 TDI"] * 40).note.startswith("numbers in units that do not go")
     assert column(["10A", "12B", "10", "12"] * 40).note == ""

@@ -145,6 +145,11 @@ def unit(text: str) -> str:
     return text
 
 
+def by_any_sign(text: str) -> tuple[float, str] | None:
+    """As `measured`, with a point or a comma as the decimal point."""
+    return measured(text, ",", ".") or measured(text, ".", ",")
+
+
 def has_known_unit(found: tuple[float, str] | None) -> bool:
     """Whether a cell is a measured number, without a unit or in one that has the same meaning in all columns."""
     return found is not None and (found[1] in ("", "%", *_SIZES) or is_currency(found[1]))
@@ -235,19 +240,14 @@ def _range(word: str) -> tuple[float, float] | None:
     found = _RANGE.fullmatch(plain(word))
     if not found:
         return None
-    low, high = (None if found[end] is None else _limit(found[end]) for end in ("low", "high"))
-    if low is None or (found["high"] is not None and (high is None or high < low)):
+    low, high = (by_any_sign(found[end] or "") for end in ("low", "high"))
+    if low is None or (found["high"] is not None and (high is None or high[0] < low[0])):
         return None
     if found["under"]:
-        return -math.inf, low
+        return -math.inf, low[0]
     if found["above"] or found["over"]:
-        return low, math.inf
-    return low, low if high is None else high
-
-
-def _limit(text: str) -> float | None:
-    found = measured(text, ",", ".") or measured(text, ".", ",")
-    return None if found is None else found[0]
+        return low[0], math.inf
+    return low[0], (high or low)[0]
 
 
 def is_named(name: str, words: str) -> bool:
