@@ -45,6 +45,9 @@ _DECIMALS = {
     sign: re.compile(rf"[+-]?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))")
     for sign, point, other in ((",", ",", r"\."), (".", r"\.", ","))
 }
+# Older pandas rounds the last digit of some numbers unless it is told otherwise.
+_IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+_EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
 _ATTRIBUTE = re.compile(
     r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
 )
@@ -350,7 +353,7 @@ def _open_text(path: Path, form: Format) -> Opened:
                 na_values={i: missing for i in range(width) if i not in texts},
                 keep_default_na=False,
                 low_memory=columns is not None,  # only some columns, which saves memory
-                float_precision="round_trip",  # older pandas rounds the last digit otherwise
+                **_EXACT,
                 **dialect,
             )  # fmt: skip
 
