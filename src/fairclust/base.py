@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from time import perf_counter
@@ -25,7 +24,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from fairclust.frame import Frame
-from fairclust.group_encoding import encode_groups, split_columns
+from fairclust.group_encoding import check_same_order, encode_groups, split_columns
 from fairclust.messages import count
 from fairclust.metrics import contingency
 from fairclust.sample_weight import (
@@ -141,26 +140,6 @@ def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.
         labels[moved] = k
         sizes = np.bincount(labels, minlength=n_clusters)
     return labels
-
-
-def check_same_order(X: Any, paired: Any, name: str = "sensitive_features") -> None:
-    """Refuse pandas objects with the same index in different orders, because rows are paired by position.
-
-    `paired`, the argument `name`, has the groups or the weights of the rows `X`.
-    """
-    columns = paired.values() if isinstance(paired, Mapping) else [paired]
-    index: Any = getattr(X, "index", None)
-    others: list[Any] = [getattr(column, "index", None) for column in columns]
-    for other in others:
-        if not (hasattr(index, "equals") and hasattr(other, "equals")) or index.equals(other):
-            continue
-        if len(index) == len(other) and index.is_unique and other.is_unique and other.isin(index).all():
-            row = int(np.argmax(index != other))
-            raise ValueError(
-                f"X and {name} have one index in different orders: row {row} is {index.tolist()[row]!r} in X, and "
-                f"{other.tolist()[row]!r} in {name}. Pass {name}.loc[X.index], or arrays if the rows belong together "
-                "as they stand"
-            )
 
 
 def _with_nan(X: Any) -> Any:
@@ -397,7 +376,22 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         X = self._valid_rows(X)
         codes = self._group_codes(sensitive_features, X.shape[0])
         self._check_sizes(X.shape[0])
+        if isinstance(X, np.ndarray):
+            self._warn_of_equal_rows(X)
         return X, codes
+
+    def _warn_of_equal_rows(self, X: np.ndarray) -> None:
+        """Warn if there are fewer different rows than clusters. The count ends as soon as there are enough."""
+        different: set[bytes] = set()
+        for row in X:
+            different.add((row + 0).tobytes())  # 0 and -0 are one number
+            if len(different) >= self.n_clusters:
+                return
+        _warn(
+            f"X has {count(len(different), 'different row')}, fewer than the {self.n_clusters} clusters, so "
+            "clusters are empty or share equal rows. Ask for fewer clusters.",
+            UserWarning,
+        )
 
     def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
         """The group of every row. The groups of several columns are the combinations that occur."""

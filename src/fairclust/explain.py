@@ -178,7 +178,9 @@ def _rounded(mean: float, overall: float) -> tuple[str, str]:
     apart = abs(mean - overall)
     decimals = 0 if not apart else max(0, int(np.ceil(-np.log10(apart))) + 1)
     decimals = 0 if min(abs(mean), abs(overall)) >= 100 and apart >= 1 else decimals
-    return f"{mean:,.{decimals}f}", f"{overall:,.{decimals}f}"
+    # Years have no separator, and so neither have other numbers of four digits.
+    form = f"{',' if max(abs(mean), abs(overall)) >= 1e4 else ''}.{decimals}f"
+    return format(mean, form), format(overall, form)
 
 
 def chance_ranges(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

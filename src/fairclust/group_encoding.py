@@ -88,6 +88,26 @@ def natural(value: str) -> tuple[bool, float, str]:
         return (True, 0.0, value)
 
 
+def check_same_order(X: Any, paired: Any, name: str = "sensitive_features", of: str = "X") -> None:
+    """Refuse pandas objects with the same index in different orders, because rows are paired by position.
+
+    `paired`, the argument `name`, has what belongs to the rows of `X`, the argument `of`.
+    """
+    columns = paired.values() if isinstance(paired, Mapping) else [paired]
+    index: Any = getattr(X, "index", None)
+    others: list[Any] = [getattr(column, "index", None) for column in columns]
+    for other in others:
+        if not (hasattr(index, "equals") and hasattr(other, "equals")) or index.equals(other):
+            continue
+        if len(index) == len(other) and index.is_unique and other.is_unique and other.isin(index).all():
+            row = int(np.argmax(index != other))
+            raise ValueError(
+                f"{of} and {name} have one index in different orders: row {row} is {index.tolist()[row]!r} in {of}, "
+                f"and {other.tolist()[row]!r} in {name}. Pass {name}.loc[{of}.index], or arrays if the rows belong "
+                "together as they stand"
+            )
+
+
 def split_columns(sensitive_features: Any) -> dict[str, Any]:
     """Split sensitive features (array, data frame or mapping; None gives no columns) into columns, by name.
 

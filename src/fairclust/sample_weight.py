@@ -57,9 +57,9 @@ def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) ->
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
-    """Divide weights by their mean; returns them and the mean, or None and 1 without weights."""
-    if sample_weight is None:
+    """Divide weights by their mean; returns them and the mean, or None and 1 without weights or if all are 1."""
+    weights = np.ones(n_samples) if sample_weight is None else positive_weights(sample_weight, n_samples)
+    if (weights == 1).all():
         return None, 1.0
-    weights = positive_weights(sample_weight, n_samples)
     mean = float(weights.mean())
     return weights / mean, mean

@@ -8,7 +8,7 @@ import pytest
 from commands import refused, run, told
 from outline import Outline
 
-from fairclust.cli.results import _by_chance
+from fairclust.cli.results import _by_chance, _kept
 from fairclust.metrics import contingency
 
 N = 240
@@ -129,6 +129,35 @@ def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):
     )
     assert float(found[3]) == pytest.approx(2 / N * int(found[2]), abs=0.05)
     assert "--min-balance would change that" in text
+
+
+def test_groups_that_cost_nothing_with_k_means_pay_too(people, capsys):
+    rng = np.random.default_rng(0)
+    people.write_text(
+        "sex,a\n" + "".join(f"{'fm'[i % 2]},{rng.normal():.3f}\n" for i in range(60)) + "x,40\n" * 9
+    )
+    options = ("--sensitive", "sex", "--n-clusters", 3, "--set", "n_init=2")
+    text = told(run(capsys, "fit", people, *options))
+    (cost,) = re.findall(r"^sex x +([\d.]+) +0.000", text, re.MULTILINE)
+    assert f"and rows of sex x, which cost nothing with k-means, cost up to {cost} each\n" in text
+    # With as many clusters as different rows, nobody pays with k-means.
+    people.write_text("sex,a\n" + "f,1\nf,1\nf,1\nm,9\nm,9\nm,9\n" * 9)
+    text = told(run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 2))
+    assert "who pays: rows of sex f and sex m, which cost nothing with k-means, cost up to" in text
+
+
+def test_empty_clusters_are_counted(people, tmp_path, capsys):
+    (tmp_path / "labels.csv").write_text("cluster\n" + "0\n2\n" * (N // 2))
+    options = ("--sensitive", "sex", "--n-clusters", 5)
+    text = told(run(capsys, "audit", tmp_path / "labels.csv", people, *options))
+    assert "got: 3 of 5 clusters are empty; the largest difference" in text
+    clusters = [{"counts": {"f": n}, "size": n, "cluster": k} for k, n in enumerate([4, 0, 4])]
+    result = {"clusters": clusters, "n_clusters": 3, "groups": {"f": 8}, "rows": 8}
+    for violation, kept in (
+        (0.0, "met in the other clusters"),
+        (0.5, "met in the other clusters, up to whole rows"),
+    ):
+        assert _kept(result, violation) == ["1 of 3 clusters is empty", kept]
 
 
 @pytest.mark.browser

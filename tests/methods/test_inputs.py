@@ -1,10 +1,12 @@
 """What `fit` takes: nullable columns, masks, dates, no groups, and rows of weight zero."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust import KMeans, PriceFairKMeans, SociallyFairKMeans
+from fairclust import KMeans, PriceFairKMeans, SociallyFairKMeans, VariationalFairKMeans
 from fairclust.group_encoding import encode_groups
 
 
@@ -79,3 +81,26 @@ def test_rows_of_weight_zero_do_not_count_and_get_a_label(frame, cls):
     )
     with pytest.raises(ValueError, match="finite and not negative"):
         cls(3).fit(frame, sensitive_features=groups, sample_weight=np.zeros(60))
+
+
+@pytest.mark.parametrize("method", [PriceFairKMeans, SociallyFairKMeans, VariationalFairKMeans])
+def test_fewer_different_rows_than_clusters_are_a_warning(method):
+    X, groups = np.array([[0.0], [-0.0], [1.0], [2.0]] * 10), ["f", "m", "f", "m"] * 10
+    message = "X has 3 different rows, fewer than the 4 clusters"
+    with pytest.warns(UserWarning, match=message):
+        method(4, random_state=0).fit(X, sensitive_features=groups)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        method(3, random_state=0).fit(X, sensitive_features=groups)
+    assert not any("different rows" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("method", [PriceFairKMeans, SociallyFairKMeans])
+def test_weights_of_one_are_no_weights(frame, method):
+    groups = np.random.default_rng(1).integers(0, 2, 60)
+    fits = [
+        method(3, n_init=3, random_state=0).fit(frame, sensitive_features=groups, sample_weight=weights)
+        for weights in (None, np.ones(60))
+    ]
+    np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
+    np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)

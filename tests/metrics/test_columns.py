@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from fairclust import PriceFairKMeans
-from fairclust.metrics import balance, fairness_error
+from fairclust.metrics import audit, balance, clustering_error, fairness_error, group_cost_ratio
 
 LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1])
 FRAME = pd.DataFrame({"sex": list("ffmmmffmm"), "race": list("abbaaabba")})
@@ -28,3 +28,23 @@ def test_columns_in_any_form_are_combined():
 def test_two_columns_of_one_name_are_refused(call, columns):
     with pytest.raises(ValueError, match=r"has two columns of one name among .*: rename one of them"):
         call(columns)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, labels, sex: balance(labels, sensitive_features=sex),
+        lambda X, labels, sex: balance(labels, sensitive_features={"sex": sex, "race": sex}),
+        lambda X, labels, sex: audit(X.to_numpy(), labels, sensitive_features=sex),
+        lambda X, labels, sex: group_cost_ratio(X, labels.to_numpy(), sensitive_features=sex),
+        lambda X, labels, sex: clustering_error(labels, sex.eq("f").astype(int)),
+    ],
+)
+def test_rows_in_different_orders_are_refused_as_in_fit(call):
+    X, labels = FRAME.eq("f").astype(float), pd.Series(LABELS)
+    call(X, labels, FRAME["sex"])
+    call(X, labels, FRAME["sex"][::-1].set_axis(range(9, 18)))  # another index pairs by position
+    with pytest.raises(
+        ValueError, match=r"(X|labels) and (sensitive_features|truth) have one index in different orders"
+    ):
+        call(X, labels, FRAME["sex"][::-1])

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fairclust import profiles
-from fairclust.explain import chance_ranges, profile_lines
+from fairclust.explain import chance_ranges, described, profile_lines
 
 N = 300
 
@@ -84,6 +84,18 @@ def test_sentences(table):
         == f"cluster 0, {(labels == 0).sum()} rows: level low {100 * share:.0f} % against {100 * whole:.0f} %"
     )
     assert lines[1].startswith(f"cluster 1, {(labels == 1).sum()} rows: age ")
+
+
+@pytest.mark.parametrize(
+    ("mean", "overall", "text"),
+    [
+        (1961.2, 1992.4, "1961 against 1992"),
+        (9500, 12500, "9,500 against 12,500"),
+        (1.25, 1.5, "1.25 against 1.50"),
+    ],
+)
+def test_numbers_of_four_digits_may_be_years(mean, overall, text):
+    assert described({"column": "x", "value": "", "in_cluster": mean, "in_all": overall}) == f"x {text}"
 
 
 def test_the_range_of_chance_holds_95_percent_of_random_labels():

@@ -49,7 +49,7 @@ def test_other_json(people, tmp_path):
 def test_labels_of_statistics_programs_are_values(people, tmp_path, kind):
     pyreadstat = pytest.importorskip("pyreadstat")
     codes = np.arange(N) % 3 + 1
-    labels = {"level": {1: "low", 2: "mid", 3: "high"}}
+    labels = {"level": {1: "low", 2: "None", 3: "NA"}}  # values, although such texts are missing elsewhere
     write = getattr(pyreadstat, f"write_{kind}")
     write(people.assign(level=codes), tmp_path / f"t.{kind}", variable_value_labels=labels)
     frame = read_table(tmp_path / f"t.{kind}")

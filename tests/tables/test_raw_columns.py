@@ -82,6 +82,60 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
         column(mixed)
 
 
+@pytest.mark.parametrize(
+    ("words", "cell"),
+    [
+        (["1,5", "1.5", "2.25", "7,75"], "'1,5' in data row 1"),
+        (["25%", "0.3", "12 %", "0.75"], "'0.3' in data row 2"),
+        (["5 km", "3 kg", "2 km", "2 km"], "'3 kg' in data row 2"),
+        (["$5", "$7", "9 €", "$11"], "'9 €' in data row 3"),
+    ],
+)
+@pytest.mark.parametrize("many", [False, True])
+def test_numbers_that_do_not_go_together_are_an_error(words, cell, many):
+    # A column of many different values has them in its last digit.
+    words = [
+        word.replace("5", f"5{i}" if "5" in word else "5") if many else word
+        for i in range(100)
+        for word in words
+    ]
+    with pytest.raises(
+        TableError, match=r"'x' holds numbers.*, but \d+ cells of 400 do not fit.*--numbers x"
+    ) as error:
+        column(words)
+    assert many or cell in str(error.value)
+    assert column(words, numbers=["x"]).odd.endswith("count as missing")
+
+
+def test_percentages_among_many_shares_are_an_error():
+    shares = [f"{i / 30:.2f}%" if i % 10 == 0 else f"{i / 3001:.5f}" for i in range(1, 3001)]
+    with pytest.raises(TableError, match="'x' holds numbers in '%', but 2,700 cells of 3,000 do not fit"):
+        column(shares)
+
+
+def test_other_words_behind_numbers_are_categories_with_a_note():
+    assert column(["1.2 TSI", "2.0 TDI", "1.6 TDI"] * 40).note.startswith("numbers in units that do not go")
+    assert column(["10A", "12B", "10", "12"] * 40).note == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "numbers", "is_told"),
+    [
+        (999, range(18, 91), True), (-9, range(18, 91), True), (-99, [0.5, 2.25, 8.5], True), (9999, [1, 2, 3], True),
+        (9, [1, 2], True), (-1, range(0, 50), True), (99, range(18, 91), False), (-1, [0, 1], False),
+        (9, range(1, 9), False), (-9, range(-20, 20), False), (500, range(18, 91), False),
+    ],
+)  # fmt: skip
+def test_repeated_numbers_far_from_all_others_may_be_missing_values(code, numbers, is_told):
+    cells = [*[code] * 5, *(list(numbers) * N)[: N - 5]]
+    frame = pd.DataFrame({"sex": ["f", "m"] * (N // 2), "x": cells, "y": np.arange(N) / 7})
+    first = (decide(frame, ["sex"]).notes or [""])[0]
+    note = (
+        f"x: {code} occurs in 5 cells, far from all other numbers; if this stands for missing values, empty"
+    )
+    assert first.startswith(note) == is_told
+
+
 def test_sensitive_numbers_with_units_are_cut_into_ranges():
     pay = np.random.default_rng(0).integers(900, 9000, N)
     frame = pd.DataFrame({"pay": [f"€ {value:,}" for value in pay], "x": np.arange(N) % 7 / 7})

@@ -160,6 +160,43 @@ def test_a_line_with_an_expected_name_is_a_header(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        ["1,7,f"] * 9 + ["2,5,sex"],
+        ["2,5", "1,sex"],
+        ["a,b,c"] * 9 + ["d,e,sex"],
+        ["1;7,5;a"] * 3 + ["2;sex;b"],
+    ],
+)
+def test_below_rows_of_data_a_cell_with_an_expected_name_is_a_value(tmp_path, lines):
+    assert "sex" not in read_text(tmp_path, "\n".join(lines), values=["sex"])
+
+
+def test_a_name_that_occurs_again_in_its_column_is_a_value(tmp_path):
+    for text in ("39,f\n40,m\n39,f\n40,f\n", "f,3\nm,4\nf,5\n"):
+        with pytest.raises(TableError, match=r"looks like data: .* state their row by --header-row"):
+            read_text(tmp_path, text, values=["f"])
+        assert "f" in read_text(tmp_path, text, values=["f"], header_row=1)
+    # Tables that are written below each other repeat their names.
+    assert "sex" in read_text(tmp_path, "sex,x\nf,3\nsex,x\nm,5\n", values=["sex"])
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "n_rows"),
+    [
+        ("g", ["f", "m", "f", "Total"], 3), ("g", ["f", "m", "Summe:"], 2), ("x", ["1", "2", "Gesamt"], 2),
+        ("g", ["f", "total", "m"], 3), ("g", ["total", "f", "total"], 3),
+    ],
+)  # fmt: skip
+def test_a_last_row_of_totals_is_left_out(tmp_path, column, cells, n_rows):
+    rows = "".join(f"{cell},1\n" if column == "g" else f"f,{cell}\n" for cell in cells)
+    frame = read_text(tmp_path, f"g,x\n{rows}")
+    assert len(frame) == n_rows
+    note = f"the last row is left out, because {cells[-1]!r} in {column} says that it has totals"
+    assert frame.attrs["notes"] == ([note] if n_rows < len(cells) else [])
+
+
+@pytest.mark.parametrize(
     ("name", "content"),
     [
         ("t.csv.gz", gzip.compress(b"a,b\n" + b"%d,1\n" % 3**40 * 999, mtime=0)[:-12]),

@@ -300,7 +300,7 @@ def answer_lines(result: dict[str, Any]) -> list[str]:
     )
     return [
         *(f"asked: {line}" for line in result["asked"] or weighed),
-        "got: " + "; ".join(filter(None, [_kept(result, certificate.get("violation")), largest])),
+        "got: " + "; ".join([*_kept(result, certificate.get("violation")), largest]),
         *_cost_lines(result, certificate.get("tolerance")),
         *_chance_lines(result),
         # How much cheaper other labels, and other centres, may be.
@@ -308,12 +308,18 @@ def answer_lines(result: dict[str, Any]) -> list[str]:
     ]
 
 
-def _kept(result: dict[str, Any], violation: float | None) -> str:
-    """Whether the bounds were met. If a cluster lacks a group, this names the cluster in which most of it was due."""
+def _kept(result: dict[str, Any], violation: float | None) -> list[str]:
+    """How many clusters are empty, and whether the bounds were met.
+
+    If a cluster lacks a group, this names the cluster in which most of it was due.
+    """
+    empty = sum(not any(cluster["counts"].values()) for cluster in result["clusters"])
+    told = [f"{empty:,} of {count(result['n_clusters'], 'cluster')} {'is' if empty == 1 else 'are'} empty"]
+    told, met = (told, "met in the other clusters") if empty else ([], "met")
     if violation is None or violation == 0:
-        return "" if violation is None else "met"
+        return told if violation is None else [*told, met]
     if violation >= 1:
-        return f"not met: the labels are off the bounds by up to {violation:.2g} rows in a cluster"
+        return [*told, f"not met: the labels are off the bounds by up to {violation:.2g} rows in a cluster"]
     absent = [
         (result["groups"][name] / result["rows"] * cluster["size"], cluster["cluster"], cluster["size"], name)
         for cluster in result["clusters"]
@@ -321,12 +327,12 @@ def _kept(result: dict[str, Any], violation: float | None) -> str:
         if n == 0 and cluster["size"]
     ]
     if not absent:
-        return "met, up to whole rows"
+        return [*told, f"{met}, up to whole rows"]
     due, k, size, name = max(absent)
-    return (
-        f"met, up to whole rows (cluster {k} of {count(size, 'row')} has none of {shortened(name)}, although {due:.1f} "
-        "rows were due; fewer clusters or --min-balance would change that)"
+    lacks = (
+        f"cluster {k} of {count(size, 'row')} has none of {shortened(name)}, although {due:.1f} rows were due"
     )
+    return [*told, f"{met}, up to whole rows ({lacks}; fewer clusters or --min-balance would change that)"]
 
 
 def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
@@ -334,9 +340,10 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     method, metrics, params = result["method"], result["metrics"], result["parameters"]
     sse = metrics[method]["sse"]
     squares = f"sum of squared distances {number(sse, 1)}"
-    if method == "KMeans" or not (plain := metrics["KMeans"]["sse"]):
+    if method == "KMeans":
         return [f"cost: {squares}"]
-    increase = sse / plain - 1
+    if (increase := _increase(sse, metrics["KMeans"]["sse"])) is None:
+        return [f"cost: {squares}", *_payer_line(result)]
     local = ", which ended in worse centres" if increase < -5e-4 else ""
     starts = f"{'' if method == GIVEN else 'both with '}{count(params.get('n_init', 1), 'start')}"
     lines = [f"cost: {compared(increase)} than k-means{local} ({squares}; {starts})"]
@@ -352,16 +359,32 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     elif tolerance is not None:
         bought = math.ceil(tolerance * 1e4) / 1e4
         lines.append(f"budget: the budget{budget} allows a tolerance of {bought:g}, which costs {more} more")
+    return [*lines, *_payer_line(result)]
+
+
+def _increase(cost: float, plain: float) -> float | None:
+    """How much larger a cost is than that of k-means, relative to it; None if k-means costs nothing, up to rounding."""
+    return None if plain <= 1e-9 * cost else cost / plain - 1
+
+
+def _payer_line(result: dict[str, Any]) -> list[str]:
+    """The groups that pay most and least, and those whose rows cost nothing with k-means; none for k-means itself."""
     costs = {
-        group: of for group, of in result["cost_per_row"].items() if group != "all rows" and of["KMeans"]
+        group: (of[result["method"]], of["KMeans"])
+        for group, of in result["cost_per_row"].items()
+        if group != "all rows"
     }
-    if not costs:
-        return lines
-    paid = {group: of[method] / of["KMeans"] - 1 for group, of in costs.items()}
-    most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
-    pays = f"who pays: a row of {shortened(most)} costs {compared(paid[most])} than with k-means"
-    others = f", and a row of {shortened(least)} {compared(paid[least])}" if paid[most] != paid[least] else ""
-    return [*lines, pays + others]
+    paid = {group: more for group, of in costs.items() if (more := _increase(*of)) is not None}
+    told = []
+    if paid:
+        most, least = (end(paid, key=paid.__getitem__) for end in (max, min))
+        told = [f"a row of {shortened(most)} costs {compared(paid[most])} than with k-means"]
+        told += [f"a row of {shortened(least)} {compared(paid[least])}"] * (paid[most] != paid[least])
+    free = {group: own for group, (own, _) in costs.items() if group not in paid and own}
+    if free:
+        listed, dearest = shortened(" and ".join(free), 200), number(max(free.values()), 3)
+        told.append(f"rows of {listed}, which cost nothing with k-means, cost up to {dearest} each")
+    return [f"who pays: {', and '.join(told)}"] if told else []
 
 
 def _chance_lines(result: dict[str, Any]) -> list[str]:
@@ -406,9 +429,9 @@ def _payers(result: dict[str, Any]) -> Shown:
     methods = list(costs["all rows"])
     rows = [["who pays", *methods, *(["more"] if len(methods) > 1 else [])]]
     for name, of in costs.items():
-        own, *plain = of.values()
-        more = [signed_percent(own / plain[0] - 1) if plain[0] else ""] if plain else []
-        rows.append([name, *(f"{cost:.3f}" for cost in of.values()), *more])
+        more = None if len(methods) < 2 else _increase(*of.values())
+        cells = [name, *(f"{cost:.3f}" for cost in of.values()), "" if more is None else signed_percent(more)]
+        rows.append(cells[: len(rows[0])])
     return Shown(
         "Who pays", rows, "The mean squared distance of a row of each group to the mean of its cluster."
     )

@@ -169,18 +169,23 @@ class Table:
     @classmethod
     def open(cls, path: Path, reader: ReaderSpec) -> Table:
         form = Format(
-            reader.delimiter,
-            reader.decimal,
-            encoding=reader.encoding,
-            header=reader.header,
-            labels=reader.names,
+            reader.delimiter, reader.decimal, reader.encoding, header=reader.header, labels=reader.names
         )
         opened = open_table(path, form)
         return cls(path, reader, [name.strip() for name in opened.names], opened)
 
     def place(self, column: ColumnRef) -> int:
-        """The number of a column, see `position`."""
-        return position(column, self.names, self.path.name)
+        """The number of a column given by name or number. None, or two of that name, is a TableError."""
+        found = [i for i, name in enumerate(self.names) if column in (i, name)]
+        if len(found) == 1:
+            return found[0]
+        place, hint = f"file '{self.path.name}', column '{column}'", nearest(str(column), self.names)
+        if found:
+            raise TableError(f"{place}: the header has this name twice. Fix: use a number: {found}")
+        raise TableError(
+            f"{place}: no such column; expected a name, or a number from 0 to {len(self.names) - 1}. Fix: correct the "
+            f"name ({hint}), or check 'sep' and 'header' in 'reader'"
+        )
 
     def read(
         self,
@@ -189,10 +194,8 @@ class Table:
         drop_rows: Mapping[ColumnRef, Sequence[str]] | None = None,
     ) -> Columns:
         """Columns of numbers and of text. A DatasetError names the first cell that is not a finite number."""
-        drops, zeros = (
-            {self.place(column): listed for column, listed in (drop_rows or {}).items()},
-            self.reader.as_zero,
-        )
+        drops = {self.place(column): listed for column, listed in (drop_rows or {}).items()}
+        zeros = self.reader.as_zero
         # A long file is read in parts, and a column can be numbers in one part and text in another, such as 1.5 and
         # '1,5', unless all of it is read as text.
         as_text = {*texts, *drops, *(features if self.reader.decimal != "." else ())}
@@ -200,7 +203,12 @@ class Table:
         # In a text, only the cells of `as_zero` are missing.
         of_missing = 0.0 if self.opened.delimiter or "" in zeros else np.nan
         words = {i: _texts(frame[i]) for i in (*texts, *drops)}
-        kept, dropped = dropped_rows({self.names[i]: (words[i], of) for i, of in drops.items()}, len(frame))
+        # A row is dropped under the first of its values that is listed.
+        kept, dropped = np.ones(len(frame), dtype=bool), list[dict[str, object]]()
+        for i, value in ((i, value) for i, listed in drops.items() for value in listed):
+            hit = np.array([text == value for text in words[i].words])[words[i].entries] & kept
+            dropped.append({"column": self.names[i], "value": value, "rows": int(hit.sum())})
+            kept &= ~hit
         X = np.empty((int(kept.sum()), len(features)))
         for j, i in enumerate(features):
             cells = frame[i]
@@ -222,33 +230,3 @@ class Table:
                 "list the column under 'categorical', leave it out of 'features', or list the value under 'drop_rows'"
             )
         return Columns(X, {i: words[i] for i in texts}, kept, dropped)
-
-
-def position(column: str | int, names: Sequence[str], file: str) -> int:
-    """The number of a column given by name or number. None, or two of that name, is a TableError."""
-    found = [i for i, name in enumerate(names) if column in (i, name)]
-    if len(found) == 1:
-        return found[0]
-    raise TableError(
-        f"file '{file}', column '{column}': the header has this name twice. Fix: use a number: {found}"
-        if found
-        else f"file '{file}', column '{column}': no such column; expected a name, or a number from 0 to "
-        f"{len(names) - 1}. Fix: correct the name ({nearest(str(column), names)}), or check 'sep' and 'header' in "
-        "'reader'"
-    )
-
-
-def dropped_rows(
-    drops: Mapping[str, tuple[Values, Sequence[str]]], n_rows: int
-) -> tuple[np.ndarray, list[dict[str, object]]]:
-    """Which rows are kept, because no column has one of the values listed for it, and how many others each value has.
-
-    A row counts under the first of its values. A missing cell is an empty text.
-    """
-    kept, dropped = np.ones(n_rows, dtype=bool), []
-    for column, (cells, listed) in drops.items():
-        for value in listed:
-            hit = np.array([text == value for text in cells.words])[cells.entries] & kept
-            dropped.append({"column": column, "value": value, "rows": int(hit.sum())})
-            kept &= ~hit
-    return kept, dropped

@@ -11,12 +11,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from fairclust.base import FairClusterer, NotSupported, check_same_order
+from fairclust.base import FairClusterer, NotSupported
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame, as_directions
-from fairclust.group_encoding import SensitiveColumn, encode_groups, split_columns
+from fairclust.group_encoding import SensitiveColumn, check_same_order, encode_groups, split_columns
 from fairclust.kernels.listed import ListedPoints, worth_listing
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.metrics.centers import squared_distances_to_centers

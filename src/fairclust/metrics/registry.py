@@ -25,18 +25,24 @@ ValueError
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from itertools import combinations
+from typing import Any, Literal, TypeVar, cast
+
+from fairclust.group_encoding import check_same_order
 
 Needs = Literal["table", "X", "W", "truth", "numbers"]
 Direction = Literal["lower", "higher", "none"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _HEADING = re.compile(r"\n\n(\w+)\n-+\n")
 _NO_PAPERS = ("count", "ours")
+# Arguments with an entry for each row. pandas objects among them must have one order.
+_OF_ROWS = ("X", "labels", "plain_labels", "truth", "groups", "sensitive_features")
 _ORDER = ("Parameters", "Attributes", "Returns", "Raises", "Notes", "References", "Examples")
 
 
@@ -106,17 +112,19 @@ def metric(
         low, high = range
         values = f"At least {low:g}" if math.isinf(high) else f"From {low:g} to {high:g}"
         better = "" if direction == "none" else f"; {direction} is better"
-        DECLARED.append(Metric(function.__name__, label, function, range, direction, source, **more))
-        return documented(function, source, f"{function.__annotations__['return']}\n    {values}{better}.")
+        returns = f"{function.__annotations__['return']}\n    {values}{better}."
+        complete = documented(function, source, returns)
+        DECLARED.append(Metric(function.__name__, label, complete, range, direction, source, **more))
+        return complete
 
     return declare
 
 
 def documented(function: _Function, source: str = "", returns: str = "") -> _Function:
-    """Complete a docstring by the parameters and errors that functions share, in the order of the signature.
+    """Complete a docstring by the parameters and errors that functions share, and compare the indexes of arguments.
 
-    They stand in the docstrings of this module, of the function's module and of the function. The last one that has a
-    parameter counts. `source` and `returns` are for a function that states none.
+    Parameters stand in the docstrings of this module, of the function's module and of the function. The last one that
+    has a parameter counts. `source` and `returns` are for a function that states none.
     """
     parameters = inspect.signature(function).parameters
     entries: dict[str, str] = {}
@@ -134,7 +142,16 @@ def documented(function: _Function, source: str = "", returns: str = "") -> _Fun
     references = "" if source in _NO_PAPERS else source
     known = {"Returns": returns, "Raises": raises, "References": references}
     function.__doc__ = joined({**known, **sections, "Parameters": shown})
-    return function
+
+    @functools.wraps(function)
+    def checked(*args: Any, **given: Any) -> Any:
+        values = {**dict(zip(parameters, args, strict=False)), **given}
+        paired = [(name, values[name]) for name in _OF_ROWS if name in values]
+        for (first, rows), (name, others) in combinations(paired, 2):
+            check_same_order(rows, others, name, first)
+        return function(*args, **given)
+
+    return cast("_Function", checked)
 
 
 def joined(sections: Mapping[str, str]) -> str:

@@ -145,8 +145,23 @@ def unit(text: str) -> str:
     return text
 
 
+def by_any_sign(text: str) -> tuple[float, str] | None:
+    """As `measured`, with a point or a comma as the decimal point."""
+    return measured(text, ",", ".") or measured(text, ".", ",")
+
+
+def has_known_unit(found: tuple[float, str] | None) -> bool:
+    """Whether a cell is a measured number, without a unit or in one that has the same meaning in all columns."""
+    return found is not None and (found[1] in ("", "%", *_SIZES) or is_currency(found[1]))
+
+
 def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
-    """A measured number in the unit of its column; None if its unit cannot be converted into that one."""
+    """A measured number in the unit of its column; None if its unit cannot be converted into that one.
+
+    Beside percentages, a part of one without a unit may be a share or a percentage, and is no number.
+    """
+    if found is not None and found[1] == "" and own == "%" and 0 < abs(found[0]) < 1:
+        return None
     if found is None or found[1] in (own, ""):
         return None if found is None else found[0]
     (kind, size), (other, of_own) = (_SIZES.get(name, (name, 1.0)) for name in (found[1], own))
@@ -194,12 +209,11 @@ def steps(words: Iterable[str]) -> list[str]:
         at = [scale.get(_bare(word), -1) for word in known]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
-    letters = sorted({word[0].upper() for word in known})
-    if len(letters) > 3 and letters == [*"ABCDEFG"][: len(letters)] and all(len(word) == 1 for word in known):
-        return sorted(known, key=str.upper)
-    signed = [re.fullmatch(r"([A-F])([+-]?)", word.upper()) for word in known]
-    if all(signed) and any(of[2] for of in signed if of):
-        return sorted(known, key=lambda word: (word[0].upper(), {"+": 0, "": 1, "-": 2}[word[1:]]))
+    letters = "".join(sorted({word[0].upper() for word in known}))
+    if all(re.fullmatch("[A-Ga-g][+-]?", word) for word in known) and (
+        (len(letters) > 3 and "ABCDEFG".startswith(letters)) or any(word[1:] for word in known)
+    ):
+        return sorted(known, key=lambda word: (word[0].upper(), ["+", "", "-"].index(word[1:])))
     numbered = [_NUMBERED.match(word.lower()) for word in known]
     places = [int(of[1] or of[2]) for of in numbered if of]
     if len({*places}) == len(known):
@@ -226,23 +240,18 @@ def _range(word: str) -> tuple[float, float] | None:
     found = _RANGE.fullmatch(plain(word))
     if not found:
         return None
-    low, high = (None if found[end] is None else _limit(found[end]) for end in ("low", "high"))
-    if low is None or (found["high"] is not None and (high is None or high < low)):
+    low, high = (by_any_sign(found[end] or "") for end in ("low", "high"))
+    if low is None or (found["high"] is not None and (high is None or high[0] < low[0])):
         return None
     if found["under"]:
-        return -math.inf, low
+        return -math.inf, low[0]
     if found["above"] or found["over"]:
-        return low, math.inf
-    return low, low if high is None else high
-
-
-def _limit(text: str) -> float | None:
-    found = measured(text, ",", ".") or measured(text, ".", ",")
-    return None if found is None else found[0]
+        return low[0], math.inf
+    return low[0], (high or low)[0]
 
 
 def is_named(name: str, words: str) -> bool:
-    """Whether the name of a column has a word that words.toml lists for a meaning: for "since" anywhere, else as last.
+    """Whether a word of a column's name is one that words.toml lists for a meaning: of codes and years, the last word.
 
     A last word that means 'number' does not count.
     """
@@ -250,6 +259,6 @@ def is_named(name: str, words: str) -> bool:
     own = own[:-1] if len(own) > 1 and own[-1] in ("number", "no", "nr", "num", "nummer", "numero") else own
     return any(
         word.startswith(of[:-1]) if of.endswith("*") else word == of
-        for word in (own if words == "since" else own[-1:])
+        for word in (own[-1:] if words in ("codes", "years") else own)
         for of in WORDS[words]
     )

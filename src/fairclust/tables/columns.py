@@ -170,15 +170,24 @@ def _number_or_category(
     there, known = ~np.isnan(found), np.array([not cells.is_unknown(word) for word in words])
     n_numbers, n_known, distinct = counts[there].sum(), counts[known | there].sum(), len(words)
     any_odd = name in asked.numbers
+    amounts: list[tuple[float, str] | None] = [None] * len(words)
+    if reading:
+        swapped = {**reading, "thousands": reading["decimal"], "decimal": reading["thousands"]}
+        amounts = [_amount(word, reading) or _amount(word, swapped) for word in words]
+
+    def nearly_all(fit: np.ndarray) -> bool:
+        return counts[fit].sum() >= max(_NEARLY_ALL * n_known, len(text) / 2)
+
     if any_odd and n_numbers == 0:
         raise TableError(
             f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
         )
-    if any_odd or (n_numbers >= _NEARLY_ALL * n_known and n_numbers > len(text) / 2):
+    if any_odd or nearly_all(there):
         reading = {**reading, **({"odd": True} if any_odd else {})}
         column = Column(name, "number", _example(words, found), reading, _odd(text[~there[entries]]))
         return _number(column, pd.Series(found[entries], text.index).dropna(), asked)
-    if n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES:
+    many_differ = n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES
+    if many_differ or nearly_all(there | [cells.has_known_unit(amount) for amount in amounts]):
         strange = text[~(there | ~known)[entries]]
         unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
@@ -192,7 +201,9 @@ def _number_or_category(
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    return Column(name, "category", _rare(text))
+    has_units = nearly_all(np.array([amount is not None for amount in amounts]))
+    units = "numbers in units that do not go together are taken as categories" if has_units else ""
+    return Column(name, "category", "; ".join(filter(None, [units, _rare(text)])))
 
 
 def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
@@ -246,11 +257,9 @@ def find_reading(
 
     The decimal point and the separator that the file or the user has tell only which is tried first.
     """
-    if len(words) > _MANY:
-        # Most columns of so many words are texts, which a sample shows in less time.
-        _, few = find_reading(words[:_MANY], counts, decimal, thousands)
-        if np.isnan(few).mean() > 0.8:
-            return {}, np.full(len(words), np.nan)
+    # Most columns of so many words are texts, which a sample shows in less time.
+    if len(words) > _MANY and sum(cells.by_any_sign(word) is not None for word in words[:_MANY]) < _MANY / 5:
+        return {}, np.full(len(words), np.nan)
     other = "." if decimal == "," else ","
     stated = _read(words, counts, thousands or other, decimal)
     swapped = _read(words, counts, decimal, other)
@@ -393,13 +402,6 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     return read.clip(*reading["clip"]) if "clip" in reading else read
 
 
-def _by_value(column: pd.Series, number: Callable[[str], float | None]) -> pd.Series:
-    """The number of every cell of a column of text, which is computed once for every different text."""
-    values = factor(column)
-    found = np.array([*map(number, values.words), None], float)[values.entries]
-    return pd.Series(found, column.index, name=column.name)
-
-
 def factor(column: pd.Series) -> Values:
     """The cells of a column as different texts, see `value_text`; the entry of a missing cell is -1."""
     codes, found = pd.factorize(column)
@@ -409,6 +411,11 @@ def factor(column: pd.Series) -> Values:
 
 def as_text(column: pd.Series) -> pd.Series:
     """The cells of a column as texts, see `value_text`; a missing cell is NaN."""
+    return _by_value(column, str, object)
+
+
+def _by_value(column: pd.Series, change: Callable[[str], Any], dtype: type = float) -> pd.Series:
+    """What every cell of a column of text is changed to, which is computed once for every different text."""
     values = factor(column)
-    found = np.array([*values.words, np.nan], dtype=object)[values.entries]
+    found = np.array([*map(change, values.words), np.nan], dtype)[values.entries]
     return pd.Series(found, column.index, name=column.name)

@@ -5,32 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
+from fairclust.group_encoding import value_text
 from fairclust.messages import percent, quoted, shortened
+from fairclust.tables.cells import is_named
 from fairclust.tables.columns import Column
 
-# Words in the names of columns that hold what laws against discrimination protect, apart from age.
-_PROTECTED = re.compile(
-    "caste|citizenship|disab(led|ility|ilities)|ethnic(ity)?|gender|marital|nationality|orientation|races?|racial|"
-    "religi(on|ous)|sex"
-)
-_WEIGHTS = re.compile(r"(^|[ _.-])(\w*wgt|weights?|wts?|pweights?|perwt)([ _.-]|$)", re.IGNORECASE)
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Whole numbers with at most this many different values may be codes of categories.
 _FEW_VALUES = 10
 # If this share of the cells is missing, half of the values of the column or more are made up.
 _MANY_MISSING = 0.5
 _TREATED = {"impute": "imputed", "drop": "their rows are left out", "group": "treated as a separate value"}
-_MOSTLY = {
-    "impute": "and these rows get its median or usual category instead; --exclude {0} or --missing group would not "
-    "invent them",
-    "drop": "and their rows are left out; --exclude {0} would keep them",
-    "group": "which is a value of its own here",
-}
 _SHOWN = 10
 # If at most this many cells, of that many rows for each, make up most of a column's variance, a note names them.
 _FAR_CELLS, _ROWS_OF_VARIANCE, _MOST_VARIANCE = 3, 20, 0.5
+# Numbers that stand for missing values in files of surveys. A negative one is far from numbers from 0 with this range.
+_WIDE = 10
+_MISSING_CODE = re.compile(r"-1|-?(9+|8{2,}|7{2,}|9+[78])|-[78]")
 
 
 def of_columns(
@@ -46,11 +39,11 @@ def of_columns(
     """
     features = [column.name for column in columns if column.is_feature]
     others = [column for column in columns if not column.is_feature]
-    words = {name: [word.lower() for word in _WORD.findall(name)] for name in features}
-    protected = [name for name, of in words.items() if any(map(_PROTECTED.fullmatch, of))]
-    weights = [column.name for column in columns if column.role == "number" and _WEIGHTS.search(column.name)]
+    protected = [name for name in features if is_named(name, "protected")]
+    weights = [of.name for of in columns if of.role == "number" and is_named(of.name, "weights")]
     notes = [
-        f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(quoted(name))}"
+        f"{name}: {count:,} of {len(frame):,} cells are missing, {_TREATED[missing]}; --exclude {quoted(name)} leaves "
+        "the column out"
         for name, count in lacking.items()
         if count >= _MANY_MISSING * len(frame)
     ]
@@ -81,9 +74,15 @@ def of_columns(
 
 
 def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
-    """Sentences on columns of which a few cells make up most of the variance."""
+    """Sentences on columns with codes for missing values, or of which a few cells make up most of the variance."""
     notes = []
     for name, cells in numbers.items():
+        if codes := _missing_codes(cells):
+            notes.append(
+                f"{shortened(name)}: {codes}, far from all other numbers; if this stands for missing values, empty "
+                f"these cells in the table, or --exclude {quoted(name)}"
+            )
+            continue
         squares = ((cells - cells.mean()) ** 2).dropna()
         if len(squares) < _ROWS_OF_VARIANCE or not squares.sum():
             continue
@@ -98,6 +97,23 @@ def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
                 f"--log {quoted(name)} or --exclude {quoted(name)}"
             )
     return notes
+
+
+def _missing_codes(cells: pd.Series) -> str:
+    """Numbers such as 999 and -9 that occur several times, far from all others, with their counts; empty if none do."""
+    counts = cells.value_counts()
+    is_code = [bool(_MISSING_CODE.fullmatch(value_text(number))) for number in counts.index]
+    codes, others = counts[is_code], counts.index[~np.array(is_code, dtype=bool)]
+    if len(others) < 2:
+        return ""
+    low, high = others.min(), others.max()
+    span = high - low
+    far = [
+        f"{number:g} occurs in {count:,} cells"
+        for number, count in codes.items()
+        if count > 1 and (max(number - high, low - number) > span or (number < 0 <= low and span >= _WIDE))
+    ]
+    return " and ".join(far)
 
 
 def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:

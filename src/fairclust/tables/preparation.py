@@ -276,9 +276,9 @@ class Preparation:
 
 def _stored_reading(stored: Stored) -> dict[str, Any]:
     found: dict[str, Any] = {
-        key: stored.text(key) for key in ("thousands", "decimal", "unit") if stored.has(key)
+        key: stored.text(key) for key in filter(stored.has, ("thousands", "decimal", "unit"))
     }
-    return found | {key: stored.flag(key) for key in ("addresses", "log", "odd", "truth") if stored.has(key)}
+    return found | {key: stored.flag(key) for key in filter(stored.has, ("addresses", "log", "odd", "truth"))}
 
 
 def _stored_column(stored: Stored) -> Column:

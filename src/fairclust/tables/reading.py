@@ -24,7 +24,7 @@ import pandas as pd
 
 from fairclust.group_encoding import describe_merged, one_spelling, value_text
 from fairclust.messages import UserError, count, nearest, shortened
-from fairclust.tables.cells import as_number
+from fairclust.tables.cells import WORDS, as_number
 
 MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Cells of a table that hold one of these texts are missing."""
@@ -120,6 +120,9 @@ def read_table(
         notes += opened.notes
         form = form._replace(delimiter=opened.delimiter, decimal=opened.decimal)
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    if total := _total(frame):
+        frame = frame.iloc[:-1].infer_objects()
+        notes.append(total)
     spellings = clean(frame, ids=ids)
     frame.attrs.update(
         delimiter=form.delimiter, decimal=form.decimal, notes=[*dict.fromkeys(notes)], spellings=spellings
@@ -143,6 +146,15 @@ def table_files(path: str | Path) -> list[Path]:
         raise TableError(f"{error}{hint}") from None
 
 
+def _total(frame: pd.DataFrame) -> str:
+    """A note if the last row has sums of the others, which a word says that occurs nowhere else in its column."""
+    for name, cell in frame.iloc[-1].items():
+        is_word = isinstance(cell, str) and cell.strip(" :").lower() in WORDS["totals"]
+        if is_word and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
+            return f"the last row is left out, because {cell!r} in {shortened(str(name))} says that it has totals"
+    return ""
+
+
 def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
     """Give the values of all columns of text but `ids` one spelling, in place; returns notes on merged ones."""
     notes: list[str] = []
@@ -158,7 +170,9 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
             raise TableError(f"column {name!r} has {error}. Fix: correct it") from None
         if any(isinstance(value, str) for value in plain):
             plain = [value_text(value) for value in plain]
-        words = np.array([*(np.nan if value in MISSING_TEXTS else value for value in plain), np.nan], object)
+        # A label of a code, or another category that a file states, is a value even if it is 'None'.
+        missing = () if isinstance(cells.dtype, pd.CategoricalDtype) else MISSING_TEXTS
+        words = np.array([*(np.nan if value in missing else value for value in plain), np.nan], object)
         there = pd.notna(words[:-1])
         counts = np.bincount(codes[codes >= 0], minlength=len(found))
         told = describe_merged(found[there], words[:-1][there], counts[there])
@@ -299,8 +313,8 @@ def _open_text(path: Path, form: Format) -> Opened:
     if not ahead:
         raise TableError(f"{path} is empty")
     names = ahead.pop(0) if form.header else _labels(form, width, path)
-    if form.header:
-        _check_header(names, path, form)
+    if form.header and form.header_row is None:
+        _check_header(names, ahead, path, form)
     if not ahead:
         raise TableError(f"{path} has a header and no rows")
     decimal = form.decimal or "."
@@ -382,14 +396,19 @@ def _likely_delimiter(line: str) -> str:
 def _header_place(rows: Sequence[Sequence[str]], names: Collection[str], least: int = 1) -> tuple[int, bool]:
     """The place of the row with the names of the columns, and whether it has a name that is expected.
 
-    If no row has one, the names are in the first row that is nearly as full as the fullest rows. All rows above it must
-    be titles, with one cell or only one that is not empty. If the fullest rows have less than `least` cells, it is the
-    first row of all.
+    If no row above the data has one, the names are in the first row that is nearly as full as the fullest rows. Rows
+    above it must be titles, with one cell or only one that is not empty. If the fullest rows have less than `least`
+    cells, it is the first row of all.
     """
+    filled, n_full = [sum(bool(cell.strip()) for cell in row) for row in rows], 0
     for place, row in enumerate(rows):
         if not {one_spelling(cell) for cell in row}.isdisjoint(names):
             return place, True
-    filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
+        # Below rows of data, a cell with an expected name is a value.
+        is_full = filled[place] >= 0.6 * max(filled) > 1
+        n_full += is_full
+        if n_full > 2 or (is_full and any(as_number(cell.replace(",", ".")) is not None for cell in row)):
+            break
     full = sorted(filled)[-2:][:1]  # a single row may have cells too many
     if not full or full[0] < least:
         return 0, False
@@ -407,23 +426,25 @@ def _header_note(row: int, n_above: int, first: str) -> str:
     )
 
 
-def _check_header(names: list[str], path: Path, form: Format) -> None:
+def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Format) -> None:
     """TableError if a row cannot be a header, although some columns have numbers as names.
 
     Years, identifiers and wavelengths occur as names of columns. Negative numbers, repeated numbers, and fractions that
-    do not increase are taken as data.
+    do not increase are taken as data, as is an expected name that occurs again in its column.
     """
     cells = [as_number(name, form.decimal or ".") for name in names]
     numbers = [number for number in cells if number is not None]
-    increasing = len(numbers) > 2 and numbers == sorted({*numbers})
-    are_data = min(numbers, default=0) < 0 or len({*numbers}) < len(numbers)
-    are_data |= not increasing and any(number % 1 for number in numbers)
+    are_odd = len({*numbers}) < len(numbers) or any(number < 0 or number % 1 for number in numbers)
+    are_data = are_odd and not (len(numbers) > 2 and numbers == sorted({*numbers}) and numbers[0] >= 0)
     # A single name that is a number does not tell a header from data.
-    shared = [name for name in names if one_spelling(name) in form.names]
-    if are_data and len(shared) < 2 and all(as_number(name) is not None for name in shared):
+    shared = [i for i, name in enumerate(names) if one_spelling(name) in form.names]
+    occurs_again = any(row[i] == names[i] and row != names for i in shared for row in ahead)
+    are_data &= len(shared) < 2 and all(cells[i] is not None for i in shared)
+    if are_data or occurs_again:
         shown = shortened(repr((form.delimiter or ",").join(names)))
         raise TableError(
-            f"the first line of {path} looks like data: {shown}. Fix: write the names of the columns above it"
+            f"the first line of {path} looks like data: {shown}. Fix: write the names of the columns above it, or "
+            "state their row by --header-row"
         )
 
 
@@ -467,8 +488,7 @@ def _read_statistics(path: Path, form: Format) -> _Read:
 
     end = path.suffix.lower()[1:]
     end = {"zsav": "sav", "xpt": "xport"}.get(end, end)
-    labelled = {"apply_value_formats": True, "formats_as_category": False}
-    options = labelled if end in ("sav", "por", "dta") else {}
+    options = {"apply_value_formats": True} if end in ("sav", "por", "dta") else {}
     frame, about = getattr(pyreadstat, f"read_{end}")(str(path), **options)
     names = shortened(", ".join(getattr(about, "variable_value_labels", None) or {}), 200)
     return frame, [f"the labels of the codes are the values of {names}"] if names else []
