@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from time import perf_counter
 from typing import Any
 
@@ -133,7 +134,7 @@ class ChunkedPoints:
     def _run(self, function: Any, *args: Any) -> Iterator[Any]:
         """The results of a pass, chunk by chunk."""
         begin = perf_counter()
-        yield from self.engine.run(function, self.chunks, *args)
+        yield from self.engine.run(function, self.chunks, *map(repeat, args))
         self.n_passes += 1
         _LOG.info("pass %d over all rows: %.3g s", self.n_passes, perf_counter() - begin)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -65,8 +66,8 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int | None, 
     n_rows = sum(chunk.n_rows for chunk in chunks)
     if not n_rows:
         raise ChunkError("there are no rows: pass at least one row for each cluster")
-    seeds = (([seed, number],) for number in range(len(chunks)))
-    surveys = engine.run(_survey_of, chunks, sample_rows, n_rows, len(chunks), each=seeds)
+    seeds = ([seed, number] for number in range(len(chunks)))
+    surveys = engine.run(_survey_of, chunks, seeds, *map(repeat, (sample_rows, n_rows, len(chunks))))
     parts = [part for part in surveys if part is not None]
     if len({part.names.dtype.kind == "U" for part in parts}) > 1:
         raise ChunkError("the groups are text in some chunks and numbers in others: use one type in all")
