@@ -28,8 +28,8 @@ from fairclust.chunks.passes import (
 from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.chunks.survey import Survey
 from fairclust.kernels.assignment import of_groups
-from fairclust.kernels.listed import ListedPoints, many_short, worth_listing
-from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.listed import ListedPoints, many_short
+from fairclust.kernels.points import TiledPoints, worth_listing
 
 # The search for movable rows goes further from the boundaries than the sample suggests, so that one pass is enough. It
 # aims at _MORE times the rows needed and _SPARE_ROWS more.
