@@ -148,9 +148,8 @@ def collection_chunks(
     column = column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column
     if column.shape == X.shape[:1]:
         column = column.rechunk((X.chunks[0],))
-    # The number of rows of a block may be unknown, which is NaN here.
-    known = not np.isnan([*column.shape, X.shape[0]]).any()
-    if (known and column.shape != X.shape[:1]) or column.numblocks != X.numblocks[:1]:
+    # The number of rows of a block may be unknown here, so `_block` compares the lengths.
+    if column.ndim != 1 or column.numblocks != X.numblocks[:1]:
         raise ChunkError(
             f"sensitive_features has shape {column.shape}, X has {X.shape[0]} rows: pass the group of every row. If "
             "lengths are unknown, call compute_chunk_sizes() on both"

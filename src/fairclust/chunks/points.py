@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.base import Diverged
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.passes import (
     Kept,
@@ -141,11 +140,6 @@ class ChunkedPoints:
     def _sum(self, function: Any, *args: Any) -> tuple[Any, ...]:
         total = total_of(self._run(function, *args))
         self.row_min_sum = total[-1]
-        if not all(np.isfinite(one).all() for one in total):
-            raise Diverged(
-                "the distances of the rows to the centres have no finite sum: divide the features, and `init` if it "
-                "is given, by a power of ten"
-            )
         return total[:-1]
 
     def n_beyond(self, limit: float) -> int:

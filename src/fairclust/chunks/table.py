@@ -79,11 +79,9 @@ def open_chunks(
         of fairclust, and the files at the same paths. By default the threads of this process read the chunks, and
         those of a Dask collection are read by the client that this process connected last, or else by two processes.
     chunk_rows : int
-        Number of rows of a chunk of an array, and the most rows of a chunk of several Parquet row groups. Another
-        value changes the order in which sums are added and, if not all rows are in the sample, the sample.
+        Number of rows of a chunk of an array, and the most rows of a chunk of several Parquet row groups.
     sample_rows : int, optional
-        Approximate size of the random sample on which the fit starts. It is held in memory. By default it is four
-        million rows, or as many as have 64 million numbers.
+        Approximate size of the random sample on which the fit starts, and which is held in memory.
 
     Returns
     -------
@@ -93,20 +91,23 @@ def open_chunks(
     Raises
     ------
     ChunkError
-        A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, a number of rows is
-        less than 1, or there is no Dask cluster at the given address.
+        A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, or there is no Dask
+        cluster at the given address.
     ValueError
         `labels` is a file that is read or may be read, or it cannot be written.
     """
     if chunk_rows < 1 or (sample_rows is not None and sample_rows < 1):
         raise ChunkError(f"chunk_rows={chunk_rows} and sample_rows={sample_rows} must be at least 1")
-    engine = _engine(client, X)
+    engine: Engine = Threads()
+    if client is not None or _is_collection(X):
+        # Imported only here, because Dask is not needed without a cluster.
+        from fairclust.chunks.cluster import Cluster, collection_chunks
+
+        engine = Cluster(client)
     names: tuple[str, ...] = ()
     inputs: list[str | Path] = [client] if isinstance(client, str) else []
     try:
         if _is_collection(X):
-            from fairclust.chunks.cluster import collection_chunks
-
             if labels is not None and Path(labels).is_file():
                 raise ChunkError(
                     f"labels: {labels} exists, and a Dask collection does not tell from which files it is read. Fix: "
@@ -138,15 +139,6 @@ def _file_of(array: Any) -> Any:
     while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
         array = array.base
     return getattr(array, "filename", array)
-
-
-def _engine(client: Any, X: Any) -> Engine:
-    if client is None and not _is_collection(X):
-        return Threads()
-    # Imported only here, because Dask is not needed without a cluster.
-    from fairclust.chunks.cluster import Cluster
-
-    return Cluster(client)
 
 
 def _is_collection(X: Any) -> bool:

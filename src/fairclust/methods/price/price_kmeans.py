@@ -22,8 +22,7 @@ from fairclust.messages import count, percent
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
-from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
-from fairclust.methods.price.starts import KEPT, best_starts, cheapest, searched
+from fairclust.methods.price.rounding import Labels, cheapest, loose_labels, round_prices
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.criteria import Criterion, exact_shares
@@ -38,7 +37,7 @@ from fairclust.solvers.prices import (
     price_step,
     solve,
 )
-from fairclust.solvers.search import different, plain_run, plain_search, rank
+from fairclust.solvers.search import KEPT, best_starts, different, plain_run, plain_search, rank, searched
 
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
