@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.pipeline.config import read_yaml, shipped_config
+from fairclust.pipeline.config import load_config
 from fairclust.pipeline.plan import Plan
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +27,7 @@ sys.path[:] = [
     *(path for path in sys.path if Path(path).resolve() != ROOT),
 ]
 
+from small import shipped_in
 from toys import make_grouped_blobs
 
 # Hypothesis draws the same examples in every run. There is no time limit, because the machine may be shared. Run
@@ -64,14 +65,13 @@ def mirror():
 @pytest.fixture(scope="session")
 def shipped():
     """Return the shipped configuration before its catalogues are read."""
-    found = read_yaml(ROOT / "config/config.yaml")
-    return {**found, "catalogues": [str(ROOT / place) for place in found["catalogues"]]}
+    return shipped_in(ROOT)
 
 
 @pytest.fixture(scope="session")
-def catalogue():
+def catalogue(shipped):
     """Return the configuration that ships with the project."""
-    return shipped_config(ROOT)
+    return load_config(shipped)
 
 
 @pytest.fixture(scope="session")

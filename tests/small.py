@@ -19,6 +19,12 @@ def small_config(**sections):
     }
 
 
+def shipped_in(folder):
+    """Return the configuration of a checkout before its catalogues are read."""
+    raw = read_yaml(folder / "config/config.yaml")
+    return {**raw, "catalogues": [str(folder / place) for place in raw["catalogues"]]}
+
+
 def small_paper(**changes):
     return {
         "short_name": "Doe",

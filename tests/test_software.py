@@ -7,8 +7,9 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from fairclust.pipeline.config import shipped_config
+from fairclust.pipeline.config import load_config
 from fairclust.pipeline.plan import Plan
+from small import shipped_in
 
 PYTHON_OF_DEBIAN = {"bookworm": "3.11", "trixie": "3.13"}
 
@@ -91,7 +92,6 @@ def test_the_image_of_the_workflow_is_the_one_that_the_documentation_builds(root
 
 
 def test_the_run_of_continuous_integration_is_small_and_needs_no_download(root):
-    config = shipped_config(root / ".test")
-    plan = Plan(config)
-    assert plan.sources() == []
+    plan = Plan(load_config(shipped_in(root / ".test")))
+    assert plan.source_folders(*plan.datasets) == []
     assert 0 < sum(len(fit.cells()) for fit in plan.fits.values()) < 100

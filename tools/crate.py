@@ -15,9 +15,8 @@ import yaml
 from fairclust.datasets.store import read_card
 from fairclust.messages import UserError
 from fairclust.outputs import content_digest
-from fairclust.pipeline.config import as_list
 from fairclust.pipeline.plan import Plan
-from fairclust.pipeline.scores import read_table
+from fairclust.pipeline.scores import read_arrow
 
 CRATE = "ro-crate-metadata.json"
 WORKFLOW = "workflow/Snakefile"
@@ -60,7 +59,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], plan: Plan) -> dict[str, 
     `origin` is the content of `provenance.json`. Authors and licence are those of `CITATION.cff` in the working
     folder, if there is one. UserError if no cell of the run was fitted, or `CITATION.cff` cannot be read.
     """
-    costs = read_table(folder / "scores" / "runs.parquet")
+    costs = read_arrow(folder / "scores" / "runs.parquet").to_pandas()
     if costs.finished.isna().all():
         raise UserError("no cell of the run was fitted, so there is nothing to publish")
     began, ended = (costs.finished - costs.wall_seconds).min(), costs.finished.max()
@@ -129,9 +128,10 @@ def _add_citation(graph: _Graph, path: Path) -> tuple[list[dict[str, str]], list
         kind = "Organization" if "name" in author else "Person"
         names = (str(author.get(key, "")) for key in ("given-names", "family-names"))
         authors.append(graph.add(f"#author-{i}", kind, name=author.get("name") or " ".join(names)))
+    names = about.get("license") or []
     licences = [
         graph.add(f"https://spdx.org/licenses/{name}", "CreativeWork", name=name)
-        for name in as_list(about.get("license"))
+        for name in ([names] if isinstance(names, str) else names)
     ]
     return authors, licences
 

@@ -31,7 +31,7 @@ from fairclust.pipeline.config import user_config
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_arrow, write_arrow
-from fairclust.pipeline.summary import describe, load_summary
+from fairclust.pipeline.summary import describe
 from fairclust.report import agreement
 from fairclust.report.claims import load_claims
 from fairclust.report.drawing import EMPTY
@@ -120,7 +120,7 @@ def publish(args: argparse.Namespace) -> str:
         raise UserError(f"--out: {out} holds other files than published results. Fix: name another folder")
     check_outputs({f"--readme {page}": page for page in args.readme}, args.configfile)
     origin["config"] = {"digest": digest, "run": origin["config"]["run"]}
-    origin["summary"] = describe(load_summary(results))
+    origin["summary"] = describe(json.loads((results / "summary.json").read_text()))
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
     pages = {page: filled(page, results, out, origin, plan) for page in args.readme}

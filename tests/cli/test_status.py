@@ -58,7 +58,7 @@ def finished(tmp_path_factory):
         data = Path(plan.fit_inputs(fit)["data"])
         save_points(data, "a", 60)
         asked = (
-            plan.class_path(fit),
+            plan.method(fit).class_,
             plan.fit_code(fit),
             plan.grids(fit),
             plan.metrics(fit),

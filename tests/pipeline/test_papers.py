@@ -8,7 +8,7 @@ import pytest
 
 from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.papers import ProgramSpec
-from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
+from fairclust.pipeline.reported import load_programs, load_reported
 from small import small_config, small_paper
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +99,7 @@ def test_types_and_optional_columns(tmp_path):
     ],
 )
 def test_a_wrong_file_of_reported_values_names_line_and_fix(tmp_path, text, message):
-    with pytest.raises(ReportedError, match=message):
+    with pytest.raises(ConfigError, match=message):
         load(tmp_path, text)
 
 
@@ -135,12 +135,12 @@ def test_values_of_programs_are_read(tmp_path):
     ],
 )
 def test_errors_in_values_of_programs_name_file_and_line(tmp_path, old, new, message):
-    with pytest.raises(ReportedError, match=message) as error:
+    with pytest.raises(ConfigError, match=message) as error:
         programs(tmp_path, PROGRAM_LINE, PROGRAM_LINE.replace(",,3,", ",last,3,").replace(old, new, 1))
     assert "p_programs.csv" in str(error.value)
 
 
 def test_a_file_of_programs_needs_its_columns(tmp_path):
     (tmp_path / "x.csv").write_text("table,dataset\n")
-    with pytest.raises(ReportedError, match="needs exactly the columns"):
+    with pytest.raises(ConfigError, match="needs exactly the columns"):
         load_programs(tmp_path / "x.csv", {})

@@ -9,7 +9,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline import plan as module
 from fairclust.pipeline.config import ConfigError, laid_over, load_config
 from fairclust.pipeline.grids import derive_random_state
-from fairclust.pipeline.plan import Plan
+from fairclust.pipeline.plan import Plan, all_plain
 from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.summary import fits_to_make
 from small import GENERATED, small_config, small_paper
@@ -194,7 +194,7 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
     assert list(plan.fits) == ["a/vfc", "a/kmeans", "b/vfc", "b/kmeans", "b/vfc.fig"]
     # The table needs its row and that of our method, on its data set and on the stand-in, with the K of the row.
     assert plan.fits_shown("doe", "tables", "t") == files("a/vfc", "a/kmeans", "b/vfc", "b/kmeans")
-    assert {one["n_clusters"] for one in plan.asked("doe", "tables", "t")} == {2}
+    assert {one["n_clusters"] for one in plan.product("doe", "tables", "t")["asked"]} == {2}
     assert plan.fits_shown("doe", "figures", "front") == files("a/vfc", "a/kmeans")
     assert plan.fits_shown("doe", "figures", "points") == files("b/vfc")
     assert plan.fits_shown("doe", "figures", "dense") == files("b/vfc.fig")
@@ -238,7 +238,7 @@ def test_a_paper_shows_its_own_fits(tmp_path):
     def lams(plan):
         return {
             (one["n_clusters"], lam)
-            for one in plan.asked("doe", "figures", "all")
+            for one in plan.product("doe", "figures", "all")["asked"]
             for grid in one["grids"]
             for lam in grid["axes"]["lam"]
         }
@@ -290,13 +290,17 @@ def all_params(plan):
     """Return what the rules ask the plan for, by job."""
     found = {"scores": [plan.settings()], "targets": plan.targets()}
     for name, fit in plan.fits.items():
-        asked = (plan.class_path, plan.grids, plan.metrics, plan.fit_code, plan.scorer_code, plan.fit_inputs)
+        asked = (plan.grids, plan.metrics, plan.fit_code, plan.scorer_code, plan.fit_inputs)
         found[f"fit {name}"] = [answer(fit) for answer in asked] + [
-            plan.job(fit).model_dump(),
+            plan.method(fit).jobs.model_dump(),
             plan.minutes(fit),
         ]
     for name in plan.datasets:
-        found[f"data {name}"] = [plan.dataset(name), plan.sources_params(name), plan.prepare_code(name)]
+        found[f"data {name}"] = [
+            plan.dataset(name),
+            all_plain(plan.sources_of(name)),
+            plan.prepare_code(name),
+        ]
     for product in plan.shown:
         asked = [plan.product(*product), plan.fits_shown(*product), plan.reported_files(product[0])]
         found[" ".join(product[1:])] = asked
@@ -315,12 +319,12 @@ def all_params(plan):
             "fit a/vfc, fit b/vfc, fit b/vfc.fig, fit a/kmeans, fit b/kmeans, "
             "tables t, figures front, figures points, figures dense, scores",
         ),
-        ({"score": {"metrics": ["ncut"]}}, "scores, " + ", ".join(f"fit {fit}" for fit in (
+        ({"score": {"metrics": ["ncut"]}}, ", ".join(f"fit {fit}" for fit in (
             "a/vfc", "b/vfc", "b/vfc.fig", "a/kmeans", "b/kmeans"))),
         ({"datasets": {"a": {"scale": "minmax"}}}, "data a, scores"),
         ({"datasets": {"b": {"settings": {"kmeans": {"params": {"n_init": 3}}}}}}, "fit b/kmeans, tables t, scores"),
-        ({"methods": {"kmeans": {"label": "K"}}}, "tables t, figures front, scores"),
-        ({"datasets": {"a": {"shown": "400 rows"}}}, "tables t, figures front, figures points, figures dense, scores"),
+        ({"methods": {"kmeans": {"label": "K"}}}, "tables t, figures front"),
+        ({"datasets": {"a": {"shown": "400 rows"}}}, "tables t, figures front, figures points, figures dense"),
         ({"methods": {"unused": KMEANS}}, ""),
     ],
     ids=["lambda", "seed", "metric", "scaling", "setting of a data set", "label", "what is shown", "unused method"],
@@ -356,7 +360,13 @@ def test_a_class_that_does_not_exist_stops_the_plan(method, message):
         Plan(load_config(small_config(methods={"m": method}))).check_classes()
 
 
-def test_provenance_keeps_only_used_settings_and_no_paths(tmp_path):
+def test_a_generator_that_does_not_exist_stops_the_plan():
+    data = {**GENERATED, "generator": "nowhere:make"}
+    with pytest.raises(ConfigError, match=r"^datasets\.a\.generator: .*no Python module 'nowhere'"):
+        Plan(load_config(small_config(datasets={"a": data}))).check_classes()
+
+
+def test_provenance_has_a_digest_of_what_is_used(tmp_path):
     kept = doe(tmp_path, mirror="/secret/place", methods={"x": VFC}).settings()
-    assert set(kept["methods"]) == {"vfc", "kmeans"}
-    assert "secret" not in json.dumps(kept) and str(tmp_path) not in json.dumps(kept)
+    assert kept == doe(tmp_path).settings() and kept["run"]["papers"] == ["doe"]
+    assert kept["digest"] != doe(tmp_path, datasets={"a": {"scale": "minmax"}}).settings()["digest"]

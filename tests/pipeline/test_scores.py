@@ -16,8 +16,8 @@ from fairclust.pipeline.scores import (
     labels_of,
     load_cells,
     load_scores,
+    read_arrow,
     read_fits,
-    read_table,
     write_fits,
 )
 from fairclust.pipeline.summary import describe, require_complete
@@ -125,10 +125,10 @@ def test_gathering_gives_the_same_rows_in_four_files(tmp_path, files):
         ("toy", "lost", "", "error", "its job ended", True, 1),
         ("toy", "odd", "", "error", "because", False, 1),
     ]
-    scores, runs = (read_table(tmp_path / f"g/{name}.parquet") for name in ("scores", "runs"))
+    scores, runs = (read_arrow(tmp_path / f"g/{name}.parquet").to_pandas() for name in ("scores", "runs"))
     assert list(scores.columns) == SCORE_COLUMNS
     assert not set(SCORE_COLUMNS) & set(RUN_COLUMNS) and set(RUN_COLUMNS) < set(runs.columns)
-    assert "numpy 2.1, scipy unknown, scikit-learn unknown, numba unknown" in set(runs.versions)
+    assert "numpy 2.1" in set(runs.versions)
     for name, frame in (("scores", scores), ("runs", runs)):
         text = pd.read_csv(tmp_path / f"g/{name}.csv")
         assert list(text.columns) == list(frame.columns) and len(text) == len(frame) == 4

@@ -10,9 +10,17 @@ from snakemake.io import local
 _rules = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path[:0] = [str(_rules.parents[1] / "src"), str(Path.cwd())]
 
-from fairclust.pipeline.config import ConfigError, as_list, load_config, read_yaml
-from fairclust.pipeline.fingerprint import code_fingerprint
-from fairclust.pipeline.plan import Plan, megabytes, plain, share_sources
+import fairclust
+from fairclust.pipeline.config import ConfigError, load_config, read_yaml
+from fairclust.pipeline.plan import (
+    Plan,
+    all_plain,
+    code_of,
+    existing,
+    megabytes,
+    plain,
+    share_sources,
+)
 
 ORIGIN = " with ".join(map(str, workflow.configfiles))
 share_sources()

@@ -4,7 +4,7 @@
 rule download_source:
     input:
         # The prefix of a module is not for the user's own files.
-        ask(lambda source: local(PLAN.own_archive(source))),
+        ask(lambda source: local(existing([PLAN.source(source)]))),
     output:
         directory(f"{RESULTS}/data/raw/{{source}}"),
     log:
@@ -19,7 +19,7 @@ rule download_source:
         sha256=ask(lambda source: PLAN.source(source).sha256),
         licence=ask(lambda source: PLAN.source(source).licence),
         source=ask(lambda source: plain(PLAN.source(source))),
-        mirrors=as_list(CONFIG.mirror),
+        mirrors=CONFIG.mirror,
     message:
         "Fetching {wildcards.source}"
     script:
@@ -46,7 +46,7 @@ rule prepare_dataset:
         # [standardize, l2] unless the catalogue says otherwise.
         scale=ask(lambda dataset: PLAN.dataset(dataset).get("scale")),
         other=ask(PLAN.other_keys),
-        sources=ask(PLAN.sources_params),
+        sources=ask(lambda dataset: all_plain(PLAN.sources_of(dataset))),
         code=ask(PLAN.prepare_code),
     message:
         "Preparing {wildcards.dataset}"
@@ -65,7 +65,7 @@ use rule prepare_dataset as prepare_unscaled with:
         sensitive=ask(lambda dataset: PLAN.dataset(dataset).get("sensitive")),
         scale=[],
         other=ask(PLAN.other_keys),
-        sources=ask(PLAN.sources_params),
+        sources=ask(lambda dataset: all_plain(PLAN.sources_of(dataset))),
         code=ask(PLAN.prepare_code),
     message:
         "Preparing {wildcards.dataset}, unscaled"
@@ -88,7 +88,10 @@ rule neighbour_graph:
     params:
         n_neighbors=CONFIG.graph.n_neighbors,
         exact_max_rows=CONFIG.graph.exact_max_rows,
-        code=lambda _: PLAN.graph_code(),
+        code=lambda _: code_of(
+            "fairclust.pipeline.data:build_graph",
+            packages=("numpy", "scipy", "scikit-learn", "numba", "pynndescent"),
+        ),
     message:
         "Finding {params.n_neighbors} neighbours of every point of {wildcards.dataset}"
     script:
@@ -98,7 +101,7 @@ rule neighbour_graph:
 # For nodes without internet, run this first on a login node that has it: snakemake --cores 4 download
 rule download:
     input:
-        PLAN.sources(),
+        PLAN.source_folders(*PLAN.datasets),
     log:
         f"{RESULTS}/logs/download.log",
     localrule: True

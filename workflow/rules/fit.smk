@@ -17,14 +17,15 @@ rule fit:
     retries: CONFIG.jobs.attempts + OTHERS_IN_GROUP if workflow.is_main_process else 0
     conda:
         "../envs/fairclust.yml"
-    threads: of_fit(lambda fit: PLAN.job(fit).threads or CONFIG.jobs.threads)
+    threads: of_fit(lambda fit: PLAN.method(fit).jobs.threads or CONFIG.jobs.threads)
     resources:
         mem_mb=scaled_fit(
-            lambda fit: PLAN.job(fit).mem_mb or CONFIG.jobs.mem_mb, per_input_mb=6
+            lambda fit: PLAN.method(fit).jobs.mem_mb or CONFIG.jobs.mem_mb,
+            per_input_mb=6,
         ),
         # Three times the estimated time, because machines differ.
         runtime=scaled_fit(
-            lambda fit: (PLAN.job(fit).runtime or CONFIG.jobs.runtime)
+            lambda fit: (PLAN.method(fit).jobs.runtime or CONFIG.jobs.runtime)
             + 3 * PLAN.minutes(fit)
         ),
         attempt=lambda wildcards, attempt: attempt,
@@ -32,7 +33,7 @@ rule fit:
     params:
         # In a sweep, the wildcard is METHOD.SWEEP.
         method=of_fit(lambda fit: fit.method),
-        class_path=of_fit(PLAN.class_path),
+        class_path=of_fit(lambda fit: PLAN.method(fit).class_),
         # Of every experiment: n_clusters (K), fixed params, axes such as {"lam": [0, 10, 100]}, and seeds.
         grids=of_fit(PLAN.grids),
         metrics=of_fit(PLAN.metrics),

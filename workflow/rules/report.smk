@@ -1,5 +1,10 @@
 # From the fits to the scores of the run, the tables, figures and claims of the papers, and the page.
 
+# The code that reads what tables, figures and claims show, and that which reads the scores of the run.
+PRODUCT_CODE = ("fairclust.pipeline.papers", "fairclust.report.material:load_material")
+SCORES_CODE = "fairclust.pipeline.scores:load_scores"
+PAGE_FILES = sorted(Path(fairclust.__file__).parent.glob("report/page/*.*"))
+
 
 rule scores:
     input:
@@ -18,7 +23,7 @@ rule scores:
         runtime=scaled(20),
     params:
         settings=lambda _: PLAN.settings(),
-        code=lambda _: code_fingerprint("fairclust.pipeline.scores:gather_scores"),
+        code=lambda _: code_of("fairclust.pipeline.scores:gather_scores"),
     message:
         "Gathering scores"
     script:
@@ -49,7 +54,7 @@ rule table:
         runtime=scaled(20),
     params:
         product=ask(lambda paper, table: PLAN.product(paper, "tables", table)),
-        code=lambda _: PLAN.product_code("tables"),
+        code=lambda _: code_of("fairclust.report.tables", *PRODUCT_CODE),
     message:
         "Making {wildcards.table} of {wildcards.paper}"
     script:
@@ -82,7 +87,7 @@ rule figure:
         runtime=scaled(20),
     params:
         product=ask(lambda paper, figure: PLAN.product(paper, "figures", figure)),
-        code=lambda _: PLAN.product_code("figures"),
+        code=lambda _: code_of("fairclust.report.figures", *PRODUCT_CODE),
     message:
         "Drawing {wildcards.figure} of {wildcards.paper}"
     script:
@@ -112,7 +117,7 @@ rule claims:
         runtime=scaled(20),
     params:
         product=ask(lambda paper: PLAN.product(paper, "claims")),
-        code=lambda _: PLAN.product_code("claims"),
+        code=lambda _: code_of("fairclust.report.claims", *PRODUCT_CODE),
     message:
         "Testing the claims of {wildcards.paper}"
     script:
@@ -135,9 +140,7 @@ rule leaderboard:
         runtime=scaled(10),
     params:
         names=lambda _: PLAN.names(),
-        code=lambda _: code_fingerprint(
-            "fairclust.report.leaderboard", "fairclust.pipeline.scores:load_scores"
-        ),
+        code=lambda _: code_of("fairclust.report.leaderboard", SCORES_CODE),
     message:
         "Making the leaderboard"
     script:
@@ -167,9 +170,7 @@ rule overview:
     params:
         fairness_error=CONFIG.report.fairness_error,
         names=lambda _: PLAN.names(),
-        code=lambda _: code_fingerprint(
-            "fairclust.report.tables", "fairclust.pipeline.scores:load_scores"
-        ),
+        code=lambda _: code_of("fairclust.report.tables", SCORES_CODE),
     message:
         "Making the overview of all methods and data sets"
     script:
@@ -198,7 +199,7 @@ rule scoreboard:
             name: paper["short_name"] for name, paper in PLAN.papers().items()
         },
         names=lambda _: PLAN.names(),
-        code=lambda _: code_fingerprint("fairclust.report.tables"),
+        code=lambda _: code_of("fairclust.report.tables"),
     message:
         "Joining the verdicts of all papers"
     script:
@@ -232,7 +233,7 @@ rule page:
     params:
         papers=lambda _: PLAN.papers(),
         names=lambda _: PLAN.names(),
-        code=lambda _: PLAN.page_code(),
+        code=lambda _: code_of("fairclust.report.html", SCORES_CODE, files=PAGE_FILES),
     message:
         "Writing the page"
     script:

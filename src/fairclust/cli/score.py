@@ -20,7 +20,7 @@ from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.messages import nearest, percent
 from fairclust.metrics.table import METRICS, score_labels
-from fairclust.pipeline.config import as_list, user_config
+from fairclust.pipeline.config import user_config
 from fairclust.pipeline.scores import load_scores
 from fairclust.report.leaderboard import deviation, place_labels
 from fairclust.report.render import number, signed_percent
@@ -43,7 +43,7 @@ def run(args: Score) -> list[str | Table]:
     for name, spec in sources.items():
         # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
         raw = Path(config.results) / "data" / "raw" / name
-        places: list[str | Path] = [*as_list(config.mirror), raw]
+        places: list[str | Path] = [*config.mirror, raw]
         paths[name] = fetch_source(name, spec, get_data_home(), places)
     data = prepare_dataset(dataset, config.datasets[dataset], paths, sources)
     n_clusters = config.datasets[dataset].n_clusters if args.n_clusters is None else args.n_clusters

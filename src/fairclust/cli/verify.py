@@ -19,7 +19,7 @@ from fairclust.messages import count
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.outputs import content_digest
 from fairclust.pipeline.data import read_record
-from fairclust.pipeline.scores import SCORE_COLUMNS, DamagedFile, read_fits, read_table, unpacked_labels
+from fairclust.pipeline.scores import SCORE_COLUMNS, DamagedFile, read_arrow, read_fits, unpacked_labels
 
 # Scores that differ by at most this much, relative or absolute, count as equal, because machines round differently.
 _TOLERANCE = 1e-9
@@ -83,7 +83,7 @@ def _check_scores(scores: Path, fits: pd.DataFrame) -> list[str]:
     if not scores.is_file():
         return []
     try:
-        stated = read_table(scores).dropna(subset=["key"])[SCORE_COLUMNS].set_index("key")
+        stated = read_arrow(scores).to_pandas().dropna(subset=["key"])[SCORE_COLUMNS].set_index("key")
     except ValueError as error:
         return [str(error)]
     fitted = fits.dropna(subset=["key"]).drop_duplicates("key")[SCORE_COLUMNS].set_index("key")

@@ -24,6 +24,7 @@ from fairclust.pipeline.papers import (
     GridSpec,
     Methods,
     Names,
+    OneOrMore,
     Papers,
     Seeds,
     _check_unique,
@@ -155,7 +156,7 @@ class Config(Catalogue):
     catalogues: list[str] = Field(default_factory=list)
     """Folders of YAML files with sources, datasets, methods, papers."""
     results: str = Field(default="results", min_length=1, description="Folder of all results.")
-    mirror: str | list[str] | None = None
+    mirror: Annotated[list[str], OneOrMore] = Field(default_factory=list)
     """Folder(s) or base URL(s) tried before upstream."""
     strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
     same_digits: bool = True
@@ -204,11 +205,6 @@ class Config(Catalogue):
         for layer in (of_dataset.get(spec.settings_of or ""), of_dataset.get(method), of_experiment):
             settings = layer.over(settings) if layer else settings
         return settings
-
-
-def as_list(value: str | list[str] | None) -> list[str]:
-    """A text, a list of texts or None, as a list."""
-    return [] if value is None else [value] if isinstance(value, str) else list(value)
 
 
 def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
@@ -341,12 +337,6 @@ def user_config(configfiles: Iterable[Path]) -> Config:
         user = laid_over(user, read_yaml(path))
     origin = " with ".join(map(str, (shipped, *configfiles)))
     return load_config(laid_over(read_yaml(shipped), user), user=user, origin=origin)
-
-
-def shipped_config(folder: Path) -> Config:
-    """The configuration `config/config.yaml` of a folder, as of a checkout."""
-    raw = read_yaml(folder / "config/config.yaml")
-    return load_config({**raw, "catalogues": [str(folder / place) for place in raw["catalogues"]]})
 
 
 def unknown(key: str, names: Iterable[str], known: Collection[str]) -> list[str]:

@@ -79,6 +79,7 @@ def names_of(section: str) -> AfterValidator:
 
 
 Names = Annotated[list[str], AfterValidator(_check_unique)]
+OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str) else value or [])
 Datasets = Annotated[Names, names_of("datasets")]
 Methods = Annotated[Names, names_of("methods")]
 Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]
@@ -107,8 +108,6 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
 """The name of a table or figure, and of its files."""
 Sweep = Annotated[str, Field(pattern=r"^[a-z0-9_]*$")]
 """The name of a dense grid, whose fits only the figures and claims read that name it; empty: all other fits."""
-Order = str
-"""'lam': the smallest lambda first; or the name of a metric: the best value first."""
 
 
 class ExperimentSpec(Spec):
@@ -128,8 +127,8 @@ class MatchSpec(Spec):
     """How a setting is chosen if the paper does not publish it: the first one in `order` that is fair enough."""
 
     fairness: str = Field(description="The metric that must reach what the paper reports for the row.")
-    order: Order = "lam"
-    """Which setting comes first: 'lam' (smallest) or a metric (best)."""
+    order: str = "lam"
+    """Which setting comes first: 'lam' (the smallest) or the name of a metric (the best value)."""
     table: str = ""
     """Number of the table that reports the fairness metric; empty: this one."""
 
@@ -157,13 +156,6 @@ class ReasonSpec(Spec):
         "published labels, or the command of `evidence` (the default if there is one); nothing: a conjecture.",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _shown_by_its_command(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("evidence"):
-            return {"shown_by": "command", **given}
-        return given
-
     def fits(self, dataset: str, method: str, metric: str) -> bool:
         """Whether the reason applies to a value."""
         pairs = ((self.dataset, dataset), (self.method, method), (self.metric, metric))
@@ -177,9 +169,8 @@ class PickSpec(Spec):
     n_clusters: int | None = None
     method: str = ""
     lam: float | None = None
-    metric: Annotated[Names, BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = (
-        Field(default_factory=list, description="One metric, or several that share a cell.")
-    )
+    metric: Annotated[Names, OneOrMore] = Field(default_factory=list)
+    """One metric, or several that share a cell."""
     unit: float = Field(default=1.0, gt=0, description="The printed numbers are in this unit.")
     form: str = Field(
         default="", description="How a cell is printed; default: '{}', or '{} / {}' for two metrics."

@@ -21,7 +21,7 @@ from fairclust.datasets.spec import SourceSpec
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import content_digest
-from fairclust.pipeline.config import Config, ConfigError, MethodJobSpec
+from fairclust.pipeline.config import Config, ConfigError, MethodSpec
 from fairclust.pipeline.fingerprint import (
     ClassNotFound,
     class_fingerprint,
@@ -132,9 +132,23 @@ def megabytes(paths: Iterable[str]) -> float:
     return size / 2**20
 
 
+def existing(sources: Iterable[SourceSpec]) -> list[str]:
+    """The files of the user that sources name, as far as they exist."""
+    return [str(spec.path) for spec in sources if spec.path is not None and Path(spec.path).is_file()]
+
+
 def digest_of(value: Any) -> str:
     """Ten hexadecimal digits of a digest of plain data."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:10]
+
+
+def code_of(*roots: str, packages: Iterable[str] = (), files: Iterable[str | Path] = ()) -> str:
+    """Fingerprint of all code that the roots reach, of versions of packages, and of the contents of files.
+
+    Contents and not time stamps, because a file that replaces another one may be older.
+    """
+    contents = [(Path(path).name, content_digest(path)) for path in files]
+    return digest_of([code_fingerprint(*roots), list(map(installed_version, packages)), contents])
 
 
 class Plan:
@@ -147,7 +161,12 @@ class Plan:
         self.datasets = list(dict.fromkeys(fit.dataset for fit in self.fits.values()))
 
     def check_classes(self) -> None:
-        """ConfigError if a method's class does not exist or does not take a parameter."""
+        """ConfigError if a generator or a method's class does not exist, or the class does not take a parameter."""
+        for name in self.datasets:
+            try:
+                code_fingerprint(*self._preparing(name))
+            except ClassNotFound as error:
+                raise ConfigError(f"datasets.{name}.generator: {error}") from None
         for method in dict.fromkeys(fit.method for fit in self.fits.values()):
             path = self.config.methods[method].class_
             try:
@@ -279,25 +298,18 @@ class Plan:
         jobs = {job for job, _ in _entry(section.removesuffix("s"), f"{paper}/{name}", products)}
         return [self.fit_file(fit) for job, fit in self.fits.items() if job in jobs]
 
-    def asked(self, paper: str, section: str, name: str) -> list[dict[str, Any]]:
-        """The data sets, methods, K and grids that a product shows, in its order.
-
-        They decide which rows it takes from its inputs, which also hold the fits of other papers.
-        """
-        asked, fits = [], self._fits_of(paper)
-        for job, k in self.shown[paper, section, name]:
-            fit = fits[job]
-            grids = [asdict(grid) for grid in fit.grids if grid.n_clusters == k]
-            names = {"dataset": fit.dataset, "method": fit.method, "n_clusters": k, "sweep": fit.sweep}
-            asked.append({**names, "grids": grids})
-        return asked
-
     def product(self, paper: str, section: str, name: str = "claims") -> dict[str, Any]:
         """What the script of a table or figure, or of a paper's claims, needs besides its inputs, as plain data.
 
-        `specs` are the entries that it makes, by name, and `tables` the tables to which they refer.
+        `specs` are the entries that it makes, by name, and `tables` the tables to which they refer. `asked` are the
+        data sets, methods, K and grids that it shows, because its inputs also hold the fits of other papers.
         """
-        spec, asked = self.specs[paper], self.asked(paper, section, name)
+        spec, asked, fits = self.specs[paper], [], self._fits_of(paper)
+        for job, k in self.shown[paper, section, name]:
+            one = fits[job]
+            grids = [asdict(grid) for grid in one.grids if grid.n_clusters == k]
+            key = {"dataset": one.dataset, "method": one.method, "n_clusters": k, "sweep": one.sweep}
+            asked.append({**key, "grids": grids})
         claims = {key: claim for key, claim in spec.claims.items() if self._claim(paper, claim)}
         made = claims if section == "claims" else {name: getattr(spec, section)[name]}
         tables = {key: table for key, table in spec.tables.items() if _refer_to(made, key, table)}
@@ -375,28 +387,20 @@ class Plan:
             sources |= self.config.sources_of(dataset)
         return _entry("source", name, sources)
 
-    def sources(self) -> list[str]:
-        """Folders of all sources that the run downloads."""
-        return list(dict.fromkeys(folder for name in self.datasets for folder in self.source_folders(name)))
+    def source_folders(self, *datasets: str) -> list[str]:
+        """Folders of the fetched sources of data sets."""
+        sources = {name: spec for dataset in datasets for name, spec in self.sources_of(dataset).items()}
+        return [
+            f"{self.results}/data/raw/{name}" for name, spec in sources.items() if not spec.reads_in_place
+        ]
 
-    def source_folders(self, dataset: str) -> list[str]:
-        """Folders of a data set's fetched sources."""
-        sources = self.dataset_sources(dataset)
-        return [f"{self.results}/data/raw/{name}" for name in sources if not sources[name].reads_in_place]
-
-    def dataset_sources(self, dataset: str) -> dict[str, SourceSpec]:
+    def sources_of(self, dataset: str) -> dict[str, SourceSpec]:
         _entry("data set", dataset, self.config.datasets)
         return self.config.sources_of(dataset)
 
     def own_files(self, dataset: str) -> list[str]:
         """The existing files of the user that a data set reads in place."""
-        paths = [str(spec.path) for spec in self.dataset_sources(dataset).values() if spec.reads_in_place]
-        return [path for path in paths if Path(path).is_file()]
-
-    def own_archive(self, source: str) -> list[str]:
-        """The user's archive that a source is unpacked from; empty if there is none."""
-        path = self.source(source).path
-        return [str(path)] if path is not None and Path(path).is_file() else []
+        return existing(spec for spec in self.sources_of(dataset).values() if spec.reads_in_place)
 
     def dataset(self, name: str) -> dict[str, Any]:
         """What a data set's entry says of its content, as plain data."""
@@ -408,25 +412,16 @@ class Plan:
         shown = ("features", "sensitive", "scale")
         return {key: value for key, value in self.dataset(dataset).items() if key not in shown}
 
-    def sources_params(self, dataset: str) -> dict[str, Any]:
-        return all_plain(self.dataset_sources(dataset))
-
     def prepare_code(self, dataset: str) -> str:
         """Fingerprint of the code and the packages that prepare a data set, and of the user's files that it reads."""
-        generator = self.config.datasets[dataset].generator
-        modules = ["fairclust.pipeline.data:prepare"]
-        modules += [generator.replace(":", ".").rpartition(".")[0]] if generator else []
-        codes = [_fingerprint_or_reason(module) for module in modules]
-        # Contents and not time stamps, because a file that replaces another one may be older.
-        contents = {path: content_digest(path) for path in self.own_files(dataset)}
-        packages = [installed_version(package) for package in ("numpy", "pandas", "scikit-learn")]
-        return digest_of([codes, contents, packages])
+        packages = ("numpy", "pandas", "scikit-learn")
+        return code_of(*self._preparing(dataset), packages=packages, files=self.own_files(dataset))
 
-    def graph_code(self) -> str:
-        """Fingerprint of the code and the packages that build neighbour graphs."""
-        packages = map(installed_version, ("numpy", "scipy", "scikit-learn", "numba", "pynndescent"))
-        code = code_fingerprint("fairclust.pipeline.data:build_graph")
-        return digest_of([code, list(packages)])
+    def _preparing(self, dataset: str) -> list[str]:
+        """The function and the module that prepare a data set."""
+        generator = self.config.datasets[dataset].generator
+        modules = [generator.replace(":", ".").rpartition(".")[0]] if generator else []
+        return ["fairclust.pipeline.data:prepare", *modules]
 
     # Fits
 
@@ -444,23 +439,20 @@ class Plan:
     def fit_inputs(self, fit: Fit) -> dict[str, str]:
         """The prepared data set, and its neighbour graph if the method fits it."""
         inputs = {"data": f"{self.results}/data/prepared/{fit.dataset}"}
-        if self.config.methods[fit.method].input == "graph":
+        if self.method(fit).input == "graph":
             inputs["graph"] = f"{self.results}/data/graphs/{fit.dataset}"
         return inputs
 
-    def job(self, fit: Fit) -> MethodJobSpec:
-        """The resources that the catalogue states for a method."""
-        return self.config.methods[fit.method].jobs
+    def method(self, fit: Fit) -> MethodSpec:
+        """The entry of a method in the catalogue."""
+        return self.config.methods[fit.method]
 
     def minutes(self, fit: Fit, n_cells: int | None = None) -> float:
         """Estimated minutes of a fit job, or of some of its fits, from the rows that the catalogue states."""
         rows = self.config.datasets[fit.dataset].rows or 10_000
         work = sum(len(grid) * max(grid.n_clusters, 5) / 10 for grid in fit.grids)
         share = 1.0 if n_cells is None else n_cells / max(1, sum(map(len, fit.grids)))
-        return share * work * self.job(fit).seconds_per_million * rows / 1e6 / 60
-
-    def class_path(self, fit: Fit) -> str:
-        return self.config.methods[fit.method].class_
+        return share * work * self.method(fit).jobs.seconds_per_million * rows / 1e6 / 60
 
     def grids(self, fit: Fit) -> list[dict[str, Any]]:
         """The grids of a fit job as plain data."""
@@ -468,7 +460,7 @@ class Plan:
 
     def fit_code(self, fit: Fit) -> str:
         """Fingerprint of the code of a method, and the version of what calls it; keys of fits depend on it."""
-        return class_fingerprint(self.class_path(fit)) + VERSION
+        return class_fingerprint(self.method(fit).class_) + VERSION
 
     def scorer_code(self, fit: Fit) -> str:
         """Fingerprint of the code of the metrics of a fit job."""
@@ -481,7 +473,7 @@ class Plan:
         """For each K, the cheap metrics and those that a table, a figure or a claim shows."""
         dataset = self.config.datasets[fit.dataset]
         always = set(self.config.score.metrics)
-        if self.config.methods[fit.method].input == "graph":
+        if self.method(fit).input == "graph":
             always.add(_OF_GRAPH)
         if dataset.truth is not None or dataset.generator is not None:
             always.add(_OF_TRUTH)
@@ -500,33 +492,10 @@ class Plan:
     # The run as a whole
 
     def settings(self) -> dict[str, Any]:
-        """What decides the results: data sets, methods, papers and other keys, but no paths or resources; a digest."""
-        used = {
-            "datasets": self.datasets,
-            "methods": {fit.method for fit in self.fits.values()},
-            "papers": self.config.run.papers,
-        }
-        chosen = self.config.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        for section, names in used.items():
-            chosen[section] = {name: spec for name, spec in chosen.get(section, {}).items() if name in names}
-        for paper in chosen["papers"].values():
-            paper["reported"] = Path(str(paper.get("reported"))).name
-        for key in ("sources", "mirror", "results", "catalogues", "jobs", "strict"):
-            chosen.pop(key, None)
-        grids = {name: self.grids(fit) for name, fit in self.fits.items()}
-        return {**chosen, "digest": digest_of([chosen, grids])}
-
-    def product_code(self, section: str) -> str:
-        """Fingerprint of the code that makes the tables, figures or claims of papers and reads their data."""
-        read = "fairclust.report.material:load_material"
-        return code_fingerprint(f"fairclust.report.{section}", "fairclust.pipeline.papers", read)
-
-    def page_code(self) -> str:
-        """Fingerprint of the code and the files of which the page is made."""
-        page = Path(__file__).parents[1] / "report" / "page"
-        contents = [content_digest(path) for path in sorted(page.iterdir()) if path.is_file()]
-        code = code_fingerprint("fairclust.report.html", "fairclust.pipeline.scores:load_scores")
-        return digest_of([code, contents])
+        """What was asked for: the keys of `run`, and a digest of data sets, classes and grids."""
+        datasets = list(map(self.dataset, self.datasets))
+        fits = [(name, self.method(fit).class_, self.grids(fit)) for name, fit in self.fits.items()]
+        return {"run": plain(self.config.run), "digest": digest_of([datasets, fits])}
 
 
 def _entry(what: str, name: str, entries: Mapping[str, Any]) -> Any:
@@ -552,11 +521,3 @@ def _refer_to(made: Mapping[str, Any], name: str, table: TableSpec) -> bool:
         if entry is table or name == options.get("table") or table.number in numbers:
             return True
     return False
-
-
-def _fingerprint_or_reason(module: str) -> str:
-    """The fingerprint of a module, or why there is none. The job that needs the module then writes the reason."""
-    try:
-        return code_fingerprint(module)
-    except ClassNotFound as error:
-        return str(error)

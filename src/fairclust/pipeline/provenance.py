@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 from fairclust import __version__
 
-_OF_FITS = ("numpy", "scipy", "scikit-learn", "numba")
 _PACKAGES = ("fairclust", "numpy", "scipy", "scikit-learn", "numba", "pandas", "pyarrow", "snakemake")
 
 
@@ -51,11 +49,6 @@ def installed_version(package: str) -> str:
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that can change a number."""
     return {package: installed_version(package) for package in _PACKAGES}
-
-
-def version_text(versions: Mapping[str, str]) -> str:
-    """The versions of the packages that compute a fit, as one text."""
-    return ", ".join(f"{package} {versions.get(package, 'unknown')}" for package in _OF_FITS)
 
 
 def provenance() -> dict[str, Any]:

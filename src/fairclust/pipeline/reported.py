@@ -21,9 +21,6 @@ NO_VALUES = pd.DataFrame(columns=[*KEY, "value", "decimals"])
 OF_DATA = {"n_nodes": "n_rows", "n_groups": "n_groups"}
 """Properties of a data set that a paper reports, and the column of the scores with the same property."""
 
-PROGRAM_KEY = (*KEY, "program", "variant")
-"""The columns that together name one value of a published program."""
-
 _METRICS = [*COLUMNS, *OF_DATA]
 _UNKNOWN_METRIC = f"an unknown metric (known: {', '.join(_METRICS)})"
 
@@ -38,23 +35,19 @@ _PROGRAM_TEXT = ("table", "dataset", "method", "metric", "program", "variant", "
 _PROGRAM_NUMBERS = ("n_clusters", "lam", "runs", "mean", "sd", "low", "high", "seconds")
 
 
-class ReportedError(ConfigError):
-    """A CSV of reported values or values of programs cannot be used; the message names file, line and fix."""
-
-
 @cache
 def load_reported(path: str | Path) -> pd.DataFrame:
     """Read the reported values of one paper, a row for each. Do not change the frame: it is cached.
 
     Texts are ``string``, counts ``Int64``, ``lam`` and ``value`` ``float64``; what a paper does not print is missing.
-    ReportedError, with the lines, if the file breaks the format.
+    ConfigError, with the lines, if the file breaks the format.
     """
     raw = _read(path)
     needed = [name for name in _TYPES if name not in _OPTIONAL]
     if missing := [name for name in needed if name not in raw]:
-        raise ReportedError(f"{path} lacks the columns {missing}; known are {list(_TYPES)}")
+        raise ConfigError(f"{path} lacks the columns {missing}; known are {list(_TYPES)}")
     if unknown := [name for name in raw if name not in _TYPES]:
-        raise ReportedError(f"{path} has unknown columns {unknown}; known are {list(_TYPES)}")
+        raise ConfigError(f"{path} has unknown columns {unknown}; known are {list(_TYPES)}")
     raw = raw.reindex(columns=list(_TYPES), fill_value="")
     raw["decimals"] = [
         given or (str(len(text.partition(".")[2])) if text else "")
@@ -80,13 +73,13 @@ def load_reported(path: str | Path) -> pd.DataFrame:
 def load_programs(path: str | Path, programs: Mapping[str, ProgramSpec]) -> pd.DataFrame:
     """Read the values of published programs, which the paper's file describes; absent numbers are NaN.
 
-    ReportedError, with the lines, if the file breaks the format or names a program that the paper's file does not
+    ConfigError, with the lines, if the file breaks the format or names a program that the paper's file does not
     describe.
     """
     raw = _read(path)
     columns = [*_PROGRAM_TEXT, *_PROGRAM_NUMBERS]
     if sorted(raw.columns) != sorted(columns):
-        raise ReportedError(f"{path} needs exactly the columns {columns}")
+        raise ConfigError(f"{path} needs exactly the columns {columns}")
     malformed: dict[str, pd.Series] = {}
     frame = raw.assign(**{name: _numbers(raw[name], malformed) for name in _PROGRAM_NUMBERS})
     rules = {
@@ -95,7 +88,7 @@ def load_programs(path: str | Path, programs: Mapping[str, ProgramSpec]) -> pd.D
         f"a program that the paper's file does not describe (it has {', '.join(programs) or 'none'})": ~frame[
             "program"
         ].isin(list(programs)),
-        "a value that was already given": frame.duplicated(list(PROGRAM_KEY)),
+        "a value that was already given": frame.duplicated([*KEY, "program", "variant"]),
     }
     _check(path, malformed, rules)
     return frame.assign(kind=frame["program"].map({name: spec.kind for name, spec in programs.items()}))
@@ -107,7 +100,7 @@ def _read(path: str | Path) -> pd.DataFrame:
         # A line with too few values has missing ones at its end.
         return pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
     except (OSError, ValueError) as error:  # errors of pandas are ValueErrors
-        raise ReportedError(f"{path} cannot be read: {error}") from None
+        raise ConfigError(f"{path} cannot be read: {error}") from None
 
 
 def _numbers(texts: pd.Series, malformed: dict[str, pd.Series], *, whole: bool = False) -> pd.Series:
@@ -131,4 +124,4 @@ def _check(path: str | Path, malformed: Mapping[str, pd.Series], rules: Mapping[
         if lines.any()
     ]
     if problems:
-        raise ReportedError("\n".join(problems))
+        raise ConfigError("\n".join(problems))

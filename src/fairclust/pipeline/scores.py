@@ -20,7 +20,6 @@ from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.grids import Grid, canonical_json
-from fairclust.pipeline.provenance import version_text
 
 
 class DamagedFile(UserError):
@@ -134,11 +133,6 @@ def read_arrow(path: Path, columns: list[str] | None = None) -> pa.Table:
         ) from None
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """As `read_arrow`, but a data frame."""
-    return read_arrow(path).to_pandas()
-
-
 def write_arrow(path: Path, table: pa.Table, *, level: int | None = None) -> None:
     """Write a table as Parquet, in which damage is found. `level` is that of zstd's compression."""
     with atomic_write(path) as file:
@@ -204,7 +198,7 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         "lam": _number(record["params"].get("lam")),
         "counts": json.dumps(record["counts"]) if "counts" in record else None,
         "by_column": json.dumps(record.get("by_column", {})) if "counts" in record else None,
-        "versions": version_text(record["versions"]) if "versions" in record else None,
+        "versions": ", ".join(map(" ".join, record["versions"].items())) if "versions" in record else None,
         "params": canonical_json(record["params"]),
         "estimator": json.dumps(estimator, sort_keys=True),
         "warnings": "; ".join(record.get("warnings", [])),

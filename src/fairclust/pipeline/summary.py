@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -63,7 +62,7 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
         return set()
     except (OSError, DatasetError):
         pass
-    code = {"class_path": plan.class_path(fit), "code": plan.fit_code(fit)}
+    code = {"class_path": plan.method(fit).class_, "code": plan.fit_code(fit)}
     keys = {cell.key(data_hash=data_hash or fit.dataset, **code) for cell in fit.cells()}
     return keys.difference(cached_keys(place / "cache", keys)) if data_hash else keys
 
@@ -90,8 +89,3 @@ def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) ->
         f"{duration(60 * minutes / cores)} on {count(cores, 'core')}, estimated from the numbers of rows in the "
         "catalogue."
     )
-
-
-def load_summary(results: Path) -> dict[str, Any]:
-    """The summary of a run, which the rule `scores` writes."""
-    return json.loads((results / "summary.json").read_text())

@@ -9,10 +9,10 @@ from typing import Any
 
 from fairclust.messages import misspelt
 from fairclust.pipeline.columns import COLUMNS
-from fairclust.pipeline.config import Config, unknown
+from fairclust.pipeline.config import Config, ConfigError, unknown
 from fairclust.pipeline.fingerprint import ClassNotFound, class_parameters
 from fairclust.pipeline.papers import Any_, FigureSpec, PaperSpec, TableSpec
-from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
+from fairclust.pipeline.reported import load_programs, load_reported
 from fairclust.report.checks import claim_problems
 from fairclust.report.figures import PLOTS
 
@@ -43,7 +43,7 @@ def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:
         return
     try:
         frames = [load_reported(files[0]), *(load_programs(file, spec.programs) for file in files[1:])]
-    except ReportedError as error:
+    except ConfigError as error:
         yield from str(error).splitlines()
         return
     # Names that are nearly those of the catalogue. A paper may report others, too, whose rows are not run.
