@@ -4,7 +4,7 @@ from problems import curved
 from scipy.optimize import linprog, nnls
 
 from fairclust.solvers.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
-from fairclust.solvers.newton import step_of_rows
+from fairclust.solvers.prices import step_of_rows
 
 A, B, K = 4, 3, 3
 N_GROUPS = A * B

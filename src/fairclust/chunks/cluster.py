@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, repeat
+from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -20,9 +20,8 @@ from fairclust.messages import count
 
 # Number of tasks that are submitted in advance for each thread of the workers.
 _AHEAD = 4
-# Submitting a task and collecting its result takes some 10 ms, so a task computes several chunks, at most _LARGEST. If
-# the chunks that are left were divided equally among the threads, a task would have at most 1 / _PARTS of a thread's
-# chunks. The last tasks of a pass are therefore small, and all threads end at about the same time.
+# Submitting a task and collecting its result takes some 10 ms, so a task computes several chunks, at most _LARGEST, and
+# every thread has about _PARTS tasks or more.
 _LARGEST, _PARTS = 8, 4
 # Settings of Dask for workers that are started here. By default every process of a Dask cluster profiles itself, which
 # takes 5 % of a core, and a worker whose memory is nearly full pauses. If all workers pause, the fit never ends.
@@ -70,24 +69,18 @@ class Cluster:
         self.client = client
 
     def run(
-        self,
-        function: Callable[..., Any],
-        chunks: Sequence[Chunk],
-        *args: Any,
-        each: Iterable[tuple[Any, ...]] | None = None,
+        self, function: Callable[..., Any], chunks: Sequence[Chunk], *more: Iterable[Any]
     ) -> Iterator[Any]:
         """See `fairclust.chunks.engines.Engine.run`."""
         n_threads = max(1, sum(self.client.nthreads().values()))
         # The rows of some chunks are sent with the task, or are in the memory of some worker. A task of several such
         # chunks would need several times the memory, or would move rows between workers.
         largest = 1 if any(map(_has_rows, chunks)) else _LARGEST
-        calls = (
-            (getattr(chunk, "future", chunk), *more)
-            for chunk, more in zip(chunks, each or repeat(()), strict=False)
-        )
-        batches = (list(islice(calls, size)) for size in _sizes_of_tasks(len(chunks), n_threads, largest))
+        size = min(largest, max(1, len(chunks) // (_PARTS * n_threads)))
+        calls = zip((getattr(chunk, "future", chunk) for chunk in chunks), *more, strict=False)
         # Dask would hash the arguments to look up an earlier result of the same task. No task is submitted twice.
-        tasks = (self.client.submit(_results, batch, function, args, pure=False) for batch in batches)
+        batches = iter(lambda: list(islice(calls, size)), [])
+        tasks = (self.client.submit(_results, function, batch, pure=False) for batch in batches)
         for results in in_order(tasks, _AHEAD * n_threads):
             yield from results
 
@@ -104,18 +97,10 @@ def _has_rows(chunk: Chunk) -> bool:
     return isinstance(chunk, HeldChunk)
 
 
-def _sizes_of_tasks(n_chunks: int, n_threads: int, largest: int) -> Iterator[int]:
-    while n_chunks:
-        size = min(largest, max(1, n_chunks // (_PARTS * n_threads)))
-        yield size
-        n_chunks -= size
-
-
-def _results(calls: list[tuple[Any, ...]], function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
-    """The results of the function for several chunks, each with its own arguments, and with `args`."""
+def _results(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
+    """The results of several calls: a chunk and the other arguments of each."""
     numba.set_num_threads(1)
-    args = _writable(args)
-    return [function(*_writable(call), *args) for call in calls]
+    return [function(*_writable(call)) for call in calls]
 
 
 def _writable(value: Any) -> Any:
@@ -163,9 +148,8 @@ def collection_chunks(
     column = column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column
     if column.shape == X.shape[:1]:
         column = column.rechunk((X.chunks[0],))
-    # The number of rows of a block may be unknown, which is NaN here.
-    known = not np.isnan([*column.shape, X.shape[0]]).any()
-    if (known and column.shape != X.shape[:1]) or column.numblocks != X.numblocks[:1]:
+    # The number of rows of a block may be unknown here, so `_block` compares the lengths.
+    if column.ndim != 1 or column.numblocks != X.numblocks[:1]:
         raise ChunkError(
             f"sensitive_features has shape {column.shape}, X has {X.shape[0]} rows: pass the group of every row. If "
             "lengths are unknown, call compute_chunk_sizes() on both"

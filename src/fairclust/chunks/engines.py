@@ -20,16 +20,9 @@ class Engine(Protocol):
     """Calls a function for every chunk."""
 
     def run(
-        self,
-        function: Callable[..., Any],
-        chunks: Sequence[Chunk],
-        *args: Any,
-        each: Iterable[tuple[Any, ...]] | None = None,
+        self, function: Callable[..., Any], chunks: Sequence[Chunk], *more: Iterable[Any]
     ) -> Iterator[Any]:
-        """Yield the results of ``function(chunk, *more, *args)`` in the order of the chunks, whichever call ends first.
-
-        `args` are the same for all chunks. `each` holds the tuple ``more`` of every chunk.
-        """
+        """As ``map(function, chunks, *more)``, whichever call ends first."""
 
     def close(self) -> None:
         """End workers that were started for this engine."""
@@ -58,20 +51,15 @@ class Threads:
     """An engine that uses threads of this process, as many as `numba.get_num_threads` returns."""
 
     def run(
-        self,
-        function: Callable[..., Any],
-        chunks: Sequence[Chunk],
-        *args: Any,
-        each: Iterable[tuple[Any, ...]] | None = None,
+        self, function: Callable[..., Any], chunks: Sequence[Chunk], *more: Iterable[Any]
     ) -> Iterator[Any]:
-        calls = ((chunk, *more, *args) for chunk, more in zip(chunks, each or repeat(()), strict=False))
         n_threads = min(numba.get_num_threads(), len(chunks))
         if n_threads <= 1:
-            yield from (function(*call) for call in calls)
+            yield from map(function, chunks, *more)
             return
         # Each chunk is computed by one thread, so its kernels must not start more threads.
         with ThreadPoolExecutor(n_threads, "fairclust-chunks", numba.set_num_threads, (1,)) as pool:
-            yield from in_order((pool.submit(function, *call) for call in calls), _AHEAD * n_threads)
+            yield from in_order(map(pool.submit, repeat(function), chunks, *more), _AHEAD * n_threads)
 
     def close(self) -> None:
         """Do nothing, because the threads end with every pass."""

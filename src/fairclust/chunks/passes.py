@@ -22,7 +22,6 @@ from fairclust.kernels.tiles import blocks
 AnyPoints = TiledPoints | ListedPoints
 # Number of rows packed at a time. Their distances to ten centres fit in the processor's cache.
 BLOCK_ROWS = 1 << 16
-MOST_GROUPS = int(np.iinfo(np.uint16).max)
 # The lists of the blocks, by the identity of the chunk and the first row.
 Kept = dict[tuple[int, int], np.ndarray]
 _rooms = threading.local()
@@ -86,14 +85,9 @@ def _reach_of_lists(points: AnyPoints) -> np.ndarray:
     return np.array([points.n_short, points.n_samples * points.reach, points.n_samples])
 
 
-def label_type(n_clusters: int) -> np.dtype:
-    """The smallest unsigned integer type that holds the labels."""
-    return np.min_scalar_type(n_clusters - 1)
-
-
 def labels_of(chunk: Chunk, by: Map) -> np.ndarray:
-    """The labels of the rows, as `label_type`."""
-    dtype = label_type(len(by.centers))
+    """The labels of the rows, in the smallest unsigned integer type that holds them."""
+    dtype = np.min_scalar_type(len(by.centers) - 1)
     parts = [_assign(points, by)[0].astype(dtype) for _, _, points in _blocks(chunk, by)]
     return np.concatenate([*parts, np.empty(0, dtype)])
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.base import Diverged
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.passes import (
     Kept,
@@ -27,8 +27,8 @@ from fairclust.chunks.passes import (
 from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.chunks.survey import Survey
 from fairclust.kernels.assignment import of_groups
-from fairclust.kernels.listed import ListedPoints, many_short, worth_listing
-from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.listed import ListedPoints, many_short
+from fairclust.kernels.points import TiledPoints, worth_listing
 
 # The search for movable rows goes further from the boundaries than the sample suggests, so that one pass is enough. It
 # aims at _MORE times the rows needed and _SPARE_ROWS more.
@@ -133,18 +133,13 @@ class ChunkedPoints:
     def _run(self, function: Any, *args: Any) -> Iterator[Any]:
         """The results of a pass, chunk by chunk."""
         begin = perf_counter()
-        yield from self.engine.run(function, self.chunks, *args)
+        yield from self.engine.run(function, self.chunks, *map(repeat, args))
         self.n_passes += 1
         _LOG.info("pass %d over all rows: %.3g s", self.n_passes, perf_counter() - begin)
 
     def _sum(self, function: Any, *args: Any) -> tuple[Any, ...]:
         total = total_of(self._run(function, *args))
         self.row_min_sum = total[-1]
-        if not all(np.isfinite(one).all() for one in total):
-            raise Diverged(
-                "the distances of the rows to the centres have no finite sum: divide the features, and `init` if it "
-                "is given, by a power of ten"
-            )
         return total[:-1]
 
     def n_beyond(self, limit: float) -> int:

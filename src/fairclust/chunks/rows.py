@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.chunks.passes import label_type
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.sources import ChunkError, slices_of
 from fairclust.chunks.survey import Survey, survey
@@ -59,7 +58,7 @@ class ChunkedRows:
 
         The file gets its name when it is complete. ChunkError if it cannot be written, as on a full disk.
         """
-        points, path, dtype = self.points, self._path, label_type(self.points.n_clusters)
+        points, path, dtype = self.points, self._path, np.min_scalar_type(self.points.n_clusters - 1)
         if path is None:
             array = np.empty(points.n_samples, dtype)
             for rows, part in zip(slices_of(points.chunks), points.written(labels), strict=True):

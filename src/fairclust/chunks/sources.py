@@ -214,38 +214,30 @@ def parquet_chunks(
     """Chunks of whole row groups, and the names of the features.
 
     A chunk has at most `chunk_rows` rows, unless a single row group has more. ChunkError if there is no file, a file
-    cannot be read, a feature is not a number, or the columns of a file differ from those of the first in name or type.
+    cannot be read, a feature is not a number, or a file does not have the columns of the first.
     """
     chunks: list[Chunk] = []
     names: tuple[str, ...] = tuple(features or ())
-    first: dict[str, Any] = {}
-    for path in (files := parquet_files(pattern)):
+    for path in parquet_files(pattern):
         metadata = read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
         names = names or tuple(name for name in schema.names if name != sensitive)
-        types = _column_types(path, schema, names, sensitive)
-        first = first or types
-        for name, column_type in types.items():
-            if column_type != first[name]:
-                raise ChunkError(
-                    f"{path}: column {name!r} is of type {column_type}, but in {files[0]} it is of type {first[name]}"
-                )
+        _check_columns(path, schema, names, sensitive)
         chunks += row_groups(path, metadata, names, sensitive, chunk_rows)
     return chunks, names
 
 
-def _column_types(path: Path, schema: Any, names: tuple[str, ...], sensitive: str) -> dict[str, Any]:
-    """The types of the columns that are read. ChunkError if one is missing, or of a type that cannot be used."""
+def _check_columns(path: Path, schema: Any, names: tuple[str, ...], sensitive: str) -> None:
+    """ChunkError if a column that is read is missing, or of a type that cannot be used."""
     from pyarrow import types as are
 
     if not names:
         raise ChunkError(f"{path} has only the column {sensitive!r}: add columns of numbers to cluster by")
-    types = {}
     for name in (*names, sensitive):
         if schema.names.count(name) != 1:
             how_many = "two columns" if name in schema.names else "no column"
             raise ChunkError(f"{path} has {how_many} {name!r}; it has {', '.join(schema.names)}")
-        types[name] = column_type = schema.field(name).type
+        column_type = schema.field(name).type
         is_number = are.is_floating(column_type) or are.is_integer(column_type) or are.is_boolean(column_type)
         if are.is_nested(column_type) or not (is_number or name == sensitive):
             raise ChunkError(
@@ -253,7 +245,6 @@ def _column_types(path: Path, schema: Any, names: tuple[str, ...], sensitive: st
                 f"{'groups' if name == sensitive else 'numbers'}: pass the columns to cluster by as features, and one "
                 "column with the group of every row"
             )
-    return types
 
 
 def read_metadata(path: Path) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 
 from fairclust.chunks.engines import Engine
-from fairclust.chunks.passes import MOST_GROUPS
 from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.frame import needs_double
 from fairclust.group_encoding import encode_groups
@@ -23,6 +23,8 @@ _SMALL_NUMBER, _LARGE_NUMBER = 1e-15, 1e15
 _JUDGED_ROWS = 1 << 14
 # Columns of so many rows at a time are compared, which is much faster than one row at a time.
 _ROWS_AT_ONCE = 64
+# Codes of groups are uint16.
+_MOST_GROUPS = int(np.iinfo(np.uint16).max)
 # From every chunk, the sample has at least _LEAST_ROWS rows of each group, or all rows of the group in this chunk. If
 # _LEAST_SHARE times the size of the sample, divided by the number of chunks, is larger, it has at least that many.
 _LEAST_SHARE, _LEAST_ROWS = 1 / 2000, 8
@@ -65,15 +67,15 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int | None, 
     n_rows = sum(chunk.n_rows for chunk in chunks)
     if not n_rows:
         raise ChunkError("there are no rows: pass at least one row for each cluster")
-    seeds = (([seed, number],) for number in range(len(chunks)))
-    surveys = engine.run(_survey_of, chunks, sample_rows, n_rows, len(chunks), each=seeds)
+    seeds = ([seed, number] for number in range(len(chunks)))
+    surveys = engine.run(_survey_of, chunks, seeds, *map(repeat, (sample_rows, n_rows, len(chunks))))
     parts = [part for part in surveys if part is not None]
     if len({part.names.dtype.kind == "U" for part in parts}) > 1:
         raise ChunkError("the groups are text in some chunks and numbers in others: use one type in all")
     names = np.unique(np.concatenate([part.names for part in parts]))
-    if len(names) > MOST_GROUPS:
+    if len(names) > _MOST_GROUPS:
         raise ChunkError(
-            f"there are {len(names):,} groups, at most {MOST_GROUPS:,} are supported: merge some"
+            f"there are {len(names):,} groups, at most {_MOST_GROUPS:,} are supported: merge some"
         )
     sizes = np.zeros(len(names), np.int64)
     codes = []
@@ -102,16 +104,11 @@ def _survey_of(
     except ValueError as error:
         raise ChunkError(f"{chunk.place(0)} and after: {error}") from None
     sizes = np.bincount(codes, minlength=len(names))
-    sample_rows = sample_rows or default_rows(X.shape[1])
+    sample_rows = sample_rows or max(1, min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // X.shape[1]))
     share = min(1.0, sample_rows / n_rows)
     least = max(_LEAST_ROWS, int(_LEAST_SHARE * sample_rows / n_chunks))
     rows = _drawn(codes, sizes, share, least, np.random.default_rng(seed))
     return Survey(names, sizes, X[rows], codes[rows], low, high)
-
-
-def default_rows(n_features: int) -> int:
-    """The number of rows of the sample if the user states none."""
-    return max(1, min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // n_features))
 
 
 def ends_of(X: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:

@@ -23,28 +23,14 @@ from fairclust.outputs import check_outputs
 
 @dataclass(frozen=True)
 class ChunkTable:
-    """Rows in chunks and the options of a fit on them, as returned by `open_chunks`; a context manager.
-
-    Attributes
-    ----------
-    chunks : list of Chunk
-    engine : Engine
-    features : tuple of str
-        Names of the features; empty if they have none.
-    labels : Path or None
-        The file for the labels.
-    sample_rows : int or None
-        Approximate size of the sample on which the fit starts. None is the default of `open_chunks`.
-    has_groups : bool
-        False if no sensitive features were given. All rows are then of one group.
-    """
+    """Rows in chunks and the options of a fit on them, as returned by `open_chunks`; a context manager."""
 
     chunks: list[Chunk]
     engine: Engine
-    features: tuple[str, ...] = ()
-    labels: Path | None = None
-    sample_rows: int | None = None
-    has_groups: bool = True
+    features: tuple[str, ...] = ()  # names of the features; empty if they have none
+    labels: Path | None = None  # the file for the labels
+    sample_rows: int | None = None  # see `open_chunks`
+    has_groups: bool = True  # without groups, all rows are of one
 
     @property
     def n_rows(self) -> int:
@@ -76,31 +62,26 @@ def open_chunks(
     Parameters
     ----------
     X : array of shape (n_samples, n_features), str, Path, or Dask array or data frame
-        An array (which may be mapped from a file), a Dask array or data frame, or the path of a .npy file, of a
-        Parquet file or of a folder of Parquet files, or a pattern such as ``"big/*.parquet"``. The partitions of a
-        Dask collection are computed once and stay in the memory of the workers.
+        A path is that of a .npy file, of a Parquet file or of a folder of Parquet files, or a pattern such as
+        ``"big/*.parquet"``. The partitions of a Dask collection stay in the memory of the workers.
     sensitive_features : array of shape (n_samples,), or str
-        The group of every row, as an array, the path of a .npy file, or a Dask array. For Parquet files and Dask data
-        frames, the name of the column of groups. For arrays it may be left out, if a fit bounds only sizes.
+        The group of every row, also as a .npy file or a Dask array, or the name of the column of groups of Parquet
+        files and Dask data frames. For arrays it may be left out, if a fit bounds only sizes.
     features : sequence of str, optional
         Columns of Parquet files or of a Dask data frame to cluster by. By default these are all columns of the first
         file or of the data frame but the sensitive one.
     labels : path, optional
-        A .npy file to which the last pass writes the labels, part by part. ``labels_`` is then mapped from this file.
-        By default the labels are an array in memory. Their type is the smallest unsigned integer type that holds them.
-        For Dask collections, whose files are not known, the file must not exist.
+        A .npy file to which the last pass writes the labels, and from which ``labels_`` is then mapped. By default
+        they are an array in memory. For Dask collections, whose files are not known, the file must not exist.
     client : distributed.Client, str or int, optional
         The Dask cluster whose workers read the chunks: its client, the address of its scheduler, the path of its
-        scheduler file, or the number of worker processes to start on this machine. All workers need the same version
-        of fairclust, and the files at the same paths. Arrays are sent to them, so pass the paths of large ones. By
-        default the threads of this process read the chunks. For Dask collections, the default is the client that this
-        process connected last, or else two worker processes.
+        scheduler file, or the number of worker processes to start on this machine. The workers need the same version
+        of fairclust, and the files at the same paths. By default the threads of this process read the chunks, and
+        those of a Dask collection are read by the client that this process connected last, or else by two processes.
     chunk_rows : int
-        Number of rows of a chunk of an array, and the most rows of a chunk of several Parquet row groups. Another
-        value changes the order in which sums are added and, if not all rows are in the sample, the sample.
+        Number of rows of a chunk of an array, and the most rows of a chunk of several Parquet row groups.
     sample_rows : int, optional
-        Approximate size of the random sample on which the fit starts. It is held in memory. By default it is four
-        million rows, or as many as have 64 million numbers.
+        Approximate size of the random sample on which the fit starts, and which is held in memory.
 
     Returns
     -------
@@ -110,20 +91,23 @@ def open_chunks(
     Raises
     ------
     ChunkError
-        A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, a number of rows is
-        less than 1, or there is no Dask cluster at the given address.
+        A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, or there is no Dask
+        cluster at the given address.
     ValueError
         `labels` is a file that is read or may be read, or it cannot be written.
     """
     if chunk_rows < 1 or (sample_rows is not None and sample_rows < 1):
         raise ChunkError(f"chunk_rows={chunk_rows} and sample_rows={sample_rows} must be at least 1")
-    engine = _engine(client, X)
+    engine: Engine = Threads()
+    if client is not None or _is_collection(X):
+        # Imported only here, because Dask is not needed without a cluster.
+        from fairclust.chunks.cluster import Cluster, collection_chunks
+
+        engine = Cluster(client)
     names: tuple[str, ...] = ()
     inputs: list[str | Path] = [client] if isinstance(client, str) else []
     try:
         if _is_collection(X):
-            from fairclust.chunks.cluster import collection_chunks
-
             if labels is not None and Path(labels).is_file():
                 raise ChunkError(
                     f"labels: {labels} exists, and a Dask collection does not tell from which files it is read. Fix: "
@@ -155,15 +139,6 @@ def _file_of(array: Any) -> Any:
     while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
         array = array.base
     return getattr(array, "filename", array)
-
-
-def _engine(client: Any, X: Any) -> Engine:
-    if client is None and not _is_collection(X):
-        return Threads()
-    # Imported only here, because Dask is not needed without a cluster.
-    from fairclust.chunks.cluster import Cluster
-
-    return Cluster(client)
 
 
 def _is_collection(X: Any) -> bool:

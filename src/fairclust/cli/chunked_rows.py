@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,8 @@ class RowsInChunks(Rows):
 
     def counts_and_costs(self, labels: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
         names, chunks = np.array(list(self.combinations.index)), self.X.chunks
-        parts = ((np.asarray(labels[rows]),) for rows in slices_of(chunks))
-        moments = self.X.engine.run(_moments, chunks, names, model.n_clusters, each=parts)
+        parts = (np.asarray(labels[rows]) for rows in slices_of(chunks))
+        moments = self.X.engine.run(_moments, chunks, parts, *map(repeat, (names, model.n_clusters)))
         counts, squares, sums = total_of(moments)
         means = sums.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)[:, None]
         costs = squares - 2 * (sums * means).sum(axis=2) + counts * (means**2).sum(axis=1)

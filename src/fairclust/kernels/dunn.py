@@ -23,7 +23,6 @@ from fairclust.kernels.fast import larger, smaller
 
 # With smaller leaves fewer pairs of points are compared, but the tree is larger.
 _LEAF_SIZE = 16
-_SWEEPS = 4
 
 
 def dunn_distances(points: NDArray, codes: NDArray, n_clusters: int) -> tuple[float, float]:
@@ -34,13 +33,16 @@ def dunn_distances(points: NDArray, codes: NDArray, n_clusters: int) -> tuple[fl
     """
     clusters = [points[codes == k] for k in range(n_clusters)]
     separation = _search(points.copy(), codes.copy(), np.inf) if n_clusters > 1 else np.inf
-    sweeps = np.array([_farthest_by_sweeps(points_k) for points_k in clusters])
-    diameter = sweeps.max(initial=0.0)
+    radii = [np.linalg.norm(of_cluster - of_cluster.mean(axis=0), axis=1) for of_cluster in clusters]
+    # Squared distance of the outermost point of each cluster to the one that is farthest from it.
+    widths = np.array(
+        [_farthest(of_cluster, far.argmax()) for of_cluster, far in zip(clusters, radii, strict=True)]
+    )
+    diameter = widths.max(initial=0.0)
     # The widest cluster comes first. For most of the others the outermost boxes are then enough to rule them out.
-    for k in np.argsort(-sweeps):
+    for k in np.argsort(-widths):
         # Two points are at most as far apart as the sum of their distances from the mean.
-        radii = np.linalg.norm(clusters[k] - clusters[k].mean(axis=0), axis=1)
-        far = radii + radii.max() >= (1 - 1e-9) * math.sqrt(diameter)
+        far = radii[k] + radii[k].max() >= (1 - 1e-9) * math.sqrt(diameter)
         if far.any():
             diameter = _search(clusters[k][far], None, diameter)
     return math.sqrt(separation), math.sqrt(diameter)
@@ -164,17 +166,9 @@ def _search(X: NDArray, labels: NDArray | None, best: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _farthest_by_sweeps(X: NDArray) -> float:
-    """Lower bound on the squared diameter, from a few moves to the farthest point."""
-    best = 0.0
-    here = 0
-    for _ in range(_SWEEPS):
-        there, largest = here, 0.0
-        for q in range(X.shape[0]):
-            distance = _squared_distance(X, here, q)
-            if distance > largest:
-                there, largest = q, distance
-        if largest <= best:
-            break
-        best, here = largest, there
-    return best
+def _farthest(X: NDArray, p: int) -> float:
+    """The largest squared distance of a point to the others."""
+    largest = 0.0
+    for q in range(len(X)):
+        largest = larger(largest, _squared_distance(X, p, q))
+    return largest

@@ -19,19 +19,13 @@ _FEW = 24
 _LEAST_GAIN = 1e-9
 
 
-@njit(cache=True, nogil=True)
-def grid_cells(X, origin, side):  # type: ignore[no-untyped-def]
+def grid_cells(X: NDArray[Any], origin: NDArray[Any], side: float) -> NDArray[np.uint16]:
     """Cell of every point in the finest grid of a quadtree: ``floor(2**DEPTH (x - origin) / side)``, as uint16.
 
     No point may lie below `origin`, the corner of the box. From the highest bit on, each bit says in which half the
     point lies at one level.
     """
-    cells = np.empty(X.shape, np.uint16)
-    top = 2.0**DEPTH - 1
-    for i in range(X.shape[0]):
-        for f in range(X.shape[1]):
-            cells[i, f] = np.uint16(min(top, max(0.0, (X[i, f] - origin[f]) / side * 2.0**DEPTH)))
-    return cells
+    return np.clip((X - origin) / side * 2.0**DEPTH, 0.0, 2.0**DEPTH - 1).astype(np.uint16)
 
 
 @njit(cache=True, nogil=True)

@@ -19,9 +19,6 @@ from fairclust.kernels.tiles import TILE, TileLayout, make_layout, run_over_tile
 
 # The number of clusters in a list.
 _LISTED = 24
-# With fewer clusters, fits with a table are as fast. With fewer points for each cell of the table of groups and
-# clusters, temperatures are so high that points have shares of more clusters than a list holds.
-_MANY_CLUSTERS, _PER_CELL = 200, 50
 # A pass over all clusters skips this many of them at once if none belongs in the list.
 _CHUNK = 64
 # Bounds on what belongs in a list are raised by this part, and by a tiny number because they may be zero, so that the
@@ -184,11 +181,6 @@ def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost,
             reduced += best
         cost[t] = paid
         least[t] = reduced
-
-
-def worth_listing(n_samples: int, n_groups: int, n_clusters: int) -> bool:
-    """Whether lists of clusters are faster than a table of the distances of so many rows, and long enough."""
-    return n_clusters >= _MANY_CLUSTERS and n_samples >= _PER_CELL * n_groups * n_clusters
 
 
 def many_short(n_short: int, n_samples: int) -> bool:

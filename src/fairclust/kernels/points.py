@@ -36,7 +36,15 @@ from fairclust.kernels.tiles import (
 _MANY_EQUAL, _FEW_EQUAL, _SOME_ROWS = 2.0, 0.01, 1 << 14
 # The search splits clusters, for which there must be more points than clusters.
 _LEAST_POINTS = 4
+# With fewer clusters, fits with a table are as fast. With fewer points for each cell of the table of groups and
+# clusters, temperatures are so high that points have shares of more clusters than a list holds.
+_MANY_CLUSTERS, _PER_CELL = 200, 50
 DTYPES = {"single": np.float32, "double": np.float64}
+
+
+def worth_listing(n_samples: int, n_groups: int, n_clusters: int) -> bool:
+    """Whether lists of clusters are faster than a table of the distances of so many rows, and long enough."""
+    return n_clusters >= _MANY_CLUSTERS and n_samples >= _PER_CELL * n_groups * n_clusters
 
 
 class TileRoom:

@@ -19,7 +19,6 @@ class Solution(NamedTuple):
     """The best solution found."""
 
     values: dict[str, np.ndarray]  # The values of every block of variables, in the shape of its costs
-    is_optimal: bool
     # For linear programs: the reduced costs of the variables, in the shape of their costs, and the dual variables of
     # the equations, in the order in which these were added.
     reduced_costs: Mapping[str, np.ndarray] = {}
@@ -93,7 +92,7 @@ class Program:
         self.message = done.message
         if done.x is None:
             return None
-        return Solution(self._by_name(done.x), done.status == 0)
+        return Solution(self._by_name(done.x))
 
     def _vertex(self, costs: np.ndarray, bounds: np.ndarray) -> Solution | None:
         equal, below = [], []
@@ -117,7 +116,6 @@ class Program:
             return None
         return Solution(
             self._by_name(done.x),
-            True,
             reduced_costs=self._by_name(done.lower.marginals),
             duals=done.eqlin.marginals,
         )

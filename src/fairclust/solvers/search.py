@@ -5,12 +5,16 @@
 2. The centres of two of these runs are matched, one of each pair is drawn, and a few steps follow (HG-means, Gribel and
    Vidal 2019). The new run replaces the costlier one of the two if it is cheaper.
 
-Prices and bounds take part in both, because the search makes all steps with the alternation that it is given.
+Prices and bounds take part in both, because the search makes all steps with the alternation that it is given. Steps
+with rough prices, at a higher temperature, take less time and tell good centres from bad ones. In the functions for
+group prices, ``criterion_of(sizes, n_clusters=K)`` is the criterion for groups of these sizes, and ``run_of(points,
+criterion, start, multipliers, n_steps, **options)`` makes a run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,7 +24,8 @@ from scipy.spatial.distance import cdist
 
 from fairclust.kernels.points import TiledPoints
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall, plain_step
-from fairclust.solvers.prices import FAR, ROUGH
+from fairclust.solvers.criteria import Criterion, Work
+from fairclust.solvers.prices import FAR, ROUGH, rough_level
 
 # So many of the cheapest runs take part in the search.
 PARENTS = 5
@@ -43,6 +48,20 @@ _APART, _NEAR = 0.01, 1.1
 # Two runs count as the same if no centre of one is farther from the nearest one of the other than this: as a squared
 # distance, a part of the mean squared distance of a point to its centre.
 _ALIKE = 1e-4
+# Without a search, starts take so many steps with rough prices, and so many of them continue.
+_ROUGH_STEPS, KEPT = 4, 3
+# Rough prices have a lower bound that is too low by at most this part of it, at the centres of a start.
+_ROUGH_GAP = 2e-3
+# Factor for `tol` of runs with rough prices, which are many and continue if they are good.
+_ROUGH_TOL = 30
+# The seconds of `Work` that the search may take in addition to the passes over the points.
+_SEARCH_WORK = 1.0
+# After the search, only runs continue whose costs are within this fraction of the cheapest. The rough prices of few
+# rows are far off, so that a smaller fraction loses the best run.
+_CLOSE = 1e-2
+
+# Centres and multipliers, which may be None.
+Starts = Sequence[tuple[Prototypes, Any]]
 
 
 def rank(run: Run) -> tuple[bool, float]:
@@ -213,3 +232,48 @@ def plain_search(
     search = Search(points, run, rng)
     best = search.cross(search.breathe(sorted(runs, key=rank)[:PARENTS]))[0]
     return plain_run(points, best.prototypes, update, tol)
+
+
+def _rough_options(
+    points: TiledPoints, criterion: Criterion, start: Prototypes, patience: float = 1.0
+) -> dict[str, float]:
+    return {"rough": rough_level(points, criterion, start, _ROUGH_GAP / patience), "of_tol": _ROUGH_TOL}
+
+
+def best_starts(
+    points: TiledPoints, criterion_of: Callable[..., Criterion], starts: Starts, run_of: Callable[..., Run]
+) -> list[Run]:
+    """Runs from the best of these centres and multipliers, the cheapest first."""
+    criterion = criterion_of(points.group_sizes)
+    options = _rough_options(points, criterion, starts[0][0])
+    runs = [run_of(points, criterion, *start, _ROUGH_STEPS, **options) for start in starts]
+    return sorted(runs, key=rank)[:KEPT]
+
+
+def searched(
+    points: TiledPoints,
+    criterion_of: Callable[..., Criterion],
+    starts: Starts,
+    run_of: Callable[..., Run],
+    rng: np.random.RandomState,
+    n_joined: float,
+) -> tuple[list[Run], list[Run]]:
+    """The runs that the search finds from the best of these, and those that it crosses, the cheapest first.
+
+    The more rows are joined in a point, the less time a step takes. The search then goes on for longer, and its prices
+    are less rough.
+    """
+    patience = n_joined**0.5
+    work, numbers = Work(extra=_SEARCH_WORK), (points.n_clusters, *n_split(points))
+    criteria = {n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers}
+    options = _rough_options(points, criterion_of(points.group_sizes), starts[0][0], patience)
+
+    def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
+        return run_of(points, criteria[points.n_clusters], start, multipliers, n_steps, **options)
+
+    parents = sorted((run(points, *start, 1) for start in starts), key=rank)[:PARENTS]
+    search = Search(points, run, rng, work.is_done, patience)
+    split = search.breathe(parents)
+    crossed = search.cross(split)
+    best = crossed[0].last.objective
+    return [run for run in crossed if run.last.objective <= best * (1 + _CLOSE)], split

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,7 +82,8 @@ def prepare_chunks(
     chunks = _chunks(path)
     n_rows = sum(chunk.n_rows for chunk in chunks)
     share = min(1.0, DECIDING_ROWS / max(1, n_rows))
-    sample = pd.concat(engine.run(_drawn, chunks, share, each=(([seed, i],) for i in range(len(chunks)))))
+    seeds = ([seed, i] for i in range(len(chunks)))
+    sample = pd.concat(engine.run(_drawn, chunks, seeds, repeat(share)))
     if sample.empty:
         raise TableError(f"{path} has columns and no rows")
     notes = clean(sample)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -14,23 +14,16 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import (
-    NON_NEGATIVE,
-    NotSupported,
-    initial_centers,
-)
+from fairclust.base import NON_NEGATIVE, NotSupported, check_weights, initial_centers
 from fairclust.chunks.rows import ChunkedRows
-from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
+from fairclust.group_encoding import Sensitive, SensitiveColumn, is_measured, neutral_order, read_sensitive
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count, percent
 from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
-from fairclust.methods.price.rounding import Labels, loose_labels, round_prices
-from fairclust.methods.price.starts import KEPT, best_starts, cheapest, searched
+from fairclust.methods.price.rounding import Labels, cheapest, loose_labels, round_prices
 from fairclust.metrics.centers import pairwise_blocks
-from fairclust.sample_weight import check_weights
-from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.criteria import Criterion, exact_shares
 from fairclust.solvers.points import MeasuredPoints
@@ -44,7 +37,7 @@ from fairclust.solvers.prices import (
     price_step,
     solve,
 )
-from fairclust.solvers.search import different, plain_run, plain_search, rank
+from fairclust.solvers.search import KEPT, best_starts, different, plain_run, plain_search, rank, searched
 
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
@@ -562,38 +555,36 @@ class PriceFairKMeans(PrototypeClusterer):
             # Every row has one value of the first column, so the price of the cluster itself is added there.
             first, *others, cluster = criterion.column_prices(made.solved.multipliers)
             self._column_prices = [(first + cluster)[back], *others]
-        for holds, complaint in self._complaints(criterion, counts, saved, expensive):
-            if holds:
-                self._complain(complaint)
+        for complaint in self._complaints(criterion, counts, saved, expensive):
+            self._complain(complaint)
 
     def _complaints(
         self, criterion: Criterion, counts: np.ndarray, saved: float, expensive: bool
-    ) -> list[tuple[bool, str]]:
-        """What a fit may complain about, and whether it does."""
-        n_empty, loose = int((counts.sum(axis=0) == 0).sum()), saved > 0 and self.violation_ > 0
-        state, advice = "still moving", "raise max_iter or tol"
-        if self.converged_:
-            state, advice = "at rest", "take fewer clusters"
-        more = f"{percent(saved, 0)} more" if saved < 10 else f"{1 + saved:.2g} times as much"
-        return [
-            (
-                n_empty > 0 or (not self.converged_ and self.n_iter_ >= self.max_iter),
+    ) -> Iterator[str]:
+        """What the user should know about a fit that may disappoint."""
+        n_empty = int((counts.sum(axis=0) == 0).sum())
+        if n_empty > 0 or (not self.converged_ and self.n_iter_ >= self.max_iter):
+            state = (
+                "at rest: take fewer clusters" if self.converged_ else "still moving: raise max_iter or tol"
+            )
+            yield (
                 f"stopped after {count(self.n_iter_, 'outer step')} with {self.n_clusters - n_empty} of "
-                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}",
-            ),
-            (criterion.work.is_cut, criterion.work.advice),
-            (
-                loose,
+                f"{self.n_clusters} clusters non-empty and the cost {state}"
+            )
+        if criterion.work.is_cut:
+            yield criterion.work.advice
+        if saved > 0 and self.violation_ > 0:
+            more = f"{percent(saved, 0)} more" if saved < 10 else f"{1 + saved:.2g} times as much"
+            yield (
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because the "
-                f"labels found within them cost {more}: a few points lie far from all others. {_LONG_TAIL}",
-            ),
-            (
-                expensive and not loose and self.gap_ > _LARGE_GAP,
+                f"labels found within them cost {more}: a few points lie far from all others. {_LONG_TAIL}"
+            )
+        elif expensive and self.gap_ > _LARGE_GAP:
+            yield (
                 f"the labels may cost up to {percent(self.gap_, 0)} more than the cheapest labels within the bounds, "
                 f"because a few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may "
-                "help",
-            ),
-        ]
+                "help"
+            )
 
     def _is_expensive(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
         """Whether the bounds cost so much that a few points far from all others may be the reason."""

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from fairclust.kernels.flow import all_clusters, shortest_paths
 from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.prices import all_clusters, shortest_paths
 from fairclust.methods.price.tables import (
     GAP,
     MOST_POINTS,
@@ -30,10 +30,10 @@ from fairclust.methods.price.tables import (
     integer_tables,
     tables_near,
 )
-from fairclust.solvers.alternation import Prototypes
+from fairclust.solvers.alternation import Prototypes, Run
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.points import Points
-from fairclust.solvers.prices import COLD, Prices, dual_prices, solve, temperature_unit
+from fairclust.solvers.prices import COLD, Prices, dual_prices, lower_bound, solve, temperature_unit
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
 # With fewer than _POINTS_PER_CELL points per cell of the table, `move_nearby` chooses single points. With more than
@@ -64,6 +64,11 @@ _MET = 1e-9
 # violation is more than _NO_WORSE points larger than that of the other labels, their cost must be lower by more than
 # the factor _FAR_CHEAPER. In other cases labels closer to the bounds are better.
 _CHEAPER, _FAR_CHEAPER, _NO_WORSE = 0.05, 1.5, 0.1
+# With fewer points for each cell of the table, labels within the bounds can cost much more than the soft assignment,
+# and runs are compared by their labels.
+_FEW_FOR_PRICES = 200
+# A run is compared with a cheaper one if it can save more than this fraction.
+_WORTH = 2e-3
 
 
 def round_prices(
@@ -85,6 +90,31 @@ def round_prices(
     # Moves are chosen one after the other, so other moves to the same table can cost less.
     added, counts = move_to_table(points, solved.prices, labels, counts, [np.rint(cheaper)])
     return labels, cost + added, counts
+
+
+def cheapest(
+    points: TiledPoints, criterion: Criterion, runs: Sequence[Run], tol: float
+) -> tuple[Run, Prices]:
+    """The cheapest run with its prices, or with few points for each cell the one with the cheapest labels."""
+    best: tuple[float, Run, Prices] | None = None
+    few = points.n_samples < _FEW_FOR_PRICES * criterion.n_counted * points.n_clusters
+    by_labels = few and len(runs) > 1 and not criterion.combined and points.weights is None
+    for run in runs:
+        if best is not None and run.last.objective >= best[0] * (1 - _WORTH):
+            # The objective is a lower bound on the cost of this run.
+            continue
+        points.measure(run.prototypes.centers)
+        prices = solve(points, criterion, run.last.state)
+        # The lower bound alone is not enough, because it is too low for prices that are far from optimal.
+        cost = max(prices.cost, lower_bound(points, criterion, prices))
+        if by_labels:
+            _, cost, counts = round_prices(points, criterion, prices)
+            cost += WORST * temperature_unit(points) * float(criterion.excess(counts).max())
+        # Starts with the same result differ by rounding errors, which must not choose between them.
+        if best is None or cost < best[0] * (1 - tol):
+            best = cost, run, prices
+    assert best is not None
+    return best[1:]
 
 
 def _near_table(
