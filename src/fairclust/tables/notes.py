@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
-from fairclust.group_encoding import value_text
 from fairclust.messages import percent, quoted, shortened
 from fairclust.tables.cells import is_named
 from fairclust.tables.columns import Column
@@ -23,7 +20,8 @@ _SHOWN = 10
 _FAR_CELLS, _ROWS_OF_VARIANCE, _MOST_VARIANCE = 3, 20, 0.5
 # Numbers that stand for missing values in files of surveys. A negative one is far from numbers from 0 with this range.
 _WIDE = 10
-_MISSING_CODE = re.compile(r"-1|-?(9+|8{2,}|7{2,}|9+[78])|-[78]")
+_CODES = [-1, *(sign * (10**n - less) for sign in (1, -1) for n in range(1, 8) for less in (1, 2, 3))]
+_CODES += [sign * int(digit * n) for sign in (1, -1) for n in range(2, 8) for digit in "78"]
 
 
 def of_columns(
@@ -101,16 +99,14 @@ def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
 
 def _missing_codes(cells: pd.Series) -> str:
     """Numbers such as 999 and -9 that occur several times, far from all others, with their counts; empty if none do."""
-    counts = cells.value_counts()
-    is_code = [bool(_MISSING_CODE.fullmatch(value_text(number))) for number in counts.index]
-    codes, others = counts[is_code], counts.index[~np.array(is_code, dtype=bool)]
-    if len(others) < 2:
-        return ""
-    low, high = others.min(), others.max()
+    is_code = cells.isin(_CODES)
+    low, high = cells[~is_code].min(), cells[~is_code].max()
     span = high - low
+    if not span > 0:
+        return ""
     far = [
         f"{number:g} occurs in {count:,} cells"
-        for number, count in codes.items()
+        for number, count in cells[is_code].value_counts().items()
         if count > 1 and (max(number - high, low - number) > span or (number < 0 <= low and span >= _WIDE))
     ]
     return " and ".join(far)

@@ -430,7 +430,8 @@ def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Fo
     """TableError if a row cannot be a header, although some columns have numbers as names.
 
     Years, identifiers and wavelengths occur as names of columns. Negative numbers, repeated numbers, and fractions that
-    do not increase are taken as data, as is an expected name that occurs again in its column.
+    do not increase are taken as data, as is an expected name that occurs again in its column beside a number or another
+    such cell.
     """
     cells = [as_number(name, form.decimal or ".") for name in names]
     numbers = [number for number in cells if number is not None]
@@ -438,9 +439,13 @@ def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Fo
     are_data = are_odd and not (len(numbers) > 2 and numbers == sorted({*numbers}) and numbers[0] >= 0)
     # A single name that is a number does not tell a header from data.
     shared = [i for i, name in enumerate(names) if one_spelling(name) in form.names]
-    occurs_again = any(row[i] == names[i] and row != names for i in shared for row in ahead)
     are_data &= len(shared) < 2 and all(cells[i] is not None for i in shared)
-    if are_data or occurs_again:
+
+    def is_value(i: int) -> bool:
+        return any(row[i] == names[i] and row != names for row in ahead)
+
+    rest = [i for i in range(len(names)) if i not in shared]
+    if are_data or (any(map(is_value, shared)) and any(cells[i] is not None or is_value(i) for i in rest)):
         shown = shortened(repr((form.delimiter or ",").join(names)))
         raise TableError(
             f"the first line of {path} looks like data: {shown}. Fix: write the names of the columns above it, or "
