@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,22 @@ _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness erro
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
 _COLOURS = 32
-_WIDEST = 600
+_WIDEST = 560
+# Columns of the scores of another run that `fairclust score` does not read.
+_UNREAD = (
+    *(
+        "key",
+        "estimator",
+        "fingerprint",
+        "warnings",
+        "random_state",
+        "average_balance",
+        "delta_mean",
+        "awd",
+        "delta",
+    ),
+    *("share_deviation", "kmedians_cost", "dunn_index", "clustering_error", "smallest_cluster"),
+)
 _PICTURE, PAGE, SCORES = "figures/agreement.png", Path("report/index.html"), Path("scores/scores.parquet")
 
 
@@ -134,9 +149,9 @@ def publish(args: argparse.Namespace) -> str:
 
     def write(new: Path) -> None:
         for path in files:
-            copy_small(path, new / path.relative_to(results))
+            copy_small(path, new / path.relative_to(results), without=["key"] if path.stem == "runs" else ())
         for place, path in others.items():
-            copy_small(path, new / place)
+            copy_small(path, new / place, without=_UNREAD)
         scoreboard = results / "tables" / "scoreboard.csv"
         if scoreboard.is_file():
             board = load_evidence([scoreboard])
@@ -177,8 +192,11 @@ def draw(points: pd.DataFrame, file: Path) -> None:
         figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
 
 
-def copy_small(path: Path, to: Path) -> None:
-    """Copy a file: texts and scores without names of users, and a PNG with few colours, a third of the size."""
+def copy_small(path: Path, to: Path, without: Iterable[str] = ()) -> None:
+    """Copy a file: texts and scores without names of users, and a PNG with few colours, a third of the size.
+
+    Columns of scores that are in `without` are left out.
+    """
     to.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in (".md", ".csv", ""):
         to.write_text(shareable(path.read_text()))
@@ -190,7 +208,7 @@ def copy_small(path: Path, to: Path) -> None:
             few = small.quantize(_COLOURS, method=Image.Quantize.FASTOCTREE)
             few.save(to, optimize=True)
     elif path.suffix == ".parquet":
-        table = read_arrow(path)
+        table = read_arrow(path).drop_columns(list(without))
         for i, column in enumerate(table.schema):
             if column.type == pa.string():
                 texts = [text and shareable(text) for text in table[i].to_pylist()]
