@@ -109,7 +109,10 @@ def test_what_two_experiments_ask_for_is_fitted_once_and_a_sweep_is_a_job_of_its
 def test_a_figure_of_fronts_has_no_panel_for_a_k_that_only_a_sweep_has():
     sweep = {"datasets": ["a", "b"], "methods": ["vfc"], "n_clusters": [2, 5], "sweep": "fig"}
     plan = of_paper(EXPERIMENT, sweep, report={"fronts": ["balance"]})
-    ks = {name: {asked["n_clusters"] for asked in plan.asked("fronts", "figures", name)} for name in "ab"}
+    ks = {
+        name: {asked["n_clusters"] for asked in plan.product("fronts", "figures", name)["asked"]}
+        for name in "ab"
+    }
     assert ks == {"a": {4, 5}, "b": {2, 5}}
     assert {one["sweep"] for one in plan.asked("fronts", "figures", "a")} == {"", "fig"}
 

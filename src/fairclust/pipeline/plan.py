@@ -192,22 +192,13 @@ class Plan:
         specs = {paper: self.config.papers[paper] for paper in self.config.run.papers}
         if metrics := tuple(self.config.report.fronts):
             title = "Fronts of cost and fairness"
-            # A sweep over K compares few methods and would add a panel for each K and metric.
-            ks: dict[str, set[int]] = {name: set() for name in self.datasets}
-            for fit in self.fits.values():
-                ks[fit.dataset].update(grid.n_clusters for grid in fit.grids if not fit.sweep)
-            figures = {
-                name: FigureSpec(
-                    plot="front",
-                    title=title,
-                    datasets=[name],
-                    n_clusters=sorted(of_data) or None,
-                    x="sse",
-                    y=metrics,
-                    sweep=ALL,
-                )
-                for name, of_data in ks.items()
-            }
+            front = FigureSpec.model_construct(plot="front", title=title, x="sse", y=metrics, sweep=ALL)
+            figures = {}
+            for name in self.datasets:
+                # A sweep over K compares few methods and would add a panel for each K and metric.
+                fits = (fit for fit in self.fits.values() if fit.dataset == name and not fit.sweep)
+                ks = sorted({grid.n_clusters for fit in fits for grid in fit.grids})
+                figures[name] = front.model_copy(update={"datasets": [name], "n_clusters": ks or None})
             # No file states it, and it has no experiments of its own.
             specs["fronts"] = PaperSpec.model_construct(short_name="", cells_of=[ALL], figures=figures)
         return specs
