@@ -114,7 +114,7 @@ def test_a_figure_of_fronts_has_no_panel_for_a_k_that_only_a_sweep_has():
         for name in "ab"
     }
     assert ks == {"a": {4, 5}, "b": {2, 5}}
-    assert {one["sweep"] for one in plan.asked("fronts", "figures", "a")} == {"", "fig"}
+    assert {one["sweep"] for one in plan.product("fronts", "figures", "a")["asked"]} == {"", "fig"}
 
 
 def test_the_job_gets_rows_to_drop_by_the_position_of_a_column():
