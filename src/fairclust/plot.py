@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 
 from fairclust.fronts import Front, front_of
-from fairclust.group_encoding import encode_groups, read_groups
+from fairclust.group_encoding import encode_groups
 from fairclust.looks import COLOURS, in_matplotlib, look
 from fairclust.metrics import Scored, contingency, score_labels
 from fairclust.metrics.table import METRICS
+from fairclust.sensitive import read_groups
 
 __all__ = ["ClusterSharesDisplay", "FrontDisplay"]
 

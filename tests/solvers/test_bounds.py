@@ -6,9 +6,9 @@ import pytest
 from problems import check, criterion_of, from_blobs
 
 from fairclust import NotSupported, fair_assignment
-from fairclust.group_encoding import read_sensitive
 from fairclust.methods.price.bounds import size_bounds
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
+from fairclust.sensitive import read_sensitive
 
 
 def people(n_samples=600, n_clusters=5, seed=0):

@@ -7,8 +7,8 @@ import pytest
 from problems import from_blobs, optimum
 
 from fairclust import fair_assignment
-from fairclust.group_encoding import read_sensitive
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
+from fairclust.sensitive import read_sensitive
 
 # Problem 10, with a budget, takes seconds.
 QUICK = sorted({*range(20)} - {10})

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from problems import from_matrix
 from scipy.optimize import linear_sum_assignment
 
-from fairclust.group_encoding import read_sensitive
 from fairclust.kernels.prices import cheapest_columns
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.rounding import move_to_table
 from fairclust.methods.price.tables import integer_tables, tables_near
+from fairclust.sensitive import read_sensitive
 from fairclust.solvers.criteria import exact_shares, share_bounds
 
 

@@ -13,7 +13,6 @@ from rich.table import Table
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from fairclust import methods
-from fairclust.base import groups_of_rows
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import PLAIN, fit, fit_starts, parameters
 from fairclust.cli.labels import read_labels
@@ -29,6 +28,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.outputs import check_outputs, write_text
 from fairclust.plot import FrontDisplay
 from fairclust.report.render import number, signed_percent
+from fairclust.sample_weight import groups_of_rows
 from fairclust.tables import table_files
 
 _SHOWN = ("sse", "balance", "delta")

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairclust.base import NotSupported
-from fairclust.group_encoding import Sensitive, SensitiveColumn, resolve_target
+from fairclust.group_encoding import SensitiveColumn, resolve_target
+from fairclust.sensitive import Sensitive
 from fairclust.solvers.criteria import (
     Criterion,
     combine,

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from fairclust.kernels.flow import all_clusters, shortest_paths
 from fairclust.kernels.points import TiledPoints
-from fairclust.kernels.prices import all_clusters, shortest_paths
 from fairclust.methods.price.tables import (
     GAP,
     MOST_POINTS,

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import FairClusterer, initial_centers, record
 from fairclust.kernels.assignment import cluster_moments
-from fairclust.kernels.prices import all_clusters, shortest_paths
+from fairclust.kernels.flow import all_clusters, shortest_paths
 from fairclust.metrics import contingency
 
 # Largest number of times that the centres of clusters without a point of the largest group are drawn again.
