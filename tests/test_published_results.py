@@ -10,6 +10,8 @@ import pytest
 
 import run_crate
 from fairclust.pipeline.grids import canonical_json, derive_random_state
+from fairclust.report.leaderboard import place_labels
+from fairclust.report.selection import best_starts
 
 PUBLISHED_MB = 8
 
@@ -48,6 +50,15 @@ def test_what_is_published_is_in_the_plan(folder, plan):
     assert [
         states[row.dataset, row.n_clusters, row.seed] for row in scores.itertuples()
     ] == scores.random_state.tolist()
+
+
+def test_labels_can_be_placed_among_the_published_benchmark_of_the_field(folder):
+    """The file has fewer columns than the scores of a run; `fairclust score` reads it."""
+    cells = pd.read_parquet(folder / "scores/field.parquet")
+    cells = cells[(cells.dataset == "german") & (cells.n_clusters == 5)]
+    levels = place_labels(cells, "sse", 1e9, 0.0)
+    assert levels.reached.all() and (levels.cheaper == levels.methods).all() and levels.methods.min() > 5
+    assert {"fairness_error", "balance", "params", "objective", "data_hash"} <= set(best_starts(cells))
 
 
 def test_every_published_table_is_in_the_plan_and_has_rows(folder, plan):

@@ -140,7 +140,7 @@ def test_groups_that_cost_nothing_with_k_means_pay_too(people, capsys):
     text = told(run(capsys, "fit", people, *options))
     (cost,) = re.findall(r"^sex x +([\d.]+) +0.000", text, re.MULTILINE)
     assert f"and rows of sex x, which cost nothing with k-means, cost up to {cost} each\n" in text
-    # With as many clusters as different rows, nobody pays with k-means.
+    # With as many clusters as different rows, k-means costs nothing.
     people.write_text("sex,a\n" + "f,1\nf,1\nf,1\nm,9\nm,9\nm,9\n" * 9)
     text = told(run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 2))
     assert "who pays: rows of sex f and sex m, which cost nothing with k-means, cost up to" in text

@@ -127,7 +127,7 @@ def test_plain_kmeans_with_random_labels_for_fairness_is_no_fair_method():
     rows += [("famous", 400, 0.95)]
     cells = pd.concat([points(*rows, dataset=name) for name in "abc"], ignore_index=True)
     board = make_leaderboard(cells, NAMES)
-    # At every level that it reaches, it costs what its fair setting costs, and this setting is random labels.
+    # Its only setting that is fair enough has random labels, so that its cost at every level is theirs.
     assert set(instances_of(board, "sse").famous) == {math.inf, 400}
     assert summary(board).worse.to_dict() == {"mine": 0, "other": 0, "random": 1, "famous": 1}
     assert set(summary(board).index[-2:]) == {"famous", "random"}

@@ -178,7 +178,7 @@ def test_a_name_that_occurs_again_in_its_column_is_a_value(tmp_path):
             read_text(tmp_path, text, values=["f"])
         assert "f" in read_text(tmp_path, text, values=["f"], header_row=1)
     assert "married" in read_text(tmp_path, "age,married\n3,married\n4,single\n", values=["married"])
-    # Tables that are written below each other repeat their names.
+    # If tables were pasted below each other, the names of the columns occur again among the rows.
     assert "sex" in read_text(tmp_path, "sex,x\nf,3\nsex,x\nm,5\n", values=["sex"])
 
 

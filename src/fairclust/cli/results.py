@@ -314,8 +314,12 @@ def _kept(result: dict[str, Any], violation: float | None) -> list[str]:
     If a cluster lacks a group, this names the cluster in which most of it was due.
     """
     empty = sum(not any(cluster["counts"].values()) for cluster in result["clusters"])
-    told = [f"{empty:,} of {count(result['n_clusters'], 'cluster')} {'is' if empty == 1 else 'are'} empty"]
-    told, met = (told, "met in the other clusters") if empty else ([], "met")
+    told, met = [], "met"
+    if empty:
+        told = [
+            f"{empty:,} of {count(result['n_clusters'], 'cluster')} {'is' if empty == 1 else 'are'} empty"
+        ]
+        met = "met in the other clusters"
     if violation is None or violation == 0:
         return told if violation is None else [*told, met]
     if violation >= 1:
@@ -343,7 +347,7 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     if method == "KMeans":
         return [f"cost: {squares}"]
     if (increase := _increase(sse, metrics["KMeans"]["sse"])) is None:
-        return [f"cost: {squares}", *_payer_line(result)]
+        return [f"cost: {squares}", *_payer_lines(result)]
     local = ", which ended in worse centres" if increase < -5e-4 else ""
     starts = f"{'' if method == GIVEN else 'both with '}{count(params.get('n_init', 1), 'start')}"
     lines = [f"cost: {compared(increase)} than k-means{local} ({squares}; {starts})"]
@@ -359,7 +363,7 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     elif tolerance is not None:
         bought = math.ceil(tolerance * 1e4) / 1e4
         lines.append(f"budget: the budget{budget} allows a tolerance of {bought:g}, which costs {more} more")
-    return [*lines, *_payer_line(result)]
+    return [*lines, *_payer_lines(result)]
 
 
 def _increase(cost: float, plain: float) -> float | None:
@@ -367,7 +371,7 @@ def _increase(cost: float, plain: float) -> float | None:
     return None if plain <= 1e-9 * cost else cost / plain - 1
 
 
-def _payer_line(result: dict[str, Any]) -> list[str]:
+def _payer_lines(result: dict[str, Any]) -> list[str]:
     """The groups that pay most and least, and those whose rows cost nothing with k-means; none for k-means itself."""
     costs = {
         group: (of[result["method"]], of["KMeans"])

@@ -424,9 +424,8 @@ def _explain(rows: list[Row], spec: TableSpec) -> None:
 def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tuple[str, str, str]:
     """The cause, the reason and its evidence of a value that differs."""
     reason = _fitting(spec, row, value.metric, "deviation")
-    shown_by = reason and (reason.shown_by or ("command" if reason.evidence else ""))
-    if reason is not None and shown_by:
-        return shown_by, reason.reason, reason.evidence or ""
+    if reason is not None and (reason.shown_by or reason.evidence):
+        return reason.shown_by or "command", reason.reason, reason.evidence or ""
     lacking = all(_differing(row, runs) for runs in row.all_runs)
     if row.program is not None:
         kind, source = row.program.kind, _called(row.program)
