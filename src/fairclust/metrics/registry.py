@@ -142,6 +142,12 @@ def documented(function: _Function, source: str = "", returns: str = "") -> _Fun
     references = "" if source in _NO_PAPERS else source
     known = {"Returns": returns, "Raises": raises, "References": references}
     function.__doc__ = joined({**known, **sections, "Parameters": shown})
+    return _with_paired_rows(function)
+
+
+def _with_paired_rows(function: _Function) -> _Function:
+    """The function, which refuses pandas arguments whose indexes are in different orders."""
+    parameters = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def checked(*args: Any, **given: Any) -> Any:
