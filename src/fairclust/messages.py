@@ -7,6 +7,12 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+NOT_UNIQUE = (
+    "the eigenvalue after those of the embedding coincides with the last of them, for example because the graph has "
+    "more connected components than clusters; so the clustering is one of several, and can differ between machines"
+)
+"""The warning of a fit whose spectral embedding is not unique."""
+
 
 class UserError(ValueError):
     """Something is asked for that cannot be done; the message says why, and what to do."""

@@ -14,7 +14,6 @@ from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.reported import load_programs, load_reported
 
 ROOT = Path(__file__).parents[2]
-TWO_GROUPS_ONLY = {"backurs", "fairlets", "fca"}
 
 
 @pytest.fixture(scope="module")
@@ -209,15 +208,11 @@ def test_rows_with_a_printed_setting_have_five_starts(catalogue, plan):
                 assert len(found) >= 5, (name, row.dataset, row.method, row.lam)
 
 
-def test_the_quickstart_needs_no_download_and_runs_every_method_on_every_data_set(quickstart):
+def test_the_quickstart_needs_no_download_and_runs_every_method(quickstart):
     fits = Plan(quickstart).fits.values()
     assert all(quickstart.datasets[fit.dataset].generator for fit in fits)
-    ran = defaultdict(set)
-    for fit in fits:
-        ran[fit.dataset].add(fit.method)
-    assert set(quickstart.run.methods) - TWO_GROUPS_ONLY <= ran["toy_blobs"]
-    assert ran["diabetes_sklearn"] >= set(quickstart.run.methods)
-    assert {"vfc_kmeans", "fmc_smooth", "bfkm", "sfairsc"} <= ran["toy_blobs"]
+    ran = {fit.method for fit in fits if fit.dataset == "diabetes_sklearn"}
+    assert ran >= set(quickstart.run.methods)
 
 
 def test_the_page_of_standard_data_states_the_rows_of_the_catalogue(catalogue):

@@ -6,7 +6,7 @@ import pytest
 from a_paper import reported, table
 from frames import cell, frame, starts
 
-from fairclust.methods.spectral.embedding import NOT_UNIQUE
+from fairclust.messages import NOT_UNIQUE
 from fairclust.report.selection import Spread
 from fairclust.report.tables import evidence_of, row_verdicts, why
 from fairclust.report.verdicts import (

@@ -14,7 +14,7 @@ from itertools import chain
 
 import pandas as pd
 
-from fairclust.methods.spectral.embedding import NOT_UNIQUE
+from fairclust.messages import NOT_UNIQUE
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA

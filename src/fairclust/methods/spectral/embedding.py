@@ -41,12 +41,6 @@ _ROUNDING = 1e-14
 _DENSE_MATRICES = 4
 
 
-NOT_UNIQUE = (
-    "the eigenvalue after those of the embedding coincides with the last of them, for example because the graph has "
-    "more connected components than clusters; so the clustering is one of several, and can differ between machines"
-)
-
-
 class NotConverged(Diverged):
     """The eigen-solver reached its limit of iterations. `embedding` is that by the vectors that converged."""
 

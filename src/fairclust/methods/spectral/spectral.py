@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import POSITIVE, at_least, record
 from fairclust.kernels.graph import AffinityGraph
-from fairclust.methods.spectral.embedding import NOT_UNIQUE, Embedding, spectral_embedding
+from fairclust.messages import NOT_UNIQUE
+from fairclust.methods.spectral.embedding import Embedding, spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.solvers.lloyd import Lloyd
 

@@ -18,8 +18,8 @@ from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
-from fairclust.messages import count
-from fairclust.methods.spectral.embedding import NOT_UNIQUE, NotConverged, spectral_embedding
+from fairclust.messages import NOT_UNIQUE, count
+from fairclust.methods.spectral.embedding import NotConverged, spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.methods.variational.penalty import bound_step, minimize_penalty, padded_fairness
 from fairclust.metrics import contingency
