@@ -9,9 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from documentation import keys_of
+from fairclust.pipeline import config, papers
 from fairclust.pipeline.config import json_schema, laid_over, load_config, read_yaml
 from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.reported import load_programs, load_reported
+from fairclust.report.checks import CHECKS
+from fairclust.report.figures import PLOTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,21 +69,9 @@ def test_schema_is_that_of_the_model():
     assert (ROOT / "workflow/schemas/config.schema.json").read_text() == json_schema(), "run `make schema`"
 
 
-def test_readme_names_every_key_plot_and_check(catalogue):
-    from fairclust.pipeline import config as models
-    from fairclust.pipeline import papers
-    from fairclust.report.checks import CHECKS
-    from fairclust.report.figures import PLOTS
-
+def test_readme_names_every_key_plot_and_check():
     text = (ROOT / "config/README.md").read_text()
-    names = {*CHECKS, *PLOTS}
-    for model in (
-        models.RunSpec, models.LimitSpec, models.JobSpec, models.MethodJobSpec, models.MethodSpec,
-        models.ScoreSpec, models.GraphSpec, models.ReportSpec, models.Config, models.RunnableDataset,
-        papers.ExperimentSpec, papers.MatchSpec, papers.ReasonSpec, papers.TableSpec, papers.LayoutSpec,
-        papers.PickSpec, papers.FigureSpec, papers.ClaimSpec, papers.ProgramSpec, papers.PaperSpec,
-    ):  # fmt: skip
-        names |= {info.alias or name for name, info in model.model_fields.items()}
+    names = {*CHECKS, *PLOTS, *keys_of(config, papers)}
     assert sorted(name for name in names if f"`{name}" not in text and f".{name}`" not in text) == []
 
 
