@@ -116,8 +116,8 @@ def test_filtering(page):
 
 CHART = "document.querySelectorAll('figure')[0]"
 STATE = (
-    "[...document.querySelectorAll('figure')].map(f => [...f.querySelectorAll('.p')].map(p => [p.dataset.i,"
-    "p.getAttribute('display'), p.getAttribute('display') ? '' : p.getAttribute('transform'),"
+    "[...document.querySelectorAll('figure:has(svg.front)')].map(f => [...f.querySelectorAll('.p')]"
+    ".map(p => [p.dataset.i, p.getAttribute('display'), p.getAttribute('display') ? '' : p.getAttribute('transform'),"
     "p.getAttribute('class')]).map(String).concat(f.querySelector('.frame').innerHTML,"
     "f.querySelector('p.note').textContent, f.querySelector('.on-front').textContent.replace(/\\s+/g, ''),"
     "f.querySelector('table').textContent.replace(/\\s+/g, '')).join('|'))"
