@@ -11,6 +11,7 @@ import yaml
 
 import publish
 import run_crate
+from fairclust.datasets.store import write_skipped
 from fairclust.pipeline.grids import canonical_json, derive_random_state
 from fairclust.report.leaderboard import place_labels
 from fairclust.report.selection import best_starts
@@ -109,6 +110,7 @@ def test_the_page_and_the_scores_of_another_run_are_published_under_the_name_of_
             results / "scores/scores.parquet"
         )
     mine, other = (file.with_suffix("") for file in files)
+    write_skipped(mine / "data/prepared/toy_blobs", "toy_blobs", "not needed here")
     runs = pd.read_parquet(folder / "scores/runs.parquet").head(5)
     runs.assign(key="k").to_parquet(mine / "scores/runs.parquet")
     origin = json.loads((folder / "provenance.json").read_text())
