@@ -158,6 +158,18 @@ def test_numbers_that_say_nothing_about_the_claim():
     assert verdicts.tolist() == ["not comparable", "not comparable", "not tested"]
 
 
+def test_fronts_that_cross():
+    data = material(
+        starts("own", [80.0] * 2, lam=1, fairness_error=0.5),
+        starts("own", [140.0] * 2, lam=2, fairness_error=0.1),
+        starts("rival", [90.0] * 2, lam=1, fairness_error=0.5),
+        starts("rival", [110.0] * 2, lam=2, fairness_error=0.1),
+    )
+    found, numbers = verdict("compare", data, options=equal("front"))
+    assert found == "holds in part" and "true at 3" in numbers
+    assert judge("compare", data, options=equal("both")) == "does not hold"
+
+
 def test_a_fairer_rival_is_no_dearer_rival():
     # SFC has fair clusterings only. That they cost more than an unfair one says nothing.
     data = material(

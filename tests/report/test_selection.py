@@ -3,7 +3,7 @@ from a_paper import reported
 from frames import cell, frame, starts
 
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.selection import choose, choose_best, reported_level
+from fairclust.report.selection import at_level, choose, choose_best, reported_level
 
 BY_LAM = MatchSpec(fairness="fairness_error")
 BY_COST = MatchSpec(fairness="fairness_ratio", order="sse")
@@ -21,6 +21,19 @@ def test_the_cheapest_that_is_fair_enough():
     assert choose(cells, 0.6, MatchSpec(fairness="fairness_ratio")).spread("sse").mean == 480.0
     assert choose_best(cells, "fairness_ratio").spread("sse").mean == 530.0
     assert choose_best(cells, "sse").setting == "lam=1, rho=500"
+
+
+@pytest.mark.parametrize("metric, sign", [("balance", 1), ("fairness_error", -1)])
+def test_a_front_is_read_between_the_settings_on_both_sides_of_the_level(metric, sign):
+    rows = [(sign * fair + (sign < 0), cost) for fair, cost in ((0.2, 60.0), (0.4, 90.0), (0.8, 110.0))]
+    cells = frame(
+        cell
+        for lam, (fair, cost) in enumerate(rows)
+        for cell in starts("own", [cost], lam=lam, **{metric: fair})
+    )
+    found = at_level(cells, sign * 0.6 + (sign < 0), MatchSpec(fairness=metric, order="sse"))
+    assert found.setting == "between lam=1 and lam=2"
+    assert found.spread("sse").mean == pytest.approx(100)
 
 
 def test_levels_are_within_the_printed_digits(tmp_path):
