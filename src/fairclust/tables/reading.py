@@ -41,8 +41,11 @@ _COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//", "sep="), 1000
 _HEAD_ROWS = 30
 # The decimal point and the columns of codes of a file are found in so many rows.
 _ROWS_AHEAD = 2000
+# Before and behind a number may be a currency or a unit.
 _DECIMALS = {
-    sign: re.compile(rf"[+-]?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))")
+    sign: re.compile(
+        rf"(?:\D*[^\w.,])?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))[^\d.,:/-]*"
+    )
     for sign, point, other in ((",", ",", r"\."), (".", r"\.", ","))
 }
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
@@ -336,7 +339,9 @@ def _open_text(path: Path, form: Format) -> Opened:
         as_text = {*texts}
         if columns is None:
             as_text |= {
-                i for i, cells in enumerate(zip(*ahead, strict=True)) if any(map(CODE.fullmatch, cells))
+                i
+                for i, cells in enumerate(zip(*ahead, strict=True))
+                if any(map(CODE.fullmatch, cells)) or _have_thousands(cells, decimal)
             }
         with _plain_errors(path, form), opener() as file:
             text = _text(file, form)
@@ -358,6 +363,17 @@ def _open_text(path: Path, form: Format) -> Opened:
             )  # fmt: skip
 
     return Opened(names, read, notes, sign, decimal)
+
+
+def _have_thousands(cells: Sequence[str], decimal: str) -> bool:
+    """Whether whole numbers stand beside numbers with the decimal point, which has always three digits behind it.
+
+    Then it separates thousands, as in 950 and 1.050, and pandas would read 1.05.
+    """
+    signed = [cell for cell in cells if decimal in cell]
+    if not signed or not any(cell.isdecimal() for cell in cells):
+        return False
+    return all(re.fullmatch(rf"-?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}", cell) for cell in signed)
 
 
 def _rows(path: Path, rows: Any, above: int) -> Iterator[tuple[int, list[str]]]:
