@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from pydantic import BaseModel
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("", "docs", "docs/gallery", "docs/needs", "config", "profiles", "benchmarks", "results")
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))
@@ -32,3 +34,10 @@ def write_examples(folder):
     ):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
+
+
+def keys_of(*modules):
+    """Return the names of the keys of all models of the configuration in these modules."""
+    members = [member for module in modules for member in vars(module).values() if isinstance(member, type)]
+    models = [member for member in members if issubclass(member, BaseModel)]
+    return {info.alias or name for model in models for name, info in model.model_fields.items()}

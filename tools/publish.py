@@ -34,7 +34,7 @@ from fairclust.pipeline.scores import read_arrow, write_arrow
 from fairclust.pipeline.summary import describe
 from fairclust.report import agreement
 from fairclust.report.claims import load_claims
-from fairclust.report.drawing import EMPTY
+from fairclust.report.page_tables import picture_size
 from fairclust.report.render import Table
 from fairclust.report.selection import shareable
 from fairclust.report.tables import load_evidence, overview_texts, row_verdicts, summary
@@ -51,7 +51,9 @@ _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness erro
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
 _COLOURS = 32
-_WIDEST = 560
+_WIDEST = 1000
+# Fronts that pages of the documentation show.
+_FRONTS = ("adult", "bank_3")
 # Columns of the scores of another run that `fairclust score` does not read.
 _UNREAD = (
     *(
@@ -71,22 +73,18 @@ _PICTURE, PAGE, SCORES = "figures/agreement.png", Path("report/index.html"), Pat
 
 
 def _chosen(results: Path) -> Iterator[Path]:
-    """The published files: tables, claims, scoreboard, fronts, the page, and the scores as Parquet.
+    """The published files: tables, claims, scoreboard, figures, the page, and the scores as Parquet.
 
-    The evidence of single tables and the leaderboard are on the page.
+    The evidence of single tables, the leaderboard and the fronts of all data sets are on the page.
     """
     yield from sorted((results / "tables").rglob("*.md"))
     yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".evidence.csv"))
-    yield from filter(_shows_something, sorted((results / "figures").rglob("*.png")))
+    for path in sorted((results / "figures").rglob("*.png")):
+        if (path.parent.name != "fronts" or path.stem in _FRONTS) and picture_size(path):
+            yield path
     yield results / PAGE
     yield results / SCORES
     yield results / "scores" / "runs.parquet"
-
-
-def _shows_something(path: Path) -> bool:
-    """Whether a figure has a panel with data. Those of data that could not be obtained have none."""
-    with Image.open(path) as picture:
-        return picture.info.get("Comment") != EMPTY
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
 from fairclust.methods import LOOKS
@@ -36,7 +37,24 @@ def look(name: str, stated: tuple[str, str] | None = None) -> tuple[int, int]:
     words = stated or LOOKS.get(name)
     if words:
         return get_args(Colour).index(words[0]), get_args(Mark).index(words[1])
-    return numbered_look(int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]))
+    return numbered_look(_number(name))
+
+
+def looks_of(names: Iterable[str], stated: Mapping[str, tuple[str, str]]) -> dict[str, tuple[int, int]]:
+    """The looks of the methods of a run. They all differ, if there are at most 64 and the stated ones do.
+
+    If the look of a method that states none is taken, the method gets the next free one.
+    """
+    looks = {name: look(name, of) for name, of in stated.items()}
+    for name in names:
+        if name not in looks:
+            ways = [look(name), *(numbered_look(_number(name) + i) for i in range(64))]
+            looks[name] = next((way for way in ways if way not in looks.values()), ways[0])
+    return looks
+
+
+def _number(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4])
 
 
 def numbered_look(number: int) -> tuple[int, int]:

@@ -114,14 +114,8 @@ def test_collections_that_cannot_be_used(client):
     ):
         with pytest.raises(ChunkError, match=message):
             open_chunks(X, groups, client=client)
-    zeros = da.zeros(10, chunks=5)
-    for rows, message in (
-        (X + 1j, "must be a matrix of numbers"),
-        (X[:, :0], "must be a matrix of numbers"),
-        (da.from_array(np.full((10, 2), "a", object), chunks=5), "block [01]: a feature is not a number"),
-    ):
-        with pytest.raises(ChunkError, match=message):
-            open_chunks(rows, zeros, client=client)
+    with pytest.raises(ChunkError, match="must be a matrix of numbers"):
+        open_chunks(X + 1j, da.zeros(10, chunks=5), client=client)
     frame = pd.DataFrame({"x": np.arange(4.0), "when": pd.Timestamp("2020-01-01"), "sex": [0, 1, 0, 1]})
     columns = "has the columns x, when, sex: pass the name of the column of groups"
     for sensitive, features, message in (

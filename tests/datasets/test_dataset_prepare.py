@@ -148,55 +148,39 @@ def test_constant_column_and_zero_row(tmp_path):
     assert_array_equal(ds.X, [[-1, 0], [0, 0], [1, 0]])
 
 
+FM = {"f": ["f"], "m": ["m"]}
 ERRORS = {
-    "missing column": (
-        {"features": ["age", "hour"]},
-        "data set 'demo': file 'table.csv', column 'hour': no such column; .*did you mean 'hours'",
-    ),
+    "missing column": ({"features": ["age", "hour"]}, "column 'hour': no such column; .*mean 'hours'"),
     "missing drop column": ({"drop_rows": {"town": ["x"]}}, "column 'town': no such column"),
-    "text in a feature": (
-        {"features": ["age", "city"]},
-        "column 'city': a feature has cells .* found 'x' in data row 1, 4 such cells in all. Fix",
-    ),
+    "text in a feature": ({"features": ["age", "city"]}, "'city': .*found 'x' in data row 1, 4 such cells"),
     "unknown group": (
-        {"sensitive": {"column": "sex", "groups": {"f": ["f"], "m": ["m"]}}},
-        "column 'sex': unknown group value 'o'; expected 'f', 'm'; found 'o' in 1 row, first in data row 4. Fix",
+        {"sensitive": {"column": "sex", "groups": FM}},
+        "unknown group value 'o'; expected 'f', 'm'; found 'o' in 1 row, first in data row 4. Fix",
     ),
     "missing group value is not 'other'": (
-        {
-            "text": TEXT.replace("60,o", "60,"),
-            "sensitive": {"column": "sex", "groups": {"f": ["f"], "rest": "*"}},
-        },
-        "unknown group value ''; expected 'f'.*; found '' in 1 row, first in data row 4",
+        {"text": TEXT.replace("60,o", "60,"), "sensitive": {"column": "sex", "groups": {"f": ["f"], "rest": "*"}}},
+        "unknown group value ''; .*first in data row 4",
     ),
     "group emptied by dropping": (
-        {
-            "drop_rows": {"city": ["y"]},
-            "sensitive": {"column": "sex", "groups": {"f": ["f"], "m": ["m"], "rest": "*"}},
-        },
+        {"drop_rows": {"city": ["y"]}, "sensitive": {"column": "sex", "groups": {**FM, "rest": "*"}}},
         "group 'm' is empty; .*found f: 2, m: 0, rest: 1. Fix",
     ),
     "one group": ({"text": "age,sex,hours\n1,f,2\n2,f,3\n"}, "there is only one group; .*found f: 2"),
-    "one row": (
-        {"drop_rows": {"city": ["x", "y"]}},
-        "too little data; expected at least 2 rows and 1 feature; found 1 of 4 rows",
-    ),
+    "one row": ({"drop_rows": {"city": ["x", "y"]}}, "too little data; .*found 1 of 4 rows"),
     "no feature": ({"text": "sex\nf\nm\n", "features": "all"}, "found 2 of 2 rows, 0 features"),
     "sensitive column as feature": ({"features": ["age", "sex"]}, "the groups must not be a feature"),
     "feature twice": ({"features": ["age", 0]}, r"lists a column twice.*\['age', 'age'\]"),
     "another number of rows": (
-        {"rows": 5, "drop_rows": {"city": ["z"]}},
-        "another number of rows than .* expected 5 rows; found 3 of 4 rows .* Fix: check 'drop_rows'",
+        {"rows": 5, "drop_rows": {"city": ["z"]}}, "expected 5 rows; found 3 of 4 rows .*check 'drop_rows'",
     ),
     "groups file too short": (
         {"groups_text": "gender\nf\nm\n", "sensitive": {"column": "gender", "source": "groups"}},
-        "file 'groups.csv', column 'gender': .* another number of rows than .* expected 4 rows; found 2",
+        "file 'groups.csv', column 'gender': .* expected 4 rows; found 2",
     ),
     "no path": (
-        {"sensitive": {"column": "sex", "source": "elsewhere"}},
-        "no path is given for its source 'elsewhere'; found \\['table'\\]",
+        {"sensitive": {"column": "sex", "source": "elsewhere"}}, "no path is given for its source 'elsewhere'",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", ERRORS)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -76,15 +75,6 @@ def test_names_for_a_file_without_header(tmp_path):
     assert Table.open(tmp_path / "t.csv", ReaderSpec(header=False)).names == ["column 0", "column 1"]
     with pytest.raises(TableError, match=r"the names do not fit .* expected 2 names; found 1"):
         read(tmp_path, "1,2\n", header=False, names=("a",))
-
-
-def test_other_formats_are_read_by_their_names(tmp_path):
-    people = json.dumps([{"age": 31, "sex": "f", "fee": None}, {"age": 45, "sex": "m", "fee": 2}])
-    found = read(tmp_path, people, ["age", "fee"], ["sex"], name="t.json", as_zero=("",))
-    assert_array_equal(found.numbers, [[31, 0], [45, 2]])
-    assert words(found) == ["f", "m"]
-    with pytest.raises(DatasetError, match=r"column 'fee': .* found '' in data row 1, 1 such cell"):
-        read(tmp_path, people, ["age", "fee"], name="t.json")
 
 
 def test_dropping_rows_of_a_feature(tmp_path):

@@ -2,48 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.spatial.distance import cdist
 
-from fairclust.kernels.fairlets import DEPTH, _split, fairlet_medoids, heavy_points, tree_fairlets
+from fairclust.kernels.fairlets import tree_fairlets
 
 PAIRS = [(1, 1), (1, 2), (1, 3), (2, 3), (2, 5), (4, 9), (9, 10)]
-
-
-def split_twin(reds, blues, p, q):
-    out = np.full(1 + max([*reds, *blues]), -1)
-    n = _split(np.array(reds, np.int64), np.array(blues, np.int64), p, q, out, 0)
-    return [sorted(np.flatnonzero(out == i).tolist()) for i in range(n)]
-
-
-def tree_twin(cells, is_blue, p, q):
-    """Return the list of fairlets, found by recursion over dictionaries of lists."""
-    fairlets = []
-
-    def visit(reds, blues, level):
-        if not reds and not blues:
-            return
-        if min(len(reds), len(blues)) == 1 or level == DEPTH:
-            fairlets.extend(split_twin(reds, blues, p, q))
-            return
-        children = {}
-        for colour, points in enumerate((reds, blues)):
-            for i in points:
-                key = tuple((int(c) >> (DEPTH - 1 - level)) & 1 for c in cells[i])
-                children.setdefault(key, ([], []))[colour].append(i)
-        children = [children[key] for key in sorted(children)]
-        counts = np.array([[len(points) for points in child] for child in children])
-        x_reds, x_blues = heavy_points(counts[:, 0], counts[:, 1], p, q)
-        taken = [], []
-        for (r, b), x, y in zip(children, x_reds, x_blues, strict=True):
-            taken[0].extend(r[len(r) - x :])
-            taken[1].extend(b[len(b) - y :])
-        if taken[0]:
-            fairlets.extend(split_twin(*taken, p, q))
-        for (r, b), x, y in zip(children, x_reds, x_blues, strict=True):
-            visit(r[: len(r) - x], b[: len(b) - y], level + 1)
-
-    visit(np.flatnonzero(~is_blue).tolist(), np.flatnonzero(is_blue).tolist(), 0)
-    return sorted(fairlets)
 
 
 @st.composite
@@ -60,16 +22,28 @@ def instances(draw):
 
 
 @given(instances())
-def test_fairlets_are_small_and_balanced_and_those_of_the_recursion(instance):
+def test_fairlets_are_small_and_balanced(instance):
     p, q, is_blue, cells = instance
     fairlet = tree_fairlets(cells, is_blue, p, q)
     sizes, blues = np.bincount(fairlet), np.bincount(fairlet, is_blue).astype(int)
     assert 1 <= sizes.min() <= sizes.max() <= p + q
     assert (p * np.maximum(sizes - blues, blues) <= q * np.minimum(sizes - blues, blues)).all()
-    # Of more than 62 features, the walk may put points of several cells together.
-    if cells.shape[1] < 63:
-        found = sorted(np.flatnonzero(fairlet == i).tolist() for i in range(len(sizes)))
-        assert found == tree_twin(cells, is_blue, p, q)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(PAIRS), st.integers(1, 20), st.integers(1, 3))
+def test_fairlets_stay_in_places_that_are_balanced(seed, pair, n_places, n_features):
+    """Points leave the cells of the tree only where one of the groups has too many of them."""
+    rng = np.random.default_rng(seed)
+    place, is_blue = [], []
+    for i in range(n_places):
+        counts = rng.integers(1, 4) * rng.permutation(pair)
+        place += [i] * counts.sum()
+        is_blue += [True] * counts[0] + [False] * counts[1]
+    order = rng.permutation(len(place))
+    place, is_blue = np.array(place)[order], np.array(is_blue)[order]
+    cells = rng.choice(2**16, (n_places, n_features), replace=False).astype(np.uint16)[place]
+    fairlet = tree_fairlets(cells, is_blue, *pair)
+    assert len(np.unique(np.c_[fairlet, place], axis=0)) == fairlet.max() + 1
 
 
 @pytest.mark.parametrize(
@@ -84,16 +58,8 @@ def test_fairlets_are_small_and_balanced_and_those_of_the_recursion(instance):
         (2, 1, [(2, 1)]),
     ],
 )
-def test_lists_are_split_as_in_the_lemma(n_reds, n_blues, sizes):
-    reds, blues = list(range(n_reds)), list(range(n_reds, n_reds + n_blues))
-    found = split_twin(reds, blues, 2, 5)
-    assert [(sum(i < n_reds for i in f), sum(i >= n_reds for i in f)) for f in found] == sizes
-
-
-def test_medoids():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    members = rng.permutation(60).reshape(15, 4)
-    found = fairlet_medoids(X, members.ravel(), np.arange(4, 61, 4))
-    for row, rows in zip(found, members, strict=True):
-        assert row == rows[cdist(X[rows], X[rows]).sum(axis=1).argmin()]
+def test_points_of_one_place_are_split_as_in_the_lemma(n_reds, n_blues, sizes):
+    is_blue = np.arange(n_reds + n_blues) >= n_reds
+    fairlet = tree_fairlets(np.zeros((n_reds + n_blues, 1), np.uint16), is_blue, 2, 5)
+    found = zip(np.bincount(fairlet, ~is_blue), np.bincount(fairlet, is_blue), strict=True)
+    assert sorted(found, reverse=True) == sizes

@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn import cluster
 
+from fairclust import fair_assignment
 from fairclust.methods import BeraFairKMeans
-from fairclust.methods.programs.fair_lp import bound_violation
 from twins import cheapest_shares, share_rows
 
 
@@ -36,19 +38,51 @@ def test_price_of_fairness_if_k_means_costs_nothing():
     assert apart.price_of_fairness_ == np.inf
 
 
-def test_groups_that_overlap(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=400, n_groups=3)
-    members = {"zero": codes == 0, "some": np.arange(400) % 5 < 2, "others": codes > 0}
-    inside = np.column_stack(list(members.values()))
-    shares = inside.mean(axis=0)
-    model = BeraFairKMeans(3, tolerance=0.2, n_init=1, random_state=0)
-    model.fit(X, sensitive_features=members)
-    assert model.groups_.tolist() == list(members)
-    table = inside.T @ np.eye(3)[model.labels_]
-    off = bound_violation(table, np.bincount(model.labels_), 0.8 * shares, shares / 0.8)
-    assert off.max() <= model.violation_
-    # The published bound is 4 D + 3, where D = 2 is the largest number of groups that a row is in.
-    assert model.violation_ <= 4 * 2 + 3
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(8, 60),
+    st.integers(1, 5),
+    st.integers(2, 4),
+    st.sampled_from([0.0, 0.05, 0.2, 0.5, 0.9]),
+    st.booleans(),
+)
+@settings(max_examples=60)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_program_against_highs_and_the_rounding_against_its_bound(
+    seed, n, n_clusters, n_groups, tolerance, overlap
+):
+    rng = np.random.default_rng(seed)
+    inside = (
+        rng.random((n, n_groups)) < rng.random(n_groups)
+        if overlap
+        else np.eye(n_groups)[rng.permutation(np.arange(n) % n_groups)].astype(bool)
+    )
+    # Rounded numbers tie, and groups that lie apart make the bounds expensive.
+    X = np.round(rng.normal(size=(n, 2)) + inside @ rng.normal(size=(n_groups, 2)), rng.integers(3))
+    groups = {f"group {j}": inside[:, j] for j in range(n_groups)} if overlap else inside.argmax(axis=1)
+    model = BeraFairKMeans(n_clusters, tolerance=tolerance, n_init=1, random_state=0)
+    model.fit(X, sensitive_features=groups)
+    assert model.groups_.tolist() == (list(groups) if overlap else list(range(n_groups)))
     distances = cdist(X, model.cluster_centers_, "sqeuclidean")
-    best = cheapest_shares(distances, share_rows(inside, 0.8 * shares, shares / 0.8), 0)
-    assert model.lp_cost_ == pytest.approx(best, rel=1e-6)
+    shares, close = inside.mean(axis=0), {"rel": 1e-6, "abs": 1e-6 * distances.max()}
+    lower, upper = (1 - tolerance) * shares, np.minimum(shares / (1 - tolerance), 1)
+    best = cheapest_shares(distances, share_rows(inside, lower, upper), 0)
+    assert model.lp_cost_ == pytest.approx(best, **close)
+    assert model.cost_ == pytest.approx(distances[np.arange(n), model.labels_].sum())
+    assert model.cost_ <= model.lp_cost_ * (1 + 1e-6) + close["abs"]
+    table, sizes = (
+        inside.T @ np.eye(n_clusters)[model.labels_],
+        np.bincount(model.labels_, minlength=n_clusters),
+    )
+    off = np.maximum(np.outer(lower, sizes) - table, table - np.outer(upper, sizes))
+    assert model.violation_ == pytest.approx(off.max(initial=0), abs=1e-9)
+    # The published bound is 4 D + 3, where D is the largest number of groups that a row is in.
+    assert off.max() < (4 * inside.sum(axis=1).max() + 4 if overlap else 2)
+
+
+def test_prices_from_a_sample_of_many_rows_change_nothing(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=9000, n_groups=3)
+    model = BeraFairKMeans(4, n_init=1, random_state=0).fit(X, sensitive_features=codes)
+    distances = cdist(X, model.cluster_centers_, "sqeuclidean")
+    least = fair_assignment(distances, codes, tolerance=0.2).lower_bound
+    assert model.lp_cost_ == pytest.approx(least, rel=1e-5)

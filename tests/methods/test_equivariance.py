@@ -67,8 +67,6 @@ def changed(change, X, groups, number):
     rows = np.arange(len(X))
     if change.startswith("times"):
         X = X * float(change.split()[1])
-    elif change == "unit":
-        X = X * 10.0 ** rng.uniform(-12, 12)
     elif change == "shift":
         X = X + rng.normal(scale=100, size=X.shape[1])
     elif change == "columns":

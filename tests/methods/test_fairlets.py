@@ -1,7 +1,10 @@
+import itertools
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.base import NotSupported
@@ -48,6 +51,34 @@ def test_every_cluster_has_the_balance_asked_for(method, clustering, pair, n_clu
     assert len(np.unique(np.c_[model.fairlet_labels_, labels], axis=0)) == fairlets.shape[1]
 
 
+def cheapest_stars(lengths, q):
+    """Find the least total length of edges that give every point 1 to q edges, by trying all sets."""
+    n, m = lengths.shape
+    edges = list(itertools.product(range(n), range(m)))
+    best = np.inf
+    for size in range(max(n, m), n + m):
+        for chosen in itertools.combinations(edges, size):
+            i, j = np.array(chosen).T
+            of_row, of_column = np.bincount(i, minlength=n), np.bincount(j, minlength=m)
+            if min(of_row.min(), of_column.min()) >= 1 and max(of_row.max(), of_column.max()) <= q:
+                best = min(best, lengths[i, j].sum())
+    return best
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(3, 3, 1), (3, 3, 2), (2, 4, 2), (2, 5, 3), (4, 3, 3)]))
+@settings(max_examples=25)
+def test_fairlets_of_least_cost_are_the_cheapest_stars(seed, shape):
+    n, m, q = shape
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + m, 2))
+    codes = rng.permutation(np.arange(n + m) < m).astype(int)
+    fairlet = FairletClustering(1, balance=(1, q)).fit(X, sensitive_features=codes).fairlet_labels_
+    assert (contingency(fairlet, codes).min(axis=0) == 1).all()
+    lengths = cdist(X[codes == 0], X[codes == 1])
+    same = fairlet[codes == 0][:, None] == fairlet[codes == 1]
+    assert lengths[same].sum() == pytest.approx(cheapest_stars(lengths, q))
+
+
 def test_centres_and_costs(method, grouped_blobs):
     X, codes = grouped_blobs()
     medoids = method(4, random_state=0).fit(X, sensitive_features=codes)
@@ -55,7 +86,10 @@ def test_centres_and_costs(method, grouped_blobs):
     distances = np.linalg.norm(X - medoids.cluster_centers_[medoids.labels_], axis=1)
     assert medoids.cost_ == pytest.approx(distances.sum())
     assert kmedians_cost(X, medoids.labels_) <= medoids.cost_
+    assert medoids.fairlet_cost_ == pytest.approx(kmedians_cost(X, medoids.fairlet_labels_))
     assert medoids.fairlet_cost_ < medoids.cost_
+    few = method(4, max_exact=60, random_state=0).fit(X, sensitive_features=codes)
+    assert few.cost_ <= 1.1 * medoids.cost_
 
     means = method(4, clustering="kmeans", random_state=0).fit(X, sensitive_features=codes)
     # Weighted means of means of fairlets are the means of the clusters.

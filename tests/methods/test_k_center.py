@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from fairclust.methods import FairKCenter
-from fairclust.methods.centers.coverings import least_radius_assignment
+from fairclust.methods.fair_k_center import least_radius_assignment
 from twins import cheapest_shares, counts_of, share_rows
 
 

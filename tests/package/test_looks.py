@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from fairclust import methods
-from fairclust.looks import COLOURS, MARKS, SHAPES, look, numbered_look
+from fairclust.looks import COLOURS, MARKS, SHAPES, look, looks_of, numbered_look
 
 
 def test_every_method_of_the_catalogue_and_every_class_has_its_own_look():
@@ -22,6 +22,14 @@ def test_every_method_of_the_catalogue_and_every_class_has_its_own_look():
 def test_the_look_of_a_users_method_depends_on_its_name_alone():
     assert look("stripes") == look("stripes") == (0, 1)
     assert look("stripes") != look("dots")
+
+
+def test_no_two_methods_of_a_run_look_the_same():
+    stated = {"own": ("vermilion", "square")}
+    names = ["stripes", "own", *(f"method {i}" for i in range(50))]
+    found = looks_of(names, stated)
+    assert found["own"] == look("own", stated["own"]) and found["stripes"] == look("stripes")
+    assert len({look(name) for name in names}) < len(names) == len(set(found.values()))
 
 
 def test_sixty_four_looks_differ():

@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from frames import cell, frame, tradeoff
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
+from fairclust.report.drawing import EMPTY
 from fairclust.report.html import Results, write_page
 from fairclust.report.leaderboard import make_leaderboard, make_settings
 from fairclust.report.tables import EVIDENCE_COLUMNS
@@ -40,7 +43,11 @@ PAPERS = {
         short_name="VFC",
         citation="Ziko et al.",
         year=2021,
-        tables={"table3": {"number": "3", "title": "Fair K-means", "remarks": ["A remark."]}},
+        tables={"table3": {"number": "3", "title": "Fair K-means", "remarks": ["A remark on `lam`."]}},
+        figures={
+            name: {"plot": "front", "title": f"Picture {name}", "datasets": ["adult"]}
+            for name in ("fig2", "empty", "lost")
+        },
     ),
     "other": PaperSpec(**RUN, short_name="Other", citation="Nobody", year=2000),
 }
@@ -96,7 +103,10 @@ def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
     CLAIMS.astype({"n_clusters": "Int64"}).to_csv(tables / "vfc/claims.csv", index=False)
     figures = folder / "figures/vfc"
     figures.mkdir(parents=True)
-    (figures / "fig2.png").write_bytes(b"png")
+    Image.new("RGB", (4, 2)).save(figures / "fig2.png")
+    empty = PngInfo()
+    empty.add_text("Comment", EMPTY)
+    Image.new("RGB", (4, 2)).save(figures / "empty.png", pnginfo=empty)
     page = folder / "report" / "index.html"
     made = [tables / "scoreboard.csv", tables / "vfc/claims.csv", *more] if papers else []
     files = [*made, *figures.iterdir()]

@@ -157,6 +157,26 @@ def test_limits_hold_the_reported_marks_or_a_note_names_them(method, cost, beyon
     assert max(drawn) < found.panels[0].get_xlim()[1] < 800
 
 
+def test_methods_that_are_no_better_than_random_labels_are_hollow(cells):
+    material = replace(material_of(cells), marked={"sse": {"vfc_kmeans"}})
+    found = FigureData(**vars(material), spec=spec("front", n_clusters=[3])).draw(PLOTS["front"])
+    faces = {name: line.get_markerfacecolor() for name, line in found.legend.items()}
+    assert faces["VFC"] == "white" != faces["K-means"]
+    assert "hollow: methods that are no better than random labels" in words(found)
+    assert "hollow" not in words(sheet("front", cells))
+
+
+def test_fronts_of_many_metrics_have_a_row_for_each_k(cells):
+    cells = cells.assign(fairness_error=cells.delta, awd=cells.delta)
+    metrics = ["balance", "delta", "fairness_error", "awd"]
+    found = sheet("front", cells, x="sse", y=metrics)
+    found.lay_out()
+    tops = [axes.get_position().y1 for axes in found.panels]
+    assert len(set(tops[:4])) == 1 and len(tops) == 8 and tops[4] < tops[0]
+    width, height = found.figure.get_size_inches()
+    assert height < width < 16
+
+
 def test_a_panel_without_data_is_a_note_without_paths(cells):
     bad = cells[cells.dataset == "ds577"].assign(
         status="skipped", reason="source 'x': 'a/b.txt' is not there"

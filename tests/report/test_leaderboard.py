@@ -141,7 +141,7 @@ def test_plain_kmeans_with_random_labels_for_fairness_is_no_fair_method():
 def test_few_data_sets_have_no_interval_and_starts_are_a_range():
     rows = [("mine", 100, 1.0), ("other", 110, 1.0)]
     cells = [points(*rows, dataset=name) for name in "abcd"] + [points(("mine", 100, 1.0, 1), dataset="a")]
-    for dataset, expected in ((None, "0.0 %, 4 of 4"), ("e", "0.0 % (0.0 %–0.0 %), 5 of 5")):
+    for dataset, expected in ((None, "0.0 %, 4 of 4"), ("e", "0.0 % (0.0–0.0 %), 5 of 5")):
         cells += [] if dataset is None else [points(*rows, dataset=dataset)]
         (shown,) = leaderboards(make_leaderboard(pd.concat(cells, ignore_index=True), NAMES), NAMES)
         mine = shown["table"].records[0]
@@ -156,10 +156,12 @@ def test_the_first_sentence_says_where_ours_lose():
     wanted = [*(("d", level) for level in LEVELS), ("e", 0.5)]
     assert sorted(zip(lost.dataset, lost.level, strict=True)) == wanted
     (shown,) = leaderboards(board, NAMES)
-    assert shown["losses"] == "Our methods lose on 5 of 8 settings of data, K and level, by more than 0.1 %."
+    where = "5 of 8 settings (a data set, a K and a level of fairness)"
+    assert shown["losses"] == f"Our methods lose on {where}, by more than 0.1 %."
     assert shown["facts"] == [
         "The cheapest method there: Other on 5.",
         "The clearest loss: Data D, K = 3, shares within 0 %, where Other is 20.0 % cheaper.",
+        "Mine (ours) is cheaper than Other, the best of all others, on 3 of 8 settings, and dearer on 5.",
     ]
     (mine,) = shown["against"].records
     assert mine == {"Method": "Mine", "Cheaper on": 3, "Dearer on": 5, "Settings": 8}
@@ -190,8 +192,8 @@ def test_kinds_of_data_need_all_of_their_instances():
     again = points(("mine", 100, 1.0), ("famous", 90, 1.0), dataset="f", n_rows=20_000)
     board = make_leaderboard(pd.concat([small, large, again], ignore_index=True), NAMES)
     found = {kind: methods for kind, level, methods in kinds_of_data(board, "sse") if level == 0}
-    assert found["below 10,000 rows, two groups, 1 data set"].method.tolist() == ["other", "mine"]
-    assert found["10,000 rows or more, two groups, 2 data sets"].method.tolist() == ["mine"]
+    assert found["below 10,000 rows, two groups (1 data set)"].method.tolist() == ["other", "mine"]
+    assert found["10,000 rows or more, two groups (2 data sets)"].method.tolist() == ["mine"]
 
 
 def test_a_data_set_that_is_drawn_twice_has_other_starts():

@@ -8,8 +8,10 @@ from fairclust.report.render import (
     Table,
     escape_latex,
     escape_markdown,
+    fixed,
     lam,
     number,
+    seconds_text,
     signed_percent,
     table_name,
 )
@@ -20,6 +22,14 @@ def test_numbers_for_readers():
     assert number(np.nan, 2) == number(None, 2) == number(pd.NA, 2) == "–"
     assert number(math.inf, 2) == "∞"
     assert number(1116700, -2) == "1,116,700"
+    assert (number(0.0, 4), fixed(0.0, 4), number(0.00001, 4)) == ("0", "0.0000", "0.0000")
+    assert list(map(seconds_text, (0.0042, 0.157, 4.14, 1234.5, np.nan))) == [
+        "0.0042",
+        "0.16",
+        "4.1",
+        "1,234",
+        "–",
+    ]
     assert signed_percent(0.0123) == "+1.2 %"
     assert signed_percent(0.0001) == signed_percent(-0.0001) == "0.0 %"
     assert signed_percent(np.nan) == "–"

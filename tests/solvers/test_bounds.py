@@ -3,12 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from problems import check, criterion_of, from_blobs
+from problems import check, from_blobs
 
 from fairclust import NotSupported, fair_assignment
-from fairclust.methods.price.bounds import size_bounds
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
-from fairclust.sensitive import read_sensitive
 
 
 def people(n_samples=600, n_clusters=5, seed=0):
@@ -19,30 +17,19 @@ def people(n_samples=600, n_clusters=5, seed=0):
     return problem.a, pd.DataFrame({"race": np.array(["x", "y", "z"])[problem.codes], "sex": sex})
 
 
-MIXED = [
-    {"tolerance": 0.1},
-    {"tolerance": 0.0},
-    {"tolerance": {"sex": 0.0, "race": 0.2}},
-    {"tolerance": 0.2, "crossed": True},
-    {"min_balance": {"sex": 0.4, "race": 0.2}},
-    {"min_balance": {"race": 0.25}, "tolerance": {"sex": 0.1}},
-    {"max_gap": {"race": 0.02}, "tolerance": {"sex": 0.1}},
-    {"tolerance": 0.1, "size_min": 0.9, "size_max": 1.1},
-    {"tolerance": 0.1, "size_min": [60, 0, 200, 0, 100]},
-]
-
-
-@pytest.mark.parametrize("asked", MIXED, ids=str)
-def test_several_columns_and_sizes_against_highs(asked):
-    a, columns = people()
-    found, table, _ = check(a, columns, **asked)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"max_gap": {"race": 0.02}, "tolerance": {"sex": 0.1}},
+        {"min_balance": {"sex": 0.4, "race": 0.2}},
+        {"tolerance": 0.1, "size_min": [60, 0, 200, 0, 100]},
+    ],
+    ids=str,
+)
+def test_bounds_that_random_problems_do_not_mix_against_highs(asked):
+    found, *_ = check(*people(), **asked)
     assert found.slack < 1
     assert found.gap < 0.03
-    if found.slack < 1e-9 and asked.get("tolerance") == 0.1:
-        for name in columns:
-            assert fairness_ratio(found.labels, sensitive_features=columns[name]) >= 0.9 - 1e-9
-    if asked.get("size_min") == 0.9:
-        assert table.sum(axis=0).min() >= 108 and table.sum(axis=0).max() <= 132
 
 
 def test_bounding_one_of_several_columns_equals_one_column():
@@ -55,15 +42,6 @@ def test_bounding_one_of_several_columns_equals_one_column():
     np.testing.assert_array_equal(crossed.labels, joined.labels)
     each = fair_assignment(a, columns, tolerance=0.1)
     assert one.lower_bound <= each.lower_bound * (1 + 1e-9) <= crossed.lower_bound * (1 + 2e-9)
-
-
-def test_equal_weights_are_a_unit():
-    a, columns = people(300, 4)
-    equal = fair_assignment(a, columns, sample_weight=np.full(300, 2.5))
-    plain = fair_assignment(a, columns)
-    assert equal.lower_bound == pytest.approx(2.5 * plain.lower_bound, rel=1e-6)
-    assert plain.slack > 0
-    np.testing.assert_allclose(equal.violation, 2.5 * plain.violation, atol=1e-9)
 
 
 def test_budget():
@@ -102,11 +80,6 @@ def test_budget():
         ({"min_balance": {"race": 0.99}}, "race: min_balance=0.99 cannot be met: .* the data's own balance"),
         ({"target": {"sex": [0.1, 0.9]}}, "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this"),
         ({"target": [0.5, 0.5]}, "target must be a mapping of sensitive columns to shares"),
-        ({"sample_weight": np.ones(3)}, r"sample_weight has shape \(3,\), expected \(600,\)"),
-        (
-            {"sample_weight": np.zeros(600)},
-            "sample_weight must be finite and not negative, and not 0 for all rows",
-        ),
     ],
 )
 def test_impossible_bounds_are_refused(asked, message):
@@ -120,12 +93,6 @@ def test_without_groups_and_sizes_there_is_nothing_to_bound():
         fair_assignment(np.ones((4, 2)))
 
 
-def test_shares_of_sizes_become_whole_rows_inwards_where_they_can():
-    for asked, least, most in [((0.95, 1.05), 96, 105), ((1.0, 1.0), 100, 101), ((None, 1.0), 0, 101)]:
-        low, high = size_bounds(*asked, 1003.0, 10)
-        assert (low[0], high[0]) == (least, most)
-
-
 def test_many_groups_are_fast_enough_to_test():
     """Fifty groups would take minutes if the solver did not use the structure of the bounds."""
     problem = from_blobs(1000, 2, 6)
@@ -135,17 +102,6 @@ def test_many_groups_are_fast_enough_to_test():
     table = contingency(found.labels, groups, 6)
     if found.slack < 1e-9:
         assert fairness_ratio(table) >= 0.6 - 1e-9 and balance(table) > 0
-
-
-def test_groups_that_only_a_mean_tells_apart_count_as_one():
-    """The temperatures of outer steps depend on this number, and with one for each age they would be far too high."""
-    a, columns = people()
-    given = columns.assign(age=np.random.default_rng(0).normal(size=600))
-    for names, number in [(["age"], 1), (["age", "sex"], 2), (["age", "sex", "race"], 6)]:
-        sensitive = read_sensitive(given[names], 600, means=["age"])
-        sizes = np.bincount(sensitive.codes).astype(float)
-        asked = {"mean_tolerance": {"age": 0.1}, "tolerance": 0.2}
-        assert criterion_of(a, sensitive, sizes, **asked).n_counted == number
 
 
 def test_gaps_of_many_groups_are_fast_enough_to_test():

@@ -7,15 +7,11 @@ from hypothesis import strategies as st
 from problems import check, from_blobs
 from scipy import sparse
 from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
-from fairclust.kernels.points import TiledPoints
-from fairclust.methods.price import rounding
-from fairclust.methods.price.tables import tables_near
 from fairclust.metrics import contingency
-from fairclust.solvers.criteria import gap_bound, share_bounds
-from fairclust.solvers.prices import solve
 from toys import make_grouped_blobs
 
 ASKED = [
@@ -88,21 +84,6 @@ def test_small_groups_far_away(seed, asked):
     check(a, codes, **feasible(asked, codes))
 
 
-def test_one_group_goes_to_the_nearest():
-    a = np.random.default_rng(0).random((50, 4))
-    found = fair_assignment(a, np.zeros(50), tolerance=0.3)
-    np.testing.assert_array_equal(found.labels, a.argmin(axis=1))
-    np.testing.assert_array_equal(found.prices, 0)
-    assert found.gap == pytest.approx(0, abs=1e-12)
-
-
-def test_loose_bounds_change_nothing():
-    problem = from_blobs(400, 3, 4)
-    for asked in ({"tolerance": 0.999}, {"min_balance": 0.0}, {"max_gap": 1.0}):
-        found = fair_assignment(problem.a, problem.codes, **asked)
-        np.testing.assert_array_equal(found.labels, problem.a.argmin(axis=1))
-
-
 def test_target_shares():
     problem = from_blobs(2000, 2, 3)
     names = np.array(["x", "y"])[problem.codes]
@@ -152,16 +133,11 @@ def test_bad_input(distances, groups, asked, message):
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-def test_many_points_are_off_their_bounds_by_less_than_one(seed):
+def test_many_points_are_within_their_bounds(seed):
     X, groups = make_grouped_blobs(300_000, n_clusters=8, seed=seed)
-    points = TiledPoints.pack(X, groups.astype(np.int32), len(np.unique(groups)), 8)
-    points.measure(X[:8])
-    shares = points.group_sizes / len(X)
-    criterion = share_bounds(0.9 * shares, shares / 0.9)
-    solved = solve(points, criterion)
-    assert solved.error <= 0.5
-    _, _, counts = rounding.round_prices(points, criterion, solved)
-    assert criterion.excess(counts).max() <= 1e-6
+    found = fair_assignment(cdist(X, X[:8], "sqeuclidean"), groups, tolerance=0.1)
+    assert found.slack <= 1e-6
+    assert 0 <= found.gap < 1e-5
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -204,18 +180,6 @@ def test_the_gap_is_to_assignments_with_no_larger_delta(seed, max_gap):
     )
     assert best.success
     assert found.cost <= best.fun * (1 + found.gap) * (1 + 1e-9)
-
-
-def test_many_helpers_end_with_the_cheapest_moves_to_their_table():
-    X, groups = make_grouped_blobs(150, n_clusters=10, n_groups=6)
-    points = TiledPoints.pack(X, groups.astype(np.int32), 6, 10, dtype=np.float64)
-    points.measure(X[:10])
-    criterion = gap_bound(0.01, points.group_sizes.astype(float))
-    solved = solve(points, criterion)
-    _, cost, counts = rounding.round_prices(points, criterion, solved)
-    labels, free, least, _ = points.priced(solved.prices)
-    least += rounding.move_to_table(points, solved.prices, labels, free, [np.rint(counts)])[0]
-    assert cost <= least * (1 + 1e-12)
 
 
 def test_many_crossed_groups_end_within_the_limit_of_work():
@@ -268,11 +232,3 @@ def test_rows_of_weight_zero_do_not_count_and_get_the_label_of_their_prices(colu
 def test_weights_that_cannot_count(weights, groups, message):
     with pytest.raises(ValueError, match=message):
         fair_assignment(np.ones((4, 2)), list(groups), tolerance=0.9, sample_weight=weights)
-
-
-def test_soft_tables_whose_rounded_sizes_no_table_has():
-    # The first three clusters have the largest fractions, but only one point is between them.
-    soft = np.zeros((5, 23))
-    soft[0, :3], soft[1:, 3:] = 1 / 3, 0.05
-    for found in tables_near(soft, np.zeros(soft.shape), gap_bound(0.2, np.ones(5))):
-        np.testing.assert_array_equal(found.sum(axis=1), 1)

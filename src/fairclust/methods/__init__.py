@@ -9,7 +9,7 @@ _HOMES = {
     "BeraFairKMeans": ("programs.bera", "green", "triangle"),
     "FairAlignmentKMeans": ("fair_alignment", "pink", "diamond"),
     "FairDen": ("spectral.fair_den", "green", "star"),
-    "FairKCenter": ("centers.fair_k_center", "pink", "square"),
+    "FairKCenter": ("fair_k_center", "pink", "square"),
     "FairletClustering": ("fairlets.fairlet_flow", "orange", "star"),
     "FairletTreeClustering": ("fairlets.fairlet_tree", "orange", "wedge"),
     "FairMixture": ("mixture.fair_mixture", "sky", "plus"),

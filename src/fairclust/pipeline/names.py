@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from fairclust.looks import look
+from fairclust.looks import look, looks_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,11 @@ class Names:
 
     def look(self, name: str) -> tuple[int, int]:
         """Positions of the colour and the mark of a method."""
-        return look(name, self.looks.get(name))
+        return self._looks.get(name) or look(name)
+
+    @cached_property
+    def _looks(self) -> dict[str, tuple[int, int]]:
+        return looks_of(self.order, self.looks)
 
     def in_order(self, methods: Iterable[str]) -> list[str]:
         """Methods by their position in the run; those without a position come last, by name."""

@@ -15,6 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairclust.fronts import tick_text
 from fairclust.looks import in_matplotlib
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.papers import FigureSpec
@@ -74,6 +75,8 @@ class Sheet:
         """Add the next panel, row by row."""
         axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.panels)))
         self.set_title(axes, title)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: tick_text(value))
         self.panels.append(axes)
         return axes
 
@@ -192,7 +195,11 @@ class FigureData(Material):
         panels = [panel for panel in panels if panel.cells.method.nunique() >= plot.least_methods] or panels
         shown = Counter(panel.dataset for panel in panels)
         n_columns = min(plot.per_row, max(shown.values())) if plot.in_rows else plot.per_row
-        sheet = Sheet(self.spec.title, n_columns, plot.size, plot.left)
+        size = plot.size
+        if len(ys) > n_columns and len(panels) > len(ys):
+            # Each K has a row of smaller panels, so that the figure fits on a screen.
+            n_columns, size = len(ys), (0.75 * size[0], 0.75 * size[1])
+        sheet = Sheet(self.spec.title, n_columns, size, plot.left)
         empty: list[tuple[Axes, Panel, str]] = []
         for panel in panels:
             axes = sheet.add(panel.title)
@@ -207,7 +214,7 @@ class FigureData(Material):
         for axes, panel, why in empty:
             if sheet.is_empty or (in_rows and shown[panel.dataset]):
                 axes.set_axis_off()
-                text = in_figure("\n".join(wrap(why, int(plot.size[0] / 0.085))[:9]))
+                text = in_figure("\n".join(wrap(why, int(size[0] / 0.085))[:9]))
                 axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, fontsize=9)
             else:
                 sheet.panels.remove(axes)

@@ -63,7 +63,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
 
     A mark is the mean of a setting over its starts. A line joins the settings of a method that no other
     setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported
-    values.
+    values or, in the fronts of a run, methods that are no better than random labels.
     """
     cells, x, y = panel.cells, material.spec.x, panel.y
     if _finite(cells, x).empty and len(_finite(cells, _COST_OF_GRAPHS)):
@@ -76,7 +76,8 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     # A quarter above the highest cost on the fronts of the methods with several settings, and that the paper reports
     # for these. Without this limit, one distant reference method, or a setting that another one of its method beats,
     # would squeeze all others.
-    fronts = settings[settings.several & settings.own]
+    marked = material.marked.get(x, ())
+    fronts = settings[settings.several & settings.own & ~settings.method.isin(list(marked))]
     highest = max(fronts.x.max(), reported.value_x[reported.method.isin(fronts.method)].max())
     limit = np.inf if not is_cost or pd.isna(highest) else highest + 0.25 * abs(highest)
     methods = material.methods(ok)
@@ -86,9 +87,12 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         colour, mark = material.look(method)
         # Later marks are smaller, so that marks at the same place are all visible.
         style: dict[str, Any] = {
-            "color": colour, "marker": mark, "markersize": 8 - 4 * place / max(1, len(methods) - 1),
+            "color": colour, "marker": mark, "markersize": 8 - 3 * place / max(1, len(methods) - 1),
             "markeredgecolor": "0.25", "markeredgewidth": 0.5,
         }  # fmt: skip
+        if method in marked:
+            style |= {"markerfacecolor": "white", "markeredgecolor": colour, "markeredgewidth": 1.2}
+            sheet.note("hollow: methods that are no better than random labels")
         beyond = points[points.x > limit]
         if len(beyond):
             detail = f"{len(beyond)}, up to {number(beyond.x.max(), column_of(x).decimals)}"
@@ -121,7 +125,17 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
             sheet.note("hollow: reported by the paper")
     axes.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
     axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_locator(MaxNLocator(6))
+    _widen(axes)
     _note_starts(sheet, cells, ok, "marks")
+
+
+def _widen(axes: Axes) -> None:
+    """Make the axes at least a twentieth as long as their numbers are large, so that ticks have few digits."""
+    for limits, set_limits in ((axes.get_xlim(), axes.set_xlim), (axes.get_ylim(), axes.set_ylim)):
+        lacking = 0.05 * max(map(abs, limits)) - (limits[1] - limits[0])
+        if lacking > 0:
+            set_limits(limits[0] - lacking / 2, limits[1] + lacking / 2)
 
 
 def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
@@ -361,8 +375,10 @@ def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
     counts = counts[counts.sum(axis=1) > 0]
     names = ["all", *(f"{size:,.0f}" for size in counts.sum(axis=1))]
     counts = pd.concat([counts.sum().to_frame().T, counts]).set_axis(names)
+    # Groups of several data sets have the same colours, so that the legend says whose groups they are.
+    of_data = f"{material.names.dataset(panel.dataset)}: " if len(material.spec.datasets) > 1 else ""
     for group, bars in draw_shares(axes, counts.div(counts.sum(axis=1), axis=0)).items():
-        sheet.legend.setdefault(group, bars)
+        sheet.legend.setdefault(f"{of_data}{group}", bars)
     axes.tick_params(axis="x", labelsize=7, labelrotation=90 if len(names) > 6 else 0)
     axes.set(ylabel="Share of the groups", ylim=(0, 1))
     axes.grid(False)

@@ -16,6 +16,7 @@ import pandas as pd
 import yaml
 
 from fairclust.looks import SHAPES
+from fairclust.messages import counted
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.names import Names
@@ -24,9 +25,10 @@ from fairclust.report import agreement, page_tables
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
 from fairclust.report.claims import load_claims
 from fairclust.report.leaderboard import CONTROL, COSTS, FAIRNESS, LEADERBOARD_RULE, SHOWN, no_better
+from fairclust.report.printed import LEGEND
 from fairclust.report.render import Table, template
 from fairclust.report.selection import INSTANCE, shareable
-from fairclust.report.tables import HEADS, load_evidence, summary
+from fairclust.report.tables import HEADS, load_evidence, row_verdicts, summary
 from fairclust.report.verdicts import SIGNS, VERDICTS
 
 _ORIGIN = ("git_commit", "python", "platform", "cpu_count")
@@ -57,10 +59,12 @@ def make_page(
     return template("fairclust.report", "page", "index.html.j2").render(
         **_fronts(results),
         agreement=agreement.picture(agreement.compared(board, titles, results.names)) if shown else None,
+        totals=counted(row_verdicts(board[board.paper.isin(shown)]).verdict, VERDICTS),
         summary=Table("Rows of the papers' tables", summary(board, claims, titles)),
         verdicts=VERDICTS,
         signs=SIGNS,
         heads=HEADS,
+        legend_of_tables=LEGEND,
         papers=[
             page_tables.paper_section(name, papers[name], board, claims.get(name), files, results.names)
             for name in shown
@@ -157,7 +161,8 @@ def write_page(
     """
     text = shareable(make_page(results, provenance, papers, files))
     write_text(page, text)
-    members: dict[str, bytes] = {"index.html": text.encode()}
+    # The archive has the folders of the results, so that the links of the page lead to its figures.
+    members: dict[str, bytes] = {"report/index.html": text.encode()}
     for name, path in sorted(files.items()):
         members[name] = path.read_bytes() if path.suffix == ".png" else shareable(path.read_text()).encode()
     for name, frame in (("scores", results.scores), ("runs", runs)):
@@ -165,6 +170,6 @@ def write_page(
     with atomic_write(archive) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, content in members.items():
             # ZipInfo's default date is fixed, so that equal pages give equal archives.
-            info = zipfile.ZipInfo(f"report/{name}")
+            info = zipfile.ZipInfo(f"results/{name}")
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             packed.writestr(info, content)

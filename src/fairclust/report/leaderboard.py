@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.messages import count
 from fairclust.pipeline.names import Names
 from fairclust.report.render import plain
 from fairclust.report.selection import INSTANCE, SETTING, best_starts, settings_table, varied_params
@@ -334,21 +335,21 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
     columns method, excess (the median) and seconds (of one fit, the median).
     """
     rows = board[(board.cost == cost) & board.dataset.notna()]
-    sizes = np.where(rows.n_rows.astype(float) < 10_000, "below 10,000 rows", "10,000 rows or more")
-    groups = np.digitize(rows.n_groups.astype(float), [3, 10])
-    marked = no_better(board, cost)
-    kinds = [
-        f"{size}, {['two', '3 to 9', 'ten or more'][g]} groups" for size, g in zip(sizes, groups, strict=True)
-    ]
-    rows = rows.assign(kind=kinds, several=rows.groupby(INSTANCE).method.transform("nunique"))
-    rows = rows[2 * rows.several >= rows.groupby("kind").several.transform("max")]
-    for (kind, level), group in rows.groupby(["kind", "level"], sort=True):
+    rows = rows.assign(
+        size=np.digitize(rows.n_rows.astype(float), [10_000]),
+        groups=np.digitize(rows.n_groups.astype(float), [3, 10]),
+        several=rows.groupby(INSTANCE).method.transform("nunique"),
+    )
+    marked, kinds = no_better(board, cost), ["size", "groups"]
+    rows = rows[2 * rows.several >= rows.groupby(kinds).several.transform("max")]
+    for (size, groups, level), group in rows.groupby([*kinds, "level"]):
         by = group.groupby("method")
         each = by.agg(seconds=("seconds", "median"), n=("excess", "size"))
         each = each.assign(excess=by.excess.quantile(0.5, interpolation="higher"))
         usable = each[(each.n == each.n.max()) & np.isfinite(each.excess) & ~each.index.isin(marked)]
         n = group.dataset.nunique()
-        kind = f"{kind}, {n} data set{'s' * (n > 1)}"
+        words = ("below 10,000 rows", "10,000 rows or more")[size], ("two", "3 to 9", "ten or more")[groups]
+        kind = f"{words[0]}, {words[1]} groups ({count(n, 'data set')})"
         yield kind, float(level), usable.sort_values(["excess", "seconds"]).reset_index()
 
 

@@ -6,10 +6,12 @@ import inspect
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 from fairclust.fronts import tick_text
 from fairclust.messages import count, counted, percent
@@ -18,6 +20,7 @@ from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.charts import ranks_picture
+from fairclust.report.drawing import EMPTY
 from fairclust.report.leaderboard import (
     CONTROL,
     FAIRNESS,
@@ -31,14 +34,17 @@ from fairclust.report.leaderboard import (
     no_better,
     with_ours,
 )
+from fairclust.report.printed import LEGEND
 from fairclust.report.render import (
     MISSING,
     Table,
+    fixed,
     joined,
     labelled,
     lam,
     metric_label,
     number,
+    seconds_text,
     signed_percent,
     spread_text,
     table_name,
@@ -121,11 +127,26 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
         record = {"Method": names.method(str(name)), "Cheaper on": cheaper, "Dearer on": dearer}
         records.append({**record, "Settings": both})
     against = Table("Each of our methods against the cheapest of all others", records)
+    facts += _duel(board, cost, values, names)
     return {
-        "losses": f"{sentence} of data, K and level, by more than 0.1 %.",
+        "losses": f"{sentence} (a data set, a K and a level of fairness), by more than 0.1 %.",
         "facts": facts,
         "against": against,
     }
+
+
+def _duel(board: pd.DataFrame, cost: str, values: pd.DataFrame, names: Names) -> Iterator[str]:
+    """On how many settings our best method is cheaper than the best of all others."""
+    order = [name for name in board[(board.cost == cost) & board.level.isna()].method if name in values]
+    first, rival = (
+        next((name for name in order if names.is_ours(name) == ours), "") for ours in (True, False)
+    )
+    if first and rival:
+        cheaper, dearer, both = compared(values[first], values[rival])
+        yield (
+            f"{labelled(names, first)} is cheaper than {names.method(rival)}, the best of all others, on {cheaper} of "
+            f"{both} settings, and dearer on {dearer}."
+        )
 
 
 def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
@@ -139,10 +160,13 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
         for place, ranked in (("cheapest", methods), (second, others)):
             text = MISSING
             for one in ranked.head(1).itertuples():
-                text = f"{labelled(names, one.method)}: {_distance(one.excess)}, {number(one.seconds, 2)} s"
+                text = (
+                    f"{labelled(names, one.method)}: {_distance(one.excess)}, {seconds_text(one.seconds)} s"
+                )
             record = records.setdefault((kind, place), {"Data": kind, "Place": place})
-            record[f"Within {percent(level, 0)}"] = text
-    return Table("Which method for what: distance to the best known, and seconds", list(records.values()))
+            record[f"Shares within {percent(level, 0)}"] = text
+    title = "The cheapest method by kind of data: how far its cost is above the best known, and its seconds"
+    return Table(title, list(records.values()))
 
 
 def _marked(board: pd.DataFrame, cost: str, names: Names) -> set[str]:
@@ -166,12 +190,14 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             text = MISSING
             if (summary := summaries.get((row["method"], level))) is not None:
                 excess, low, high = (_distance(summary[name]) for name in ("excess", "low", "high"))
-                between = "" if pd.isna(summary["low"]) else f" ({low}–{high})"
+                # The interval of a distance that is infinite says nothing more.
+                has_interval = np.isfinite(summary["excess"]) and not pd.isna(summary["low"])
+                between = f" ({low.removesuffix(' %')}–{high})" if has_interval else ""
                 text = f"{excess}{between}, {summary['reached']:.0f} of {summary['instances']:.0f}"
             record[f"Within {percent(level, 0)}"] = text
         bound = row["certified"]
         record |= {
-            "Seconds of a fit": number(row["seconds"], 2),
+            "Seconds of a fit": seconds_text(row["seconds"]),
             "Above its certified bound at most": MISSING if pd.isna(bound) else percent(bound, 3),
             "Starts": "–".join(f"{n:.0f}" for n in sorted({row["fewest_starts"], row["starts"]})),
             "Fits failed": f"{row['failed']:.0f}",
@@ -270,10 +296,10 @@ def times_table(scores: pd.DataFrame, names: Names) -> Table:
         {
             **_place(names, *place),
             "Fits": f"{len(fits):,}",
-            "Median s": number(fits.seconds.median(), 3),
-            "Slowest s": number(fits.seconds.max(), 3),
-            "All s": number(fits.seconds.sum(), 1),
-            "All CPU s": number(fits.cpu_seconds.sum(), 1),
+            "Median s": seconds_text(fits.seconds.median()),
+            "Slowest s": seconds_text(fits.seconds.max()),
+            "All s": seconds_text(fits.seconds.sum()),
+            "All CPU s": seconds_text(fits.cpu_seconds.sum()),
             "Peak memory MB": number(fits.peak_memory_mb.max(), 0),
         }
         for place, fits in scores[scores.status == "ok"].groupby([*INSTANCE, "method"], sort=False)
@@ -323,7 +349,7 @@ def paper_section(
     paper: PaperSpec,
     board: pd.DataFrame,
     claims: pd.DataFrame | None,
-    files: Iterable[str],
+    files: Mapping[str, Path],
     names: Names,
 ) -> dict[str, Any]:
     """The data that the template shows for one paper, from all evidence and the claims of the paper."""
@@ -335,8 +361,10 @@ def paper_section(
             continue
         made = printed_table(spec, lines, paper.short_name, names)
         tables.append({
+            "key": f"{name}-{len(tables) + 1}",
             "title": f"{table_name(spec.number)}: {spec.title}",
             "printed": made,
+            "notes": [note for note in made.notes if note != LEGEND],
             "counts": counted(row_verdicts(lines).verdict, VERDICTS),
             "evidence": _evidence(f"Evidence of {made.title}", lines, names),
         })  # fmt: skip
@@ -359,8 +387,22 @@ def paper_section(
         "claims": Table(f"Claims of {paper.short_name}", shown, filters=("Data set", "Verdict"))
         if shown
         else None,
-        "figures": [file for file in sorted(files) if file.startswith(f"figures/{name}/")],
+        "figures": list(_figures(name, paper, files)),
     }
+
+
+def picture_size(path: Path) -> tuple[int, int] | None:
+    """Width and height of a figure, or None if none of its panels shows anything, as for data that are not there."""
+    with Image.open(path) as picture:
+        return None if picture.info.get("Comment") == EMPTY else picture.size
+
+
+def _figures(name: str, paper: PaperSpec, files: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
+    """The figures of a paper that show something, in its order, as files beside the folder of the page."""
+    for key, spec in paper.figures.items():
+        file = f"figures/{name}/{key}.png"
+        if file in files and (size := picture_size(files[file])):
+            yield {"file": f"../{file}", "title": spec.title, "size": size}
 
 
 def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
@@ -379,7 +421,7 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
             "Data set": names.dataset(value.dataset),
             "Method": names.method(value.method) + ("" if value.role == "paper" else f" ({value.role})"),
             "Metric": metric_label(value.metric),
-            "Reported": number(value.reported, decimals),
+            "Reported": fixed(value.reported, decimals),
             "Published program": number(value.program_mean, decimals) if by_program else MISSING,
             "Ours": spread_text(value.mean, value.sd, decimals, best),
             "Verdict": value.value_verdict,

@@ -26,10 +26,10 @@ from fairclust.report.render import (
     MISSING,
     escape_latex,
     escape_markdown,
+    fixed,
     latex_table,
     method_text,
     metric_label,
-    number,
 )
 from fairclust.report.selection import where
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABLE, SIGNS
@@ -295,8 +295,12 @@ def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
     The best of each data set and metric is chosen among the methods of the paper, for ours and for the reported values.
     """
     printed_digits = lines.decimals.astype(float).where(lines.reported.notna())
-    most = printed_digits.groupby(lines.metric).transform("max")
-    usual = most.fillna(lines.metric.map(lambda name: column_of(name).decimals))
+    # What the paper does not print gets the digits that it has on the same data, or else anywhere.
+    data = lines.original.where(lines.original != "", lines.dataset)
+    on_data = printed_digits.groupby([data, lines.metric]).transform("max")
+    anywhere = printed_digits.groupby(lines.metric).transform("max")
+    own = lines.metric.map(lambda name: column_of(name).decimals)
+    usual = on_data.fillna(anywhere).fillna(own)
     book = lines[lines.role != "variant"].assign(digits=printed_digits.fillna(usual).astype(int))
     for name in ("mean", "reported"):
         book[f"best_{name}"] = False
@@ -323,9 +327,9 @@ def _entry(lines: pd.DataFrame, pick: Pick) -> Entry:
             )
         for line in values.to_dict("records"):
             digits = max(0, line["digits"] + round(math.log10(unit)))
-            entry.ours.append((number(line["mean"] / unit, digits), line["best_mean"]))
+            entry.ours.append((fixed(line["mean"] / unit, digits), line["best_mean"]))
             if line["role"] == "paper":
-                entry.reported.append((number(line["reported"] / unit, digits), line["best_reported"]))
+                entry.reported.append((fixed(line["reported"] / unit, digits), line["best_reported"]))
             verdicts.append(line["value_verdict"])
     usual = " / ".join(["{}"] * len(entry.ours))
     entry.form = str(pick.get("form") or usual) if len(entry.ours) == len(metrics) else usual

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from markupsafe import Markup, escape
 
 from fairclust.outputs import write_text
 from fairclust.pipeline.columns import column_of
@@ -62,13 +63,23 @@ _UNIT = re.compile(r"(?<=[\d∞]) (?=(?:%|s|MB)(?!\w))|(?<=%,) (?=\d)")
 
 
 def number(value: object, decimals: int) -> str:
-    """A number for readers: fixed decimals, a dash for a missing one."""
+    """A number for readers, as `fixed`, but a zero without decimals."""
+    return "0" if not pd.isna(value) and value == 0 else fixed(value, decimals)  # type: ignore[call-overload]
+
+
+def fixed(value: object, decimals: int) -> str:
+    """A number with all of its decimals, as papers print it; a dash for a missing one."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return MISSING
     plain = float(value)  # type: ignore[arg-type]
     if math.isinf(plain):
         return "∞" if plain > 0 else "-∞"
     return f"{plain:,.{max(decimals, 0)}f}"
+
+
+def seconds_text(value: float) -> str:
+    """Seconds with two significant digits, and whole ones from ten on."""
+    return number(value, max(0, 1 - math.floor(math.log10(value)))) if value > 0 else number(value, 0)
 
 
 def lam(value: float) -> str:
@@ -247,6 +258,11 @@ def _list(lines: Iterable[str]) -> list[str]:
     return [f"- {escape_markdown(line)}" for line in lines]
 
 
+def _with_code(text: str) -> Markup:
+    """A text for a page, in which names in `backticks` are code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
 def template(package: str, folder: str, name: str) -> Template:
     """A template of a page, in a folder of a package. Its values are escaped, and all of them must be given."""
     # Imported here, because most commands write no page.
@@ -259,5 +275,5 @@ def template(package: str, folder: str, name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["unbroken"] = unbroken
+    environment.filters |= {"unbroken": unbroken, "with_code": _with_code}
     return environment.get_template(name)

@@ -110,6 +110,7 @@
   const show = (metric, value) => {
     if (Number.isNaN(value)) return "–";
     if (!Number.isFinite(value)) return "∞";
+    if (value === 0) return "0";
     const digits = data.metrics[metric].decimals;
     // As Python rounds.
     return value.toLocaleString("en",

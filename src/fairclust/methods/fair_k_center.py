@@ -1,0 +1,223 @@
+"""Fair k-center (Harb and Lam, NeurIPS 2020): the smallest radius with bounded group shares."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.utils import check_random_state
+
+from fairclust.base import FairClusterer, record
+from fairclust.methods.programs.fair_lp import bound_violation
+from fairclust.metrics import contingency
+from fairclust.solvers.programs import Program, sums
+
+# A key has 63 bits, so keys are numbered again after this many columns.
+_COLUMNS = 40
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FairKCenter(FairClusterer):
+    """K-center in which every cluster keeps bounds on its group shares, with the smallest radius for given centres.
+
+    Centres are rows, each as far as possible from those chosen before (Gonzalez 1985). In every cluster the share of
+    group j must lie between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, mu_j being the group's share of
+    the data. A linear program finds the smallest radius within which fractions of points can be assigned within these
+    bounds, and its solution is rounded to whole points.
+
+    Parameters
+    ----------
+    tolerance : float, default=0.2
+        In [0, 1), as in `BeraFairKMeans`.
+    n_init : int, default=1
+        Number of starts, each from a row drawn at random. The one with the smallest radius is kept.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Rows of X. New rows cannot be assigned fairly: there is no `predict`.
+    center_indices_ : ndarray of shape (n_clusters,)
+        The rows that are centres.
+    radius_ : float
+        The largest distance of a row to its centre. It is at most four times the smallest radius of any centres
+        with any assignment within the bounds.
+    plain_radius_ : float
+        The radius if every row goes to the nearest of the same centres.
+    violation_ : float
+        The largest number of points by which any group exceeds or misses its bounds in any cluster; below 2.
+
+    Notes
+    -----
+    A cluster may be left without points if the bounds require it, and `fit` warns of that.
+
+    References
+    ----------
+    Harb and Lam, "KFC: a scalable approximation algorithm for k-center fair clustering", NeurIPS 2020; Bera et
+    al., "Fair algorithms for clustering", NeurIPS 2019, for the factor.
+
+    Examples
+    --------
+    >>> from fairclust import FairKCenter
+    >>> X = [[0, 0], [0, 1], [0, 2], [0, 3], [9, 0], [9, 1], [9, 2], [9, 3]]
+    >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
+    >>> model = FairKCenter(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> model.labels_.tolist()
+    [1, 1, 1, 1, 0, 0, 0, 0]
+    >>> round(model.radius_, 2)
+    3.0
+    """
+
+    tolerance: float = 0.2
+    n_init: int = 1
+    random_state: Any = None
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        rng = check_random_state(self.random_state)
+        shares = np.bincount(codes) / len(codes)
+        lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
+        self.history_: list[dict[str, float]] = []
+        best = np.inf
+        for step in range(1, self.n_init + 1):
+            begin = perf_counter()
+            rows = _farthest_first(X, self.n_clusters, int(rng.randint(len(X))))
+            distances = cdist(X, X[rows])
+            labels, radius = least_radius_assignment(distances, codes, lower=lower, upper=upper)
+            table = contingency(labels, codes, self.n_clusters)
+            violation = float(bound_violation(table, table.sum(axis=0), lower, upper).max())
+            self.history_.append(record(step, begin, radius, radius, violation))
+            if radius < best:
+                best = self.radius_ = radius
+                self.labels_, self.center_indices_, self.violation_ = labels, rows, violation
+                self.plain_radius_ = float(distances.min(axis=1).max())
+        self.cluster_centers_ = X[self.center_indices_].astype(np.float64)
+        self.n_iter_ = self.n_init
+        n_empty = self.n_clusters - len(np.unique(self.labels_))
+        if n_empty:
+            self._complain(
+                f"{n_empty} of {self.n_clusters} clusters have no rows, because no rows near their centres have the "
+                "shares that the bounds require: raise tolerance or n_init, or take fewer clusters"
+            )
+
+
+class _Kinds(NamedTuple):
+    """Kinds of points. Points of one kind are in the same group and have the same centres within the radius."""
+
+    of_point: np.ndarray  # (n_samples,)
+    sizes: np.ndarray  # (n_kinds,)
+    groups: np.ndarray  # (n_kinds,)
+    # (n_pairs,). Pairs of a kind and a cluster that its points can go to. These are the variables of the linear
+    # programs.
+    kind: np.ndarray
+    cluster: np.ndarray  # (n_pairs,)
+    costs: np.ndarray  # (n_pairs,); mean distance of the kind's points to the centre, see `_kinds`
+
+
+def _farthest_first(X: np.ndarray, n_clusters: int, first: int) -> np.ndarray:
+    """Choose rows one after the other, each of them the farthest from those before it, beginning with the row `first`.
+
+    The radius is at most twice the smallest one (Gonzalez 1985). If there are fewer distinct points, rows repeat.
+    """
+    rows, nearest = [first], np.full(len(X), np.inf)
+    while len(rows) < n_clusters:
+        deviation = X - X[rows[-1]]
+        np.minimum(nearest, np.einsum("pd,pd->p", deviation, deviation), out=nearest)
+        rows.append(int(nearest.argmax()))
+    return np.array(rows)
+
+
+def least_radius_assignment(
+    distances: np.ndarray, codes: np.ndarray, *, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Labels for given centres with the least radius for which fractions of points can keep the bounds, and the radius.
+
+    Its sizes and counts are rounded, so each group is outside its bounds by less than two points. Points of one group
+    with the same centres within the radius share a variable (Harb and Lam 2020). The search bisects the distances.
+    """
+    radii = np.unique(distances[distances >= distances.min(axis=1).max()])
+
+    def suffices(radius: float) -> bool:
+        kinds = _kinds(distances, codes, radius)
+        return _fractions(kinds, np.zeros(len(kinds.costs)), lower, upper) is not None
+
+    # The least radius of any assignment often suffices. The largest distance always does, so it is not tried.
+    place = 0 if suffices(radii[0]) else bisect_left(radii, True, hi=len(radii) - 1, key=suffices)
+    kinds = _kinds(distances, codes, radii[place])
+    fractions = _fractions(kinds, kinds.costs, lower, upper)
+    numbers = None if fractions is None else _rounded(kinds, fractions)
+    if numbers is None:
+        raise RuntimeError(f"HiGHS found no assignment within the radius {radii[place]:.6g}")
+    labels = _dealt(distances, kinds, numbers)
+    return labels, float(distances[np.arange(len(labels)), labels].max())
+
+
+def _kinds(distances: np.ndarray, codes: np.ndarray, radius: float) -> _Kinds:
+    keys = codes.astype(np.int64)
+    for k, column in enumerate(distances.T):
+        if k and k % _COLUMNS == 0:
+            keys = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+        keys = 2 * keys + (column <= radius)
+    _, first, of_point, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    kind, cluster = (distances[first] <= radius).nonzero()
+    totals = np.stack([np.bincount(of_point, weights=column) for column in distances.T], axis=1)
+    means = (totals / sizes[:, None])[kind, cluster]
+    # HiGHS fails if the costs are very large.
+    return _Kinds(of_point, sizes, codes[first], kind, cluster, means / (means.max(initial=0.0) or 1.0))
+
+
+def _fractions(kinds: _Kinds, costs: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
+    """The cheapest fractional assignment within the bounds and the radius; None if there is none."""
+    clusters = sums(kinds.cluster, int(kinds.cluster.max()) + 1)
+    program = Program()
+    program.variables("points", costs)
+    for j in range(len(lower)):
+        inside = clusters @ sparse.diags_array((kinds.groups[kinds.kind] == j).astype(float))
+        program.rows(-np.inf, 0, points=lower[j] * clusters - inside)
+        program.rows(-np.inf, 0, points=inside - upper[j] * clusters)
+    return _solved(program, kinds)
+
+
+def _rounded(kinds: _Kinds, fractions: np.ndarray) -> np.ndarray | None:
+    """Round the fractions to whole points by a flow. Every sum of the fractions is rounded up or down."""
+    n_clusters = int(kinds.cluster.max()) + 1
+    cells = kinds.groups[kinds.kind] * n_clusters + kinds.cluster
+    table = sums(cells, n_clusters * (int(kinds.groups.max()) + 1))
+    rounded = sparse.vstack([table, sums(kinds.cluster, n_clusters)], format="csr")
+    counts = rounded @ fractions
+    program = Program()
+    program.variables("points", kinds.costs)
+    program.rows(np.floor(counts + 1e-6), np.ceil(counts - 1e-6), points=rounded)
+    # The solution is a vertex, and the vertices of a flow are whole.
+    numbers = _solved(program, kinds)
+    return None if numbers is None else np.rint(numbers).astype(np.int64)
+
+
+def _solved(program: Program, kinds: _Kinds) -> np.ndarray | None:
+    """The solution in which all points of every kind are assigned; None if there is none."""
+    program.rows(kinds.sizes, kinds.sizes, points=sums(kinds.kind, len(kinds.sizes)))
+    done = program.solve()
+    return None if done is None else done.values["points"]
+
+
+def _dealt(distances: np.ndarray, kinds: _Kinds, numbers: np.ndarray) -> np.ndarray:
+    """Labels with the given number of points of each kind in each cluster. The points nearest to a cluster get it."""
+    labels = np.empty(len(distances), np.int32)
+    order = np.argsort(kinds.of_point, kind="stable")
+    ends = np.cumsum(kinds.sizes)
+    first = np.searchsorted(kinds.kind, np.arange(len(kinds.sizes) + 1))
+    for s, end in enumerate(ends):
+        left = order[end - kinds.sizes[s] : end]
+        pairs = np.arange(first[s], first[s + 1])
+        pairs = pairs[numbers[pairs] > 0]
+        while len(pairs) > 1:
+            here, others = kinds.cluster[pairs[0]], kinds.cluster[pairs[1:]]
+            regret = distances[left, here] - distances[np.ix_(left, others)].min(axis=1)
+            ranked = left[np.argsort(regret, kind="stable")]
+            labels[ranked[: numbers[pairs[0]]]] = here
+            left, pairs = ranked[numbers[pairs[0]] :], pairs[1:]
+        labels[left] = kinds.cluster[pairs[0]]
+    return labels
