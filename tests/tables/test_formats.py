@@ -127,6 +127,25 @@ def test_lines_above_the_header_of_a_text(people, tmp_path, above, sign, note):
         read_table(path)
 
 
+def test_rows_below_the_header_that_describe_the_columns_are_left_out(people, tmp_path):
+    row = pd.DataFrame(
+        [["What is your sex?", "years", ""], ['{"ImportId":"Q1"}', '{"ImportId":"Q2"}', "where"]]
+    )
+    for n_rows in (0, 1, 2):
+        above = row.head(n_rows).set_axis(people.columns, axis=1)
+        pd.concat([above, people]).to_csv(tmp_path / "t.csv", index=False, encoding="utf-8")
+        notes = same(read_table(tmp_path / "t.csv"), people)
+        assert len(notes) == n_rows
+        if n_rows == 1:
+            assert notes[0].endswith("because it describes them, as 'What is your sex?' does")
+            pytest.importorskip("openpyxl")
+            pd.concat([above, people]).to_excel(tmp_path / "t.xlsx", index=False)
+            assert same(read_table(tmp_path / "t.xlsx"), people) == notes
+    # A first row of data has a value that occurs again, or stands above no numbers.
+    people.assign(age=["unknown!", *people["age"].astype(str)[1:]]).to_csv(tmp_path / "t.csv", index=False)
+    assert len(read_table(tmp_path / "t.csv")) == N
+
+
 def test_the_header_line_of_a_text_can_be_stated(people, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,c\n1,2,3\n" + people.to_csv(index=False), encoding="utf-8")

@@ -34,7 +34,9 @@ def read(cells, name="x", **asked):
         ("(120.69)", -120.69), ("($5.00)", -5), ("1\u202f234.50", 1234.5), ("1\u00a0234", 1234),
         ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5), ("4.5/5", 0.9), ("5'6\"", 5.5), ("'21", 21), ("<5", 5),
         ("90+", 90),
-        ("7:45", 7.75), ("7 h 45", 7.75), ("2h30min", 2.5), ("12345678B", 12345678),
+        ("7:45", 7.75), ("7 h 45", 7.75), ("2h30min", 2.5), ("12345678B", 12345678), ("1:30:00", 1.5),
+        ("2h 15m", 2.25), ("3 Tage 12 Std.", 3.5), ("5 ft 6 in", 5.5), ("10 st 7 lb", 10.5), ("1 an et 6 mois", 1.5),
+        ("6 min 30 s", 6.5), ("5 km 3 h", None), ("3 h 2 d", None), ("27/30", 0.9),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
         ("", None), ("km", None),
@@ -74,6 +76,8 @@ def test_a_point_before_three_digits_separates_thousands_of_money():
 
 def test_units_of_one_kind_are_converted_and_others_are_an_error():
     np.testing.assert_allclose(read(["1.5 km", "500 m", "2 km"] * 40), [1.5, 0.5, 2.0] * 40)
+    np.testing.assert_allclose(read(["2 Stunden", "90 min", "1h30"] * 40), [2, 1.5, 1.5] * 40)
+    assert column(["2 ans", "6 mois"] * 40).note == "'2 ans' is read as 2 year"
     mixed = [f"{i} {'€' if i % 3 else '$'}" for i in range(N)]
     with pytest.raises(
         TableError,
@@ -190,6 +194,11 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([f"{i % 28 + 1:02d}.{i % 12 + 1}.2020" for i in range(N)], "x", "left out"),
         ([20200101 + i % 28 for i in range(N)], "x", "left out"),
         ([f"12 Jan {2000 + i % 20}" for i in range(N)], "x", "left out"),
+        ([f"{i % 12 + 1:02d}/{1950 + i % 60}" for i in range(N)], "x", "left out"),
+        ([f"{1990 + i % 30}年{i % 12 + 1}月{i % 28 + 1}日" for i in range(N)], "x", "left out"),
+        ([200101 + i % 28 + 10000 * (i % 3) for i in range(N)], "x", "left out"),
+        ([101 + i % 28 for i in range(N)], "x", "number"),
+        ([f"{100 + i % 80}/{60 + i % 49}" for i in range(N)], "x", "left out"),
         ([100_000 + 1000 * (i % 77) for i in range(N)], "price", "number"),
         ((np.random.default_rng(0).permutation(80_000)[:N] + 12_000).tolist(), "salary", "number"),
         (np.sort(np.random.default_rng(0).permutation(80_000)[:N] + 12_000).tolist(), "salary", "number"),
@@ -230,7 +239,7 @@ def test_truth_values_in_several_spellings():
     yes = frame["ill"].isin(["yes", "Y", "1", "ja"])
     np.testing.assert_array_equal(X[:, 2][frame["ill"] != "unknown"], yes[frame["ill"] != "unknown"])
     # Two spellings are two categories anyway, and these are points of the compass.
-    assert not are_truths(["yes", "no"]) and not are_truths(["N", "S", "O"])
+    assert not are_truths(["yes", "no", "unknown"]) and not are_truths(["N", "S", "O"])
 
 
 @pytest.mark.parametrize(
@@ -242,7 +251,11 @@ def test_truth_values_in_several_spellings():
         ["18-25", "26-35", "36-50", "51+"], ["under 18", "18 to 25", "26–64", "65 and over"],
         ["unter 18", "18 bis 25", "26 bis 65", "über 65"], ["<10k", "10k-20k", "20k-50k", ">50k"],
         ["$0-$10,000", "$10,001-$20,000", "$20,001+"], ["1.000-2.000 €", "2.001-3.000 €", "über 3.000 €"],
-        ["1 - none", "2 - some", "3 - all"], ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"],
+        ["1 - none", "2 - some", "3 - all"], ["1 (bad)", "2", "3", "4 (good)"], ["Stage I", "Stage II", "Stage IV"],
+        ["low (<18,5)", "normal (18,5-24,9)", "more (25-29,9)", "high (30+)"],
+        ["t/m 17", "18 t/m 34", "35 t/m 64", "65 en ouder"],
+        ["とても不満", "不満", "普通", "満足"], ["Helt uenig", "Delvist uenig", "Delvist enig", "Helt enig"],
+        ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"],
         ["I", "II", "III", "IV"],
     ],
 )  # fmt: skip

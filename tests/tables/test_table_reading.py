@@ -13,7 +13,7 @@ import pytest
 from pyarrow import feather
 
 from fairclust.messages import UserError
-from fairclust.tables import TableError, cross, decide, read_table
+from fairclust.tables import TableError, cross, decide, numbers, read_table
 from fairclust.tables.columns import Asked, understand
 from fairclust.tables.preparation import Preparation, encode, encoded_names, learn
 
@@ -260,6 +260,17 @@ def test_values(tmp_path, cells, values, note):
     typed = read_table(path)["g"]
     assert typed.isna().tolist() == [value is None for value in values]
     assert typed.dropna().tolist() == kept.tolist()
+
+
+def test_three_digits_behind_every_point_are_thousands_beside_whole_numbers(tmp_path):
+    rows = "g;pay;height\nf;950;1,78 m\nm;1.050;1,80 m\nf;12.300;1,6 m\n"
+    for text in (rows, rows.replace(",", "."), rows.replace(",", "/").replace(".", ",")):
+        frame = read_text(tmp_path, text)
+        found = numbers(
+            frame["pay"], understand(frame[["pay"]], Asked(decimal=frame.attrs["decimal"]))[0].reading
+        )
+        assert found.tolist() == [950, 1050, 12300]
+    assert read_text(tmp_path, "g;x\nf;9\nm;1.05\nf;1.125\n")["x"].tolist() == [9, 1.05, 1.125]
 
 
 def test_values_that_are_no_names(tmp_path):

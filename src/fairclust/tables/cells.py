@@ -24,15 +24,22 @@ _SCALES = [
     for scale in WORDS["scales"]
 ]
 _MOST_STEPS = 50
-# Steps with a number, such as '1 - none' and 'grade 3'.
-_NUMBERED = re.compile(
-    r"\(?(\d{1,2})\s*[-–.:=)]\s*[^\W\d]|(?:grade|level|stage|tier|phase|class|stufe|klasse|stadium|niveau|nivel|grado|"
-    r"classe|fase)\s*(\d{1,2})$"
+# Steps with a number, such as '1 - none', '2' and 'grade 3'.
+_NUMBERED = re.compile(r"\(?(\d{1,2})\s*(?:$|[-–.:=)(]\s*[^\W\d])")
+_STAGE = re.compile(
+    r"^(?:grade|level|stage|tier|phase|class|stufe|klasse|stadium|niveau|nivel|grado|classe|fase)\s*"
+    r"(?=\d+$|[ivx]+$)"
 )
 
 _CURRENCIES: dict[str, str] = {sign: sign for sign in WORDS["currencies"]} | WORDS["currency_signs"]
 # Units that are converted into the one that most cells of a column have: their dimension and size.
-_SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, size in units.items()}
+_SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, (size, *_) in units.items()}
+_SPELLINGS = {
+    word: unit
+    for units in WORDS["units"].values()
+    for unit, (_, *words) in units.items()
+    for word in (unit, *words)
+}
 _TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() for word in words}
 _TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
 _MEASURED = re.compile(
@@ -45,22 +52,23 @@ _FRACTION = re.compile(
     r"(?P<sign>[+-])?(?:(?P<whole>\d+) +)?(?P<above>\d{1,3}(?:[.,]\d+)?)/(?P<below>\d{1,3})"
 )
 # Other denominators are those of dates, of blood pressures and the like.
-_PARTS = {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 64, 100}
+_PARTS = {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 32, 64, 100, 110}
 _NO_CENTS = re.compile(r"(?<=\d)[.,]-+(?=\D*$)")
 _INDIAN = re.compile(r"[+-]?\d{1,2}(,\d\d)+,\d{3}(\.\d+)?")
-_CLOCK = re.compile(
-    r"(?P<hours>\d{1,3})(?::| ?h ?)(?P<minutes>[0-5]\d)(?: ?min)?(:(?P<seconds>[0-5]\d)([.,]\d+)?)?"
-)
-_FEET = re.compile(r"(\d{1,2}) ?(?:'|ft\.?|feet) ?(\d{1,2}(?:\.\d+)?) ?(?:\"|''|in\.?|inch(?:es)?)?")
+_CLOCK = re.compile(r"(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(:(?P<seconds>[0-5]\d)([.,]\d+)?)?")
+# Numbers in several units, such as '2 h 30 min'. Behind some units, a number without one has the next smaller one.
+_PART = r"(\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
+_COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
+_NEXT_UNIT = {"h": "min", "min": "s", "ft": "in"}
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
 _RANGE = re.compile(
     r"(?P<under>(?:<=?|≤|under|below|less than|up to|until|unter|bis(?: zu)?|moins de|jusqu'à|menos de|hasta|meno di|"
-    r"fino a|até|onder|tot)\s*)?(?P<above>(?:>=?|≥|over|above|more than|from|über|ab|mehr als|plus de|más de|mais de|"
-    rf"oltre|più di|boven)\s*)?[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*[^\d\s<>-]{{0,6}}?\s*"
-    rf"((?:-|to|bis(?: unter)?|à|a|ate|até|tot|til|until|y|e|and|und|et|\.\.+|,)\s*[^\d\s<>-]{{0,4}}?\s*"
+    r"fino a|até|onder|tot|t/m)\s*)?(?P<above>(?:>=?|≥|over|above|more than|from|über|ab|mehr als|plus de|más de|"
+    rf"mais de|oltre|più di|boven)\s*)?[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*[^\d\s<>-]{{0,6}}?\s*"
+    rf"((?:-|to|bis(?: unter)?|à|a|ate|até|tot|t/m|til|until|y|e|and|und|et|\.\.+|,)\s*[^\d\s<>-]{{0,4}}?\s*"
     rf"(?P<high>{_LIMIT})"
-    r"|(?P<over>\+|(?:or|and|und|oder|et|ou|y|o|e) (?:more|over|older|above|up|mehr|älter|höher|darüber|plus|más|"
-    r"mayores|mais|oltre|più|greater|higher|ouder|meer)))?\s*[^\d<>+-]{0,12}",
+    r"|(?P<over>\+|(?:or|and|und|oder|et|ou|y|o|e|en|of|eller) (?:more|over|older|above|up|mehr|älter|höher|darüber|"
+    r"plus|más|mayores|mais|oltre|più|greater|higher|ouder|meer|flere|fler|ældre|äldre)))?\s*[^\d<>+-]{0,12}",
     re.IGNORECASE,
 )
 
@@ -100,8 +108,8 @@ def plain(text: str) -> str:
 def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | None:
     """The number that a cell states, and its unit in one spelling; None if it states none.
 
-    Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' is 7.5
-    hours, and '1.2M' is 1200000.
+    Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' and
+    '7 h 30' are 7.5 hours, and '1.2M' is 1200000.
     """
     # Excel writes an apostrophe before numbers that are text.
     text = _NO_CENTS.sub("", plain(text)).removeprefix("'")
@@ -115,8 +123,8 @@ def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | Non
         return (-value if found["sign"] == "-" else value), ""
     if found := _CLOCK.fullmatch(text):
         return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
-    if found := _FEET.fullmatch(text):
-        return int(found[1]) + float(found[2]) / 12, "ft"
+    if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
+        return whole
     found = _MEASURED.fullmatch(text)
     if not found or bool(found["open"]) != bool(found["close"]):
         return None
@@ -132,17 +140,35 @@ def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | Non
     return (-number if minus % 2 else number), unit(before + after)
 
 
+def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
+    """The sum of numbers in units of one dimension that become smaller, in the first unit; None for other units."""
+    names = [unit(name) for _, name in parts]
+    for i in range(1, len(names)):
+        if names[i] in ("", "m"):
+            names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
+    kinds, sizes = zip(*(_SIZES.get(name, ("", 0.0)) for name in names), strict=True)
+    if not kinds[0] or len({*kinds}) > 1 or any(large <= small for large, small in pairwise(sizes)):
+        return None
+    numbers = (float(number.replace(",", ".")) for number, _ in parts)
+    return sum(number * size for number, size in zip(numbers, sizes, strict=True)) / sizes[0], names[0]
+
+
 def unit(text: str) -> str:
-    """A unit without what differs from cell to cell: points, the case of words, and the plural."""
+    """A unit without what differs from cell to cell: points, the case of words, the plural, and the language."""
     text = " ".join(text.replace(".", " ").split())
     if text.lower() in _CURRENCIES:
         return _CURRENCIES[text.lower()]
-    if len(text) < 3:
-        return text
-    text = text.lower()
+    if text in _SPELLINGS or len(text) < 2:
+        return _SPELLINGS.get(text, text)
+    singular = text.lower()
     for ends in ("sn", "e"):
-        text = text[:-1] if len(text) > 3 and text.endswith((*ends,)) else text
-    return text
+        singular = singular[:-1] if len(singular) > 3 and singular.endswith((*ends,)) else singular
+    return _SPELLINGS.get(singular, text if len(text) < 3 else singular)
+
+
+def is_converted(unit: str) -> bool:
+    """Whether a unit is converted into others of its dimension."""
+    return unit in _SIZES
 
 
 def by_any_sign(text: str) -> tuple[float, str] | None:
@@ -196,8 +222,9 @@ def _truth_word(text: str) -> str:
 
 def are_truths(words: Collection[str]) -> bool:
     """Whether the words are truth values in more than two spellings, at least one of them without another meaning."""
-    known = {_truth_word(word) for word in words if not is_unknown(word)}
-    return len(words) > 2 and known <= YES | NO and bool(known & YES and known & NO and known & _CLEAR)
+    ways = [word for word in words if not is_unknown(word)]
+    known = {*map(_truth_word, ways)}
+    return len(ways) > 2 and known <= YES | NO and bool(known & YES and known & NO and known & _CLEAR)
 
 
 def steps(words: Iterable[str]) -> list[str]:
@@ -214,9 +241,9 @@ def steps(words: Iterable[str]) -> list[str]:
         (len(letters) > 3 and "ABCDEFG".startswith(letters)) or any(word[1:] for word in known)
     ):
         return sorted(known, key=lambda word: (word[0].upper(), ["+", "", "-"].index(word[1:])))
-    numbered = [_NUMBERED.match(word.lower()) for word in known]
-    places = [int(of[1] or of[2]) for of in numbered if of]
-    if len({*places}) == len(known):
+    numbered = [_NUMBERED.match(_STAGE.sub("", key(word))) for word in known]
+    places = [int(of[1]) for of in numbered if of]
+    if len({*places}) == len(known) and not all(word.isdecimal() for word in known):
         return [word for _, word in sorted(zip(places, known, strict=True))]
     ranges = [_range(word) for word in known]
     found = sorted((*of, word) for of, word in zip(ranges, known, strict=True) if of)
@@ -231,13 +258,14 @@ def key(word: str) -> str:
 
 
 def _bare(word: str) -> str:
-    """A word of a scale without a number before it."""
-    bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*", "", key(word))
+    """A word of a scale without a number before it, or without 'stage' before a Roman number."""
+    bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*", "", _STAGE.sub("", key(word)))
     return bare if "/" in bare else bare.replace("-", " ")
 
 
 def _range(word: str) -> tuple[float, float] | None:
-    found = _RANGE.fullmatch(plain(word))
+    """The ends of a range, which may stand in brackets behind its name, as in 'normal (18.5-24.9)'."""
+    found = _RANGE.fullmatch(re.sub(r"^[^\d<>(]+\((.*)\)$", r"\1", plain(word)))
     if not found:
         return None
     low, high = (by_any_sign(found[end] or "") for end in ("low", "high"))

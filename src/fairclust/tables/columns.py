@@ -29,10 +29,12 @@ _MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
 _DATE = re.compile(
     rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{2}}|\d{{4}})|"
     rf"\d{{1,2}}[ .-]+{_MONTH}[., -]+\d{{2,4}}|{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|"
-    r"Q[1-4][ -]\d{4}|\d{8}T\d+)([ T]+\d.*)?",
+    r"Q[1-4][ -]\d{4}|\d{8}T\d+|\d{1,2}[-/](19|20)\d\d|\d{4}年\d{1,2}月(\d{1,2}日)?)([ T]+\d.*)?",
     re.IGNORECASE,
 )
-_DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+_DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+# Blood pressures, means with their deviation, coordinates and the like.
+_SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*")
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
 _LETTERED, _THOUSANDS = re.compile(r"\s*(\d[\d.,']*) ?([A-Za-z])\s*"), "kKMB"
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
@@ -151,7 +153,7 @@ def _by_words(text: pd.Series, words: Sequence[str], name: str, asked: Asked) ->
     if text.str.fullmatch(_DATE).mean() > _NEARLY_ALL and name not in asked.features:
         return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
     if cells.are_truths(words):
-        ways = shortened(", ".join(map(repr, sorted(words))), 200)
+        ways = shortened(", ".join(repr(word) for word in sorted(words) if not cells.is_unknown(word)), 200)
         odd = _odd(text[text.map(cells.is_unknown)])
         note = f"truth values: {ways} are read as yes or no"
         return Column(name, "category", note, {"truth": True}, odd)
@@ -184,7 +186,13 @@ def _number_or_category(
         )
     if any_odd or nearly_all(there):
         reading = {**reading, **({"odd": True} if any_odd else {})}
-        column = Column(name, "number", _example(words, found), reading, _odd(text[~there[entries]]))
+        column = Column(
+            name,
+            "number",
+            _example(words, found, str(reading.get("unit", ""))),
+            reading,
+            _odd(text[~there[entries]]),
+        )
         return _number(column, pd.Series(found[entries], text.index).dropna(), asked)
     many_differ = n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES
     if many_differ or nearly_all(there | [cells.has_known_unit(amount) for amount in amounts]):
@@ -197,6 +205,10 @@ def _number_or_category(
             f"--exclude {quoted(name)} leaves the column out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
+    if distinct > 0.5 * len(text) and text.str.fullmatch(_SEVERAL).mean() > _NEARLY_ALL:
+        shown = shortened(repr(text.iloc[0]))
+        why = f"several numbers in a cell, such as {shown}; to cluster by them, give each a column of its own"
+        return Column(name, "left out", why)
     if distinct > _NEARLY_ALL * len(text):
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
@@ -213,8 +225,10 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
     if is_whole and column.note and not chosen and (why := _identifies(values, name, has_signs=True)):
         return Column(name, "identifier", why)
     if is_whole and not column.note:
-        if all(map(_DAY.fullmatch, map("{:.0f}".format, values))):
-            return Column(name, "left out", f"dates, such as {values.iloc[0]:.0f}")
+        are_days = values.min() >= 10_000 and all(map(_DAY.fullmatch, map("{:06.0f}".format, values)))
+        # A few numbers of six digits can look like days by chance.
+        if are_days and (values.min() >= 10**7 or values.nunique() >= FEW_ROWS):
+            return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
         if not chosen and (why := _identifies(values, name)):
             return Column(name, "identifier", why)
         if why := _why_codes(values, name):
@@ -318,11 +332,12 @@ def _are_addresses(words: Sequence[str], counts: np.ndarray) -> bool:
     return bool(others) or (few and all(match[1].isdecimal() for match, _ in lettered))
 
 
-def _example(words: Sequence[str], found: np.ndarray) -> str:
-    """How the first word that is no plain number is read; empty if all are plain."""
+def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
+    """How the first word that does not state the number plainly is read; empty if all do."""
     for word, number in zip(words, found, strict=True):
-        if not np.isnan(number) and cells.as_number(word) is None:
-            return f"{shortened(repr(word))} is read as {number:.15g}"
+        if not np.isnan(number) and cells.as_number(word) != number:
+            of_unit = f" {unit}" if cells.is_converted(unit) and unit not in word else ""
+            return f"{shortened(repr(word))} is read as {number:.10g}{of_unit}"
     return ""
 
 

@@ -24,7 +24,7 @@ import pandas as pd
 
 from fairclust.group_encoding import describe_merged, one_spelling, value_text
 from fairclust.messages import UserError, count, nearest, shortened
-from fairclust.tables.cells import WORDS, as_number
+from fairclust.tables.cells import WORDS, as_number, by_any_sign, is_unknown
 
 MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Cells of a table that hold one of these texts are missing."""
@@ -39,10 +39,15 @@ _SIGNS = ",;\t|"
 _COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//", "sep="), 1000
 # The row with the names of the columns is looked for among so many rows at the top.
 _HEAD_ROWS = 30
+# In fewer rows than this, a row of words is a row of data.
+_FEW_ROWS = 5
 # The decimal point and the columns of codes of a file are found in so many rows.
 _ROWS_AHEAD = 2000
+# Before and behind a number may be a currency or a unit.
 _DECIMALS = {
-    sign: re.compile(rf"[+-]?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))")
+    sign: re.compile(
+        rf"(?:\D*[^\w.,])?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))[^\d.,:/-]*"
+    )
     for sign, point, other in ((",", ",", r"\."), (".", r"\.", ","))
 }
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
@@ -317,6 +322,9 @@ def _open_text(path: Path, form: Format) -> Opened:
         _check_header(names, ahead, path, form)
     if not ahead:
         raise TableError(f"{path} has a header and no rows")
+    below = _rows_of_words(ahead) if form.header and form.header_row is None else []
+    notes += below
+    del ahead[: len(below)]
     decimal = form.decimal or "."
     if form.decimal is None and sign != ",":
         shown = Counter(
@@ -336,7 +344,9 @@ def _open_text(path: Path, form: Format) -> Opened:
         as_text = {*texts}
         if columns is None:
             as_text |= {
-                i for i, cells in enumerate(zip(*ahead, strict=True)) if any(map(CODE.fullmatch, cells))
+                i
+                for i, cells in enumerate(zip(*ahead, strict=True))
+                if any(map(CODE.fullmatch, cells)) or _have_thousands(cells, decimal)
             }
         with _plain_errors(path, form), opener() as file:
             text = _text(file, form)
@@ -345,7 +355,7 @@ def _open_text(path: Path, form: Format) -> Opened:
             return pd.read_csv(
                 text,
                 sep=sign,
-                header=0 if form.header else None,
+                header=len(below) if form.header else None,
                 names=range(width),
                 usecols=None if columns is None else sorted(columns),
                 dtype=dict.fromkeys(as_text, str),
@@ -358,6 +368,17 @@ def _open_text(path: Path, form: Format) -> Opened:
             )  # fmt: skip
 
     return Opened(names, read, notes, sign, decimal)
+
+
+def _have_thousands(cells: Sequence[str], decimal: str) -> bool:
+    """Whether whole numbers stand beside numbers with the decimal point, which has always three digits behind it.
+
+    Then it separates thousands, as in 950 and 1.050, and pandas would read 1.05.
+    """
+    signed = [cell for cell in cells if decimal in cell]
+    if not signed or not any(cell.isdecimal() for cell in cells):
+        return False
+    return all(re.fullmatch(rf"-?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}", cell) for cell in signed)
 
 
 def _rows(path: Path, rows: Any, above: int) -> Iterator[tuple[int, list[str]]]:
@@ -417,6 +438,30 @@ def _header_place(rows: Sequence[Sequence[str]], names: Collection[str], least: 
         n < 2 or len(row) == len(rows[place]) for n, row in zip(filled[:place], rows, strict=False)
     )
     return (place if are_titles else 0), False
+
+
+def _rows_of_words(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A note for each row below the names of the columns that describes them: questions, units, or names of imports.
+
+    None of its cells is a number or occurs again in its column, and one stands above a column of numbers.
+    """
+    notes: list[str] = []
+    columns = [*zip(*rows, strict=True)]
+    while len(notes) < len(rows) - _FEW_ROWS:
+        at = len(notes)
+        words = {i: column[at] for i, column in enumerate(columns) if column[at].strip()}
+        if not words or any(
+            is_unknown(word) or by_any_sign(word) or columns[i].count(word) > 1 for i, word in words.items()
+        ):
+            break
+        below = ([cell for cell in columns[i][at + 2 :] if not is_unknown(cell)] for i in words)
+        if not any(cells and all(map(by_any_sign, cells)) for cells in below):
+            break
+        shown = shortened(repr(next(iter(words.values()))))
+        notes.append(
+            f"a row below the names of the columns is left out, because it describes them, as {shown} does"
+        )
+    return notes
 
 
 def _header_note(row: int, n_above: int, first: str) -> str:
@@ -547,7 +592,11 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     first = places[name][0] if form.header_row is None else form.header_row - 1
     if first >= len(cells):
         raise TableError(f"--header-row: {path} has {len(cells):,} rows. Fix: name one of them")
-    frame = cells.iloc[first + 1 :].dropna(how="all").reset_index(drop=True).infer_objects()
+    rows = cells.iloc[first + 1 :].dropna(how="all")
+    top = [*rows.head(_ROWS_AHEAD).fillna("").astype(str).itertuples(index=False)]
+    below = _rows_of_words(top) if form.header_row is None else []
+    notes += below
+    frame = rows.iloc[len(below) :].reset_index(drop=True).infer_objects()
     frame.columns = cells.iloc[first].fillna("").tolist()
     above = cells.iloc[:first].dropna(how="all")
     if len(above) and form.header_row is None:
