@@ -136,8 +136,9 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
 
 
 def _duel(board: pd.DataFrame, cost: str, values: pd.DataFrame, names: Names) -> Iterator[str]:
-    """On how many settings our best method is cheaper than the best of all others."""
-    order = [name for name in board[(board.cost == cost) & board.level.isna()].method if name in values]
+    """On how many settings our best method is cheaper than the best of all others, of those run on at least half."""
+    run = values.columns[2 * values.notna().sum() >= len(values)]
+    order = [name for name in board[(board.cost == cost) & board.level.isna()].method if name in run]
     first, rival = (
         next((name for name in order if names.is_ours(name) == ours), "") for ours in (True, False)
     )
