@@ -66,12 +66,6 @@ rule figure:
         fits=ask(lambda paper, figure: PLAN.fits_shown(paper, "figures", figure)),
         reported=ask(lambda paper, figure: local(PLAN.reported_files(paper))),
         unscaled=ask(PLAN.unscaled),
-        # The leaderboard of the whole run says which methods are no better than random labels.
-        leaderboard=ask(
-            lambda paper, figure: (
-                [f"{RESULTS}/scores/leaderboard.csv"] * (paper == "fronts")
-            )
-        ),
     output:
         report(
             f"{RESULTS}/figures/{{paper}}/{{figure}}.{CONFIG.report.formats[0]}",
