@@ -50,8 +50,9 @@ _MARKS = re.compile(
 _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
-_COLOURS = 32
-_WIDEST = 1000
+# With fewer colours, faint marks would become white.
+_COLOURS = 64
+_WIDEST = 860
 # Fronts that pages of the documentation show.
 _FRONTS = ("adult", "bank_3")
 # Columns of the scores of another run that `fairclust score` does not read.

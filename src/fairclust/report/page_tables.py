@@ -355,7 +355,7 @@ def paper_section(
 ) -> dict[str, Any]:
     """The data that the template shows for one paper, from all evidence and the claims of the paper."""
     of_paper = board[board.paper == name]
-    tables = []
+    tables: list[dict[str, Any]] = []
     for spec in paper.tables.values():
         lines = of_paper[of_paper.table == spec.number]
         if lines.empty:

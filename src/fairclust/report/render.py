@@ -64,7 +64,7 @@ _UNIT = re.compile(r"(?<=[\d∞]) (?=(?:%|s|MB)(?!\w))|(?<=%,) (?=\d)")
 
 def number(value: object, decimals: int) -> str:
     """A number for readers, as `fixed`, but a zero without decimals."""
-    return "0" if not pd.isna(value) and value == 0 else fixed(value, decimals)  # type: ignore[call-overload]
+    return "0" if not pd.isna(value) and value == 0 else fixed(value, decimals)
 
 
 def fixed(value: object, decimals: int) -> str:
