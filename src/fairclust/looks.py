@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from fairclust.methods import LOOKS
@@ -40,13 +40,13 @@ def look(name: str, stated: tuple[str, str] | None = None) -> tuple[int, int]:
     return numbered_look(_number(name))
 
 
-def looks_of(names: Iterable[str], stated: Mapping[str, tuple[str, str]]) -> dict[str, tuple[int, int]]:
-    """The looks of the methods of a run. They all differ, if there are at most 64 and the stated ones do.
+def looks_of(methods: Mapping[str, tuple[str, str] | None]) -> dict[str, tuple[int, int]]:
+    """The looks of the methods of a run, with what each states. Up to 64 all differ, if the stated ones do.
 
     If the look of a method that states none is taken, the method gets the next free one.
     """
-    looks = {name: look(name, of) for name, of in stated.items()}
-    for name in names:
+    looks = {name: look(name, stated) for name, stated in methods.items() if stated}
+    for name in methods:
         if name not in looks:
             ways = [look(name), *(numbered_look(_number(name) + i) for i in range(64))]
             looks[name] = next((way for way in ways if way not in looks.values()), ways[0])

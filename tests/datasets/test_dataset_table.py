@@ -77,6 +77,12 @@ def test_names_for_a_file_without_header(tmp_path):
         read(tmp_path, "1,2\n", header=False, names=("a",))
 
 
+def test_a_row_that_is_left_out_is_logged(tmp_path, caplog):
+    rows = "".join(f"{number};{'xy'[number % 2]}\n" for number in range(6))
+    assert_array_equal(read(tmp_path, f"n;t\nin m;kind\n{rows}", ["n"], sep=";").numbers[:, 0], range(6))
+    assert "t.csv: a row below the names of the columns is left out" in caplog.text
+
+
 def test_dropping_rows_of_a_feature(tmp_path):
     found = read(tmp_path, "a,b\n1,x\n?,y\n,z\n4,?\n", [0], [1], {0: ["?", ""]})
     assert_array_equal(found.numbers[:, 0], [1, 4])

@@ -168,7 +168,7 @@ def test_failures_that_do_not_pass_are_not_tried_again(server, raw, failure):
         fetch(spec(server, "/t", max_bytes=1_000_000), raw)
     assert len(str(caught.value)) < 1000
     # Python reads a redirect to no host as one to the same place.
-    # A busy machine may close a connection, and its request is then sent once more.
+    # A connection that breaks on a busy machine is tried again, after which all redirects are followed once.
     assert len(server.hits) in (range(31, 35) if failure in ("loop", "to https://") else [1])
     assert files(raw) == []
 

@@ -158,10 +158,17 @@ def test_limits_hold_the_reported_marks_or_a_note_names_them(method, cost, beyon
 
 
 def test_methods_that_are_no_better_than_random_labels_are_hollow(cells):
-    material = replace(material_of(cells), marked={"sse": {"vfc_kmeans"}})
+    random = frame(
+        cell(method=name, n_clusters=3, seed=seed, sse=5000.0, balance=0.3, delta=0.1)
+        for name in ("random", "bfkm")
+        for seed in range(3)
+    )
+    cells = pd.concat([cells, random], ignore_index=True)
+    cells = cells.assign(fairness_ratio=1.0, counts=None, n_nonempty=3)
+    material = material_of(cells, names=replace(NAMES, families={"random": "control"}))
     found = FigureData(**vars(material), spec=spec("front", n_clusters=[3])).draw(PLOTS["front"])
     faces = {name: line.get_markerfacecolor() for name, line in found.legend.items()}
-    assert faces["VFC"] == "white" != faces["K-means"]
+    assert faces["BFKM"] == faces["random"] == "white" not in (faces["K-means"], faces["VFC"])
     assert "hollow: methods that are no better than random labels" in words(found)
     assert "hollow" not in words(sheet("front", cells))
 

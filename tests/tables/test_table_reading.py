@@ -270,6 +270,7 @@ def test_three_digits_behind_every_point_are_thousands_beside_whole_numbers(tmp_
             frame["pay"], understand(frame[["pay"]], Asked(decimal=frame.attrs["decimal"]))[0].reading
         )
         assert found.tolist() == [950, 1050, 12300]
+    assert read_text(tmp_path, rows, decimal=".")["pay"].tolist() == [950, 1.05, 12.3]
     assert read_text(tmp_path, "g;x\nf;9\nm;1.05\nf;1.125\n")["x"].tolist() == [9, 1.05, 1.125]
 
 

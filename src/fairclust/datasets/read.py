@@ -5,6 +5,7 @@ A table is a file whose columns are known by name and number.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from fairclust.group_encoding import Values, combination_names, cross_codes, cut
 from fairclust.messages import count, nearest
 from fairclust.tables.columns import factor, find_reading, numbers
 from fairclust.tables.reading import Format, Opened, TableError, open_table
+
+log = logging.getLogger(__name__)
 
 
 def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
@@ -172,6 +175,8 @@ class Table:
             reader.delimiter, reader.decimal, reader.encoding, header=reader.header, labels=reader.names
         )
         opened = open_table(path, form)
+        for note in opened.notes:
+            log.warning("%s: %s", path.name, note)
         return cls(path, reader, [name.strip() for name in opened.names], opened)
 
     def place(self, column: ColumnRef) -> int:

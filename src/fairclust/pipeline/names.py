@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
-from fairclust.looks import look, looks_of
+from fairclust.looks import look
 
 
 @dataclass(frozen=True)
@@ -21,8 +20,7 @@ class Names:
     families: Mapping[str, str] = field(default_factory=dict)  # name to family
     ours: Collection[str] = ()  # methods of this project
     order: Sequence[str] = ()  # the methods of the run in the order of the catalogue
-    # The colours and the marks that methods state.
-    looks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    looks: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # name to `looks.looks_of`
 
     def dataset(self, name: str) -> str:
         return self.datasets.get(name, name)
@@ -39,11 +37,7 @@ class Names:
 
     def look(self, name: str) -> tuple[int, int]:
         """Positions of the colour and the mark of a method."""
-        return self._looks.get(name) or look(name)
-
-    @cached_property
-    def _looks(self) -> dict[str, tuple[int, int]]:
-        return looks_of(self.order, self.looks)
+        return self.looks.get(name) or look(name)
 
     def in_order(self, methods: Iterable[str]) -> list[str]:
         """Methods by their position in the run; those without a position come last, by name."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fairclust.datasets.spec import SourceSpec
+from fairclust.looks import looks_of
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import content_digest
@@ -31,13 +32,7 @@ from fairclust.pipeline.fingerprint import (
 from fairclust.pipeline.fit_cell import VERSION
 from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import (
-    ClaimSpec,
-    ExperimentSpec,
-    FigureSpec,
-    PaperSpec,
-    TableSpec,
-)
+from fairclust.pipeline.papers import ClaimSpec, ExperimentSpec, FigureSpec, PaperSpec, TableSpec
 from fairclust.pipeline.provenance import installed_version
 
 DEFAULT_SEEDS = 5
@@ -338,6 +333,11 @@ class Plan:
         datasets, methods = ({row.get(key) for row in rows} for key in ("dataset", "method"))
         known = {name: spec for name, spec in self.config.methods.items() if name in methods}
         planned = {row["method"] for row in run}
+        # Not of the methods mentioned alone, so that a method looks the same in every figure.
+        stated = {
+            name: spec.look for name, spec in self.config.methods.items() if spec.look or name in planned
+        }
+        looks = looks_of(stated)
         names = Names(
             datasets={
                 name: spec.title + (f" ({spec.shown})" if spec.shown else "")
@@ -348,7 +348,7 @@ class Plan:
             families={name: spec.family for name, spec in known.items()},
             ours=[name for name, spec in known.items() if spec.ours],
             order=[name for name in known if name in planned],
-            looks={name: spec.look for name, spec in known.items() if spec.look},
+            looks={name: looks[name] for name in known if name in looks},
         )
         return asdict(names)
 

@@ -63,7 +63,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
 
     A mark is the mean of a setting over its starts. A line joins the settings of a method that no other
     setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported
-    values or, in the fronts of a run, methods that are no better than random labels.
+    values or, if there are none, methods that are no better than random labels.
     """
     cells, x, y = panel.cells, material.spec.x, panel.y
     if _finite(cells, x).empty and len(_finite(cells, _COST_OF_GRAPHS)):
@@ -76,8 +76,8 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     # A quarter above the highest cost on the fronts of the methods with several settings, and that the paper reports
     # for these. Without this limit, one distant reference method, or a setting that another one of its method beats,
     # would squeeze all others.
-    marked = material.marked.get(x, ())
-    fronts = settings[settings.several & settings.own & ~settings.method.isin(list(marked))]
+    marked = set() if len(material.reported) else material.no_better.get(x, set())
+    fronts = settings[settings.several & settings.own & ~settings.method.isin(marked)]
     highest = max(fronts.x.max(), reported.value_x[reported.method.isin(fronts.method)].max())
     limit = np.inf if not is_cost or pd.isna(highest) else highest + 0.25 * abs(highest)
     methods = material.methods(ok)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,6 @@ from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ProgramSpec, TableSpec
 from fairclust.pipeline.reported import NO_VALUES, load_programs, load_reported
 from fairclust.pipeline.scores import load_cells
-from fairclust.report.leaderboard import COSTS, make_leaderboard, no_better
-
-FRONTS = "fronts"
-"""The paper whose figures are the fronts of all data sets, see `Plan.specs`."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +28,6 @@ class Material:
     # The values of published programs, from `pipeline.reported.load_programs`.
     programs: pd.DataFrame = field(default_factory=pd.DataFrame)
     planes: Mapping[str, Path] = field(default_factory=dict)  # data set to the folder of its unscaled points
-    # Methods that are no better than random labels on these data, by cost; only for the fronts of a run.
-    marked: Mapping[str, Collection[str]] = field(default_factory=dict)
     paper: str = ""
     title: str = ""  # the paper's short name
 
@@ -42,18 +36,15 @@ def load_material(paper: str, product: Mapping[str, Any], inputs: Any) -> Materi
     """The data of a product of a paper, from `Plan.product` and the inputs of its rule."""
     cells, steps = load_cells(inputs.fits, product["asked"])
     files = list(inputs.get("reported", []))
-    names = Names(**product["names"])
-    board = make_leaderboard(cells if paper == FRONTS else cells[:0], names)
     programs = {name: ProgramSpec.model_validate(stated) for name, stated in product["programs"].items()}
     return Material(
         tables={name: TableSpec.model_validate(stated) for name, stated in product["tables"].items()},
         reported=load_reported(files[0]) if files else NO_VALUES,
         cells=cells,
         steps=steps,
-        names=names,
+        names=Names(**product["names"]),
         programs=load_programs(files[1], programs) if files[1:] else pd.DataFrame(),
         planes={Path(folder).name: Path(folder) for folder in inputs.get("unscaled", [])},
-        marked={cost: no_better(board, cost) for cost in COSTS},
         paper=paper,
         title=product["title"],
     )

@@ -191,7 +191,7 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
             text = MISSING
             if (summary := summaries.get((row["method"], level))) is not None:
                 excess, low, high = (_distance(summary[name]) for name in ("excess", "low", "high"))
-                # The interval of a distance that is infinite says nothing more.
+                # A distance that is infinite is shown without its interval.
                 has_interval = np.isfinite(summary["excess"]) and not pd.isna(summary["low"])
                 between = f" ({low.removesuffix(' %')}–{high})" if has_interval else ""
                 text = f"{excess}{between}, {summary['reached']:.0f} of {summary['instances']:.0f}"

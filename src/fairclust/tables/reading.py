@@ -43,7 +43,7 @@ _HEAD_ROWS = 30
 _FEW_ROWS = 5
 # The decimal point and the columns of codes of a file are found in so many rows.
 _ROWS_AHEAD = 2000
-# Before and behind a number may be a currency or a unit.
+# A currency or a unit may stand before or behind the number.
 _DECIMALS = {
     sign: re.compile(
         rf"(?:\D*[^\w.,])?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))[^\d.,:/-]*"
@@ -346,7 +346,8 @@ def _open_text(path: Path, form: Format) -> Opened:
             as_text |= {
                 i
                 for i, cells in enumerate(zip(*ahead, strict=True))
-                if any(map(CODE.fullmatch, cells)) or _have_thousands(cells, decimal)
+                if any(map(CODE.fullmatch, cells))
+                or (form.decimal is None and _have_thousands(cells, decimal))
             }
         with _plain_errors(path, form), opener() as file:
             text = _text(file, form)
