@@ -114,6 +114,24 @@ def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
             np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
+def test_rows_that_may_move_include_the_nearest(blobs, mapped):
+    X, codes = blobs
+    chunks = open_chunks(*mapped, **SMALL).chunks
+    far = ChunkedPoints(chunks, Threads(), survey(chunks, Threads(), sample_rows=500, seed=0), K)
+    near = TiledPoints.pack(X, codes.astype(np.int32), J, K, shift=far.shift)
+    prices, units = np.random.default_rng(1).normal(scale=0.3, size=(J, K)), np.array([40, 0, 3])
+    for points in (far, near):
+        points.measure(X[:K].astype(float))
+    lazy, own = far.priced(prices)[0], near.priced(prices)[0]
+    found = {j: (rows, excess) for j, rows, excess, _ in far.movable(prices, lazy, units)}
+    assert set(found) == {0, 2}
+    for j, rows, excess, _ in near.movable(prices, own, units):
+        positions = {row: i for i, row in enumerate(found[j][0].tolist())}
+        assert set(rows.tolist()) <= set(positions)
+        np.testing.assert_array_equal(found[j][1][[positions[row] for row in rows.tolist()]], excess)
+        np.testing.assert_array_equal(lazy[rows], own[rows])
+
+
 # Fits
 
 
@@ -488,3 +506,18 @@ def test_few_rows_in_chunks_are_rounded_as_in_memory(params):
         model.fit(table)
     costs = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
     assert model.violation_ < 1 and model.cost_ == pytest.approx(costs, rel=1e-5)
+
+
+def test_a_lower_bound_is_that_of_the_rows(blobs):
+    X, codes = blobs[0].astype(np.float64), blobs[1]
+    X[77] = 1e12
+    chunks = open_chunks(X, codes, **SMALL).chunks
+    known = survey(chunks, Threads(), sample_rows=2000, seed=0)
+    assert known.needs_double
+    points = ChunkedPoints(chunks, Threads(), known, K, dtype=np.float64)
+    prices = np.random.default_rng(0).normal(size=(J, K))
+    points.measure(X[:K])
+    _, counts, cost, least = points.priced(prices)
+    apart = ((X[:, None].astype(np.longdouble) - X[:K]) ** 2).sum(axis=2) + prices[codes]
+    assert least == pytest.approx(float(apart.min(axis=1).sum()), rel=1e-14)
+    assert cost == pytest.approx(least - (counts * prices).sum(), rel=1e-14)

@@ -96,3 +96,11 @@ def test_groups_that_do_not_fit_the_table_are_refused(tmp_path, people, change, 
     groups = change(people[["age", "sex"]])
     with pytest.raises(DatasetError, match=message):
         prepare(tmp_path, people.drop(columns="sex"), groups)
+
+
+def test_truth_and_dropped_rows(tmp_path, people):
+    people = people.assign(town=np.where(np.arange(N) % 2, "north", "south"), cluster=np.arange(N) % 3)
+    data = prepare(tmp_path, people, truth="cluster", features=["age"], drop_rows={"town": ["north"]})
+    kept = people.town == "south"
+    np.testing.assert_array_equal(data.truth, people.cluster[kept])
+    assert data.card["dropped"] == [{"column": "town", "value": "north", "rows": N // 2}]

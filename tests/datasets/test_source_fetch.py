@@ -168,8 +168,8 @@ def test_failures_that_do_not_pass_are_not_tried_again(server, raw, failure):
         fetch(spec(server, "/t", max_bytes=1_000_000), raw)
     assert len(str(caught.value)) < 1000
     # Python reads a redirect to no host as one to the same place.
-    # A connection that breaks on a busy machine is tried again, after which all redirects are followed once.
-    assert len(server.hits) in (range(31, 35) if failure in ("loop", "to https://") else [1])
+    # A second try would follow all 30 redirects again. One request of many may be sent twice on a busy machine.
+    assert len(server.hits) in (range(31, 62) if failure in ("loop", "to https://") else [1])
     assert files(raw) == []
 
 

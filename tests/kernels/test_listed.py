@@ -73,6 +73,25 @@ def test_lists_tell_when_they_are_too_short():
     assert not some.fit_centers
 
 
+def test_points_that_can_move_are_the_cheapest_of_each_cluster():
+    some, table, centers, prices = points(10)
+    labels = some.priced(prices)[0]
+    a = ((some.X[:, None] - centers) ** 2).sum(axis=2)
+    for j, rows, excess, clusters in some.movable(prices, labels, np.full(J, 3)):
+        chosen = a[rows[:, None], clusters]
+        np.testing.assert_allclose(excess - excess[:, :1], chosen - chosen[:, :1], atol=1e-9)
+        tiles = np.flatnonzero(table.layout.group == j)
+        begin, number = table.layout.start[tiles], table.layout.count[tiles]
+        own = np.concatenate([table.layout.order[i : i + n] for i, n in zip(begin, number, strict=True)])
+        assert len(own) and len(np.unique(rows)) == len(rows)
+        for k in np.unique(labels[rows]):
+            inside = own[labels[own] == k]
+            regret = a[inside] + prices[j] - (a[inside, k] + prices[j, k])[:, None]
+            regret[:, k] = np.inf
+            cheapest = inside[np.argsort(regret.min(axis=1))[:3]]
+            assert np.isin(cheapest, rows).all()
+
+
 def grouped(n_rows=21_000, n_blobs=400):
     rng = np.random.default_rng(1)
     centers = rng.normal(size=(n_blobs, 6))
@@ -106,6 +125,15 @@ def test_fits_with_lists_are_as_good_as_with_a_table(bounds, gap):
     # If the rows have weights, the fit keeps no lists, but a table of the distances of all rows to all centres.
     model.fit(X, sensitive_features=groups, sample_weight=np.ones(len(X)))
     assert cost == pytest.approx(model.cost_, rel=0.02)
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_from_lists():
+    X, _ = grouped()
+    model = PriceFairKMeans(200, size_min=0.9, size_max=1.1, n_init=2, random_state=0)
+    searched = model.fit(X).cost_
+    assert model.violation_ == 0
+    assert searched < model.set_params(search=False).fit(X).cost_
 
 
 @pytest.mark.parametrize("bounds", [{"size_min": 0.8, "size_max": 1.2}, {"tolerance": 0.2}], ids=str)

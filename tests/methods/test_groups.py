@@ -4,9 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.group_encoding import encode_groups, resolve_target
+from fairclust.chunks.engines import Threads
+from fairclust.chunks.sources import ArrayChunk
+from fairclust.chunks.survey import survey
+from fairclust.group_encoding import encode_groups, natural_codes, one_spelling, resolve_target
 from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
 from fairclust.metrics import group_codes
+from fairclust.tables.columns import factor
+from fairclust.tables.preparation import Preparation, cross
 
 
 @pytest.mark.parametrize(
@@ -108,6 +113,24 @@ def test_booleans_are_not_numbers():
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match="n_clusters=True: VariationalFairKMeans takes no boolean there"):
         VariationalFairKMeans(True).fit(X, sensitive_features=np.arange(20) % 2)
+
+
+def test_every_road_finds_the_same_groups():
+    """Arrays, metrics, tables, data sets and chunks agree on values, their spelling and their order."""
+    cells = [" f", "m", "f", "e\u0301", "é", "m"]
+    with pytest.warns(UserWarning, match="are one value"):
+        codes, names = encode_groups(cells, 6)
+        np.testing.assert_array_equal(group_codes(pd.DataFrame({"sex": cells})), codes)
+        known = survey(
+            [ArrayChunk(np.zeros((6, 1)), np.array(cells), 0, 6, "X")], Threads(), sample_rows=6, seed=0
+        )
+    assert known.names.tolist() == names.tolist() == ["f", "m", "é"]
+    np.testing.assert_array_equal(known.codes[np.argsort(known.codes)], np.sort(codes))
+    table = Preparation([], ["sex"]).groups(pd.DataFrame({"sex": [*map(one_spelling, cells)]}))
+    np.testing.assert_array_equal(encode_groups(cross(table), 6)[0], codes)
+    listed, found = natural_codes(factor(table["sex"]), np.ones(6, dtype=bool))
+    np.testing.assert_array_equal(listed, codes)
+    assert list(found) == names.tolist()
 
 
 def test_combinations_of_one_name_are_refused():

@@ -1,10 +1,16 @@
 """The search for good centres, in data where single starts end in local optima."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
 from fairclust.metrics import contingency, fairness_ratio, sse
+from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
+from fairclust.solvers.search import Search, plain_run
+from twins import means_of
 
 SIDE = 6
 
@@ -81,6 +87,23 @@ def test_equal_rows_cost_nothing(cls, cost):
     assert getattr(model, cost) == pytest.approx(0, abs=1e-9)
 
 
+def test_memory_of_the_search():
+    """Only one table of distances for more clusters exists at a time, as the docstring of the fits says."""
+    n, n_clusters = 40_000, 20
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    points = TiledPoints.pack(X, np.zeros(n, np.int32), 1, n_clusters)
+    runs = [plain_run(points, Prototypes(X[:n_clusters]), mean_centers, 1e-5, 5)]
+
+    def run(points, start, _, n_steps):
+        return plain_run(points, start, mean_centers, 1e-5, n_steps)
+
+    tracemalloc.start()
+    Search(points, run, np.random.RandomState(0)).breathe(runs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 4 * n * (n_clusters + 5)
+
+
 def test_equal_rows_change_neither_bounds_nor_cost():
     """The search takes steps on one point for all equal rows, and on all rows if they differ by a little."""
     rng = np.random.default_rng(0)
@@ -94,3 +117,21 @@ def test_equal_rows_change_neither_bounds_nor_cost():
             assert model.violation_ < 1 and model.converged_
             costs.append(model.cost_)
         assert costs[1] <= 1.005 * costs[0]
+
+
+def test_centres_beyond_the_means_keep_three_quarters_of_the_fall():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(60, 2)), rng.integers(3, size=60)
+
+    def cost(centers):
+        return ((X - centers[labels]) ** 2).sum()
+
+    before = overshot(Prototypes(means_of(X, labels, 3)), Prototypes(X[:3]))
+    labels = np.where(labels == 0, rng.integers(2, size=60), labels)
+    means = means_of(X, labels, 3)
+    beyond = overshot(Prototypes(means), before)
+    fall = cost(before.centers) - cost(means)
+    assert cost(before.centers) - cost(beyond.centers) == pytest.approx(0.75 * fall)
+    np.testing.assert_allclose(beyond.centers - means, (means - before.centers) / 2)
+    # Centres whose clusters have not changed return to the means.
+    np.testing.assert_array_equal(overshot(Prototypes(means), beyond).centers, means)

@@ -59,6 +59,15 @@ def test_the_worst_group_pays_less_than_with_k_means(grouped_blobs, n_groups):
     assert 0 <= fair.gap_ < 1e-4
 
 
+@pytest.mark.parametrize(
+    "weights, message", [(np.ones(5), "has shape"), (np.zeros(40), "finite and not negative")]
+)
+def test_weights_that_cannot_count(weights, message):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(ValueError, match=message):
+        SociallyFairKMeans(2).fit(X, sensitive_features=np.arange(40) % 2, sample_weight=weights)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_the_objective_never_rises(seed):
     rng = np.random.default_rng(seed)

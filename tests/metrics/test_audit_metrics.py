@@ -1,7 +1,7 @@
 """Metrics of the audit, computed by hand and compared with slow implementations."""
 
 from itertools import combinations
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 import pandas as pd
@@ -53,6 +53,16 @@ def test_individual_fairness_by_hand():
     # With K = 3 the balls have ceil(5 / 3) = 2 points, though only two clusters are in use: 0 and 2 are 2 apart, 10 and
     # 7 are 3 apart.
     assert fm.individual_fairness(X, LABELS, n_clusters=3) == pytest.approx(3 / 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_individual_fairness_against_sorted_distances(seed):
+    points, labels, _ = drawn(seed)
+    ratios = []
+    for p, x in enumerate(points):
+        radius = sorted(np.linalg.norm(points - x, axis=1))[ceil(40 / 4) - 1]
+        ratios.append(np.linalg.norm(x - points[labels == labels[p]].mean(axis=0)) / radius)
+    assert fm.individual_fairness(points, labels) == pytest.approx(max(ratios))
 
 
 def test_proportionality_by_hand():

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from inspect import signature
 
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairclust import metrics as fm
-from fairclust.metrics import METRICS, Scored, kmedians_cost, score_labels
+from fairclust.metrics import METRICS, Metric, Scored, kmedians_cost, score_labels
 from fairclust.metrics.registry import doc_entries, doc_sections
 
 # Metrics that are undefined for a single cluster.
@@ -34,6 +35,19 @@ def score(data, metrics=None, **change):
     return score_labels(Scored(**{**data, **change}), metrics)
 
 
+def test_every_declaration_is_complete():
+    for name, metric in METRICS.items():
+        assert isinstance(metric, Metric)
+        assert name == metric.name
+        assert getattr(fm, name) is metric.function
+        assert metric.needs in {"table", "X", "W", "truth", "numbers"}
+        assert metric.direction in {"lower", "higher", "none"}
+        assert metric.range[0] < metric.range[1]
+        assert metric.label and metric.source
+        assert metric.decimals >= 0
+    assert len({metric.label for metric in METRICS.values()}) == len(METRICS)
+
+
 def test_help_describes_every_parameter_and_names_the_paper():
     for metric in METRICS.values():
         sections = doc_sections(metric.function.__doc__)
@@ -41,6 +55,13 @@ def test_help_describes_every_parameter_and_names_the_paper():
         assert "Returns" in sections
         assert ("References" in sections) == (metric.source not in ("count", "ours"))
     assert "max_rows : int" in fm.individual_fairness.__doc__
+
+
+def test_the_registry_cannot_be_changed():
+    with pytest.raises(TypeError):
+        METRICS["mine"] = METRICS["balance"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        METRICS["balance"].decimals = 1
 
 
 def test_scores_are_what_the_functions_return():

@@ -114,6 +114,19 @@ def test_ncut_of_disconnected_parts_is_exactly_0_and_of_isolated_nodes_undefined
     assert isnan(fm.ncut([[0, 1, 0], [1, 0, 0], [0, 0, 0]], [0, 0, 1]))
 
 
+@settings(max_examples=60)
+@given(st.integers(2, 25), st.integers(1, 5), st.integers(0, 10_000))
+def test_ncut_against_the_formula(n, n_clusters, seed):
+    rng = np.random.default_rng(seed)
+    weights = rng.random((n, n)) * (rng.random((n, n)) < 0.5) + 0.01
+    labels = rng.integers(0, n_clusters, n)
+    S = np.eye(n_clusters)[labels][:, np.bincount(labels, minlength=n_clusters) > 0]
+    d = weights.sum(axis=1)
+    expected = S.shape[1] - sum((s @ weights @ s) / (d @ s) for s in S.T)
+    assert_allclose(fm.ncut(weights, labels), expected, rtol=1e-12, atol=1e-12)
+    assert 0 <= fm.ncut(weights, labels) <= S.shape[1]
+
+
 def test_sizes():
     table = [[2, 0, 8], [3, 0, 2]]
     assert (fm.n_nonempty(table), fm.smallest_cluster(table)) == (2, 0)

@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from fairclust import fair_assignment
-from fairclust.methods.price.tables import integer_tables
+from fairclust.kernels.prices import cheapest_columns
+from fairclust.methods.price.bounds import Bounds, bounds_criterion
+from fairclust.methods.price.tables import integer_tables, tables_near
 from fairclust.metrics import contingency
-from fairclust.solvers.criteria import share_bounds
+from fairclust.sensitive import read_sensitive
+from fairclust.solvers.criteria import exact_shares, share_bounds
 
 
 @given(st.integers(0, 2**20), st.integers(2, 40), st.integers(1, 5), st.integers(1, 3), st.booleans())
@@ -57,3 +60,74 @@ def test_a_table_of_millions_is_brought_within_its_bounds():
     assert criterion.excess(found.astype(float)).max() == 0
     np.testing.assert_array_equal(found.sum(axis=1), soft.sum(axis=1))
     assert np.abs(found - soft).max() < 100
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_nearby_table_is_closer_to_the_shares_of_two_groups(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(30, 90, size=2)
+    criterion = exact_shares(sizes / sizes.sum())
+    soft = np.outer(sizes, rng.dirichlet(np.full(3, 5.0)))
+    table = tables_near(soft, np.zeros(soft.shape), criterion)[-1]
+    np.testing.assert_array_equal(table.sum(axis=1), sizes)
+    # All tables with these row sums are tried whose cells are at most about four points from the fractional ones.
+    windows = [np.arange(max(value - 3, 0), value + 5) for value in np.floor(soft[:, :2]).astype(int).ravel()]
+    first = np.array(list(product(*windows))).reshape(-1, 2, 2)
+    tables = np.concatenate([first, sizes[None, :, None] - first.sum(axis=2, keepdims=True)], axis=2)
+    near = np.abs(tables[:, :, 2] - soft[:, 2]).max(axis=1) <= 4
+    excess = np.abs(tables - criterion.high[:, None] * tables.sum(axis=1, keepdims=True)).max(axis=(1, 2))
+    least = excess[near & (tables >= 0).all(axis=(1, 2))].min()
+    assert criterion.excess(table.astype(float)).max() <= least + 1e-9
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.001])
+def test_no_table_is_off_by_more_than_a_point_for_a_lower_cost(tolerance):
+    rng = np.random.default_rng(0)
+    sizes = np.array([407.0, 1093.0])
+    shares = sizes / sizes.sum()
+    criterion = exact_shares(shares) if tolerance == 0 else share_bounds((1 - tolerance) * shares, shares)
+    soft = np.outer(sizes, rng.dirichlet(np.full(12, 5.0)))
+    # If a few points lie far from all others, a point more or less in a cell can save more than an excess costs.
+    prices = rng.normal(scale=100.0, size=soft.shape)
+    tables = integer_tables(soft, prices, criterion, np.zeros(criterion.limits.shape))
+    assert all(criterion.excess(table).max() <= 1 for table in tables)
+    assert len(tables) < 40
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tables_of_one_column_and_bounded_sizes_are_whole(seed):
+    rng = np.random.default_rng(seed)
+    codes, n_clusters = rng.choice(4, 3000, p=[0.4, 0.3, 0.2, 0.1]), 30
+    sizes, mean = np.bincount(codes), 100.0
+    asked = Bounds(tolerance=0.2, size_min=0.9, size_max=1.1)
+    criterion = bounds_criterion(asked, read_sensitive(codes, 3000), sizes.astype(float), n_clusters)
+    soft = np.outer(sizes / 3000, mean * rng.uniform(0.95, 1.05, n_clusters)) * rng.uniform(
+        0.95, 1.05, (4, n_clusters)
+    )
+    soft *= (sizes / soft.sum(axis=1))[:, None]
+    # They save less than a cell that is farther from the soft table costs.
+    prices = rng.normal(scale=0.005, size=soft.shape)
+    (table,) = integer_tables(soft, prices, criterion, np.zeros(criterion.limits.shape))
+    np.testing.assert_array_equal(table.sum(axis=1), sizes)
+    assert criterion.excess(table).max() <= 1e-9
+    assert np.abs(table - soft).max() < 2
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_are_the_cheapest_with_their_sums(seed, n_groups):
+    rng = np.random.default_rng(seed)
+    n_columns, options = 3, np.array(list(product(range(-1, 2), repeat=n_groups)))
+    costs = rng.random((n_columns, len(options)))
+    costs[rng.random(costs.shape) < 0.5] = np.inf
+    wanted = rng.integers(-1, 2, size=(n_columns, n_groups)).cumsum(axis=0)
+    chosen, cost = cheapest_columns(costs, options, wanted, 6)
+    least = min(
+        sum(costs[k, o] for k, o in enumerate(columns))
+        for columns in product(range(len(options)), repeat=n_columns)
+        if (options[list(columns)].sum(axis=0) == wanted[-1]).all()
+    )
+    assert cost == pytest.approx(least)
+    if np.isfinite(cost):
+        np.testing.assert_array_equal(options[chosen].sum(axis=0), wanted[-1])
+        assert sum(costs[k, o] for k, o in enumerate(chosen)) == pytest.approx(cost)

@@ -130,6 +130,22 @@ def test_an_embedding_says_whether_it_is_the_only_one(dense, fair):
             assert nullspace_embedding(graph, n_components, groups=groups).unique == unique
 
 
+def test_graphs_in_pieces():
+    # There are fewer fair combinations of the components than asked for. Lanczos finds the other coordinates.
+    rng = np.random.default_rng(3)
+    blocks = [build_knn_graph(rng.normal(size=(n, 2)), 8)[0] for n in (160, 180, 170)]
+    graph, groups = AffinityGraph.from_matrix(sp.block_diag(blocks)), rng.integers(3, size=510)
+    for laplacian in LAPLACIANS:
+        projected = spectral_embedding(graph, 4, groups=groups, laplacian=laplacian)
+        dense = nullspace_embedding(graph, 4, groups=groups, laplacian=laplacian)
+        np.testing.assert_allclose(projected.eigenvalues, dense.eigenvalues, atol=1e-8)
+        assert angle(projected.coordinates, dense.coordinates) < 1e-6
+        plain = spectral_embedding(graph, 5, laplacian=laplacian)
+        np.testing.assert_allclose(plain.eigenvalues[:3], 0, atol=1e-12)
+        assert (plain.eigenvalues[3:] > 1e-6).all()
+        assert plain.residual < 1e-8
+
+
 @given(case=odd_affinities(), fair=st.booleans(), laplacian=st.sampled_from(LAPLACIANS))
 @settings(max_examples=80)
 def test_odd_graphs(case, fair, laplacian):
