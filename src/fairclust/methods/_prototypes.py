@@ -326,11 +326,6 @@ class MedoidClusterer(PrototypeClusterer):
         self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
         self.medoid_gap_ = prototypes.gap
 
-    def _put_back(self, order: np.ndarray) -> None:
-        super()._put_back(order)
-        moved = self.medoid_indices_ >= 0
-        self.medoid_indices_ = np.where(moved, order[self.medoid_indices_], -1)
-
     def _restore(self, X: np.ndarray) -> None:
         super()._restore(X)
         # The medoids are copied from `X`, because the conversion into the frame and back has rounding errors.

@@ -253,11 +253,6 @@ class FairMixture(FairClusterer):
         """What a log density loses if the numeric columns are put back into the unit of the data."""
         return float(len(self._columns.numeric) * np.log(self._columns.unit))
 
-    @property
-    def _sorts_rows(self) -> bool:  # type: ignore[override]
-        # Batches and samples depend on the positions of the rows, so rows are not sorted if there are any.
-        return self.sample_size is None and self.solver != "mini-batch"
-
     def _framing(self, X: np.ndarray) -> Frame:
         # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Columns`
         # scales the numeric columns of each batch.

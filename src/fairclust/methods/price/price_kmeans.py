@@ -182,7 +182,7 @@ class PriceFairKMeans(PrototypeClusterer):
         "sample_weight": None,
     }
     takes_columns = takes_weights = takes_chunks = True
-    _sorts_rows = _takes_lists = True
+    _takes_lists = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "tolerance": [Interval(Real, 0, 1, closed="left"), dict],
         "min_balance": [None, Interval(Real, 0, 1, closed="both"), dict],

@@ -117,7 +117,6 @@ class VariationalFairKMeans(PrototypeClusterer):
     """
 
     takes_columns = takes_chunks = True
-    _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": [None, *NON_NEGATIVE],
         "lipschitz": POSITIVE,
