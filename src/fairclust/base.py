@@ -201,9 +201,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U. None takes the shares of the data.
     init : "k-means++" or array-like of shape (n_clusters, n_features), default="k-means++"
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
-        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
     precision : "single" or "double", default="single"
         Arithmetic of the distances or potentials and of softmax rows. Sums are always double.
     verbose : int, default=0

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -19,7 +18,7 @@ from fairclust.chunks.rows import ChunkedRows
 from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count, percent
-from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
+from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import Labels, cheapest, loose_labels, round_prices
@@ -195,7 +194,6 @@ class PriceFairKMeans(PrototypeClusterer):
         "max_cost_increase": [None, *NON_NEGATIVE],
         "init": [StrOptions({"k-means", "k-means++"}), "array-like"],
         "search": ["boolean"],
-        "metric": [StrOptions(set(METRICS))],
     }
 
     tolerance: Any = 0.0
@@ -211,7 +209,6 @@ class PriceFairKMeans(PrototypeClusterer):
     init: Any = "k-means"
     n_init: int = 10
     search: bool = True
-    metric: str = EUCLIDEAN
     max_iter: int = 100
     tol: float = 1e-5
     precision: str = "single"
@@ -454,9 +451,6 @@ class PriceFairKMeans(PrototypeClusterer):
         **options: float,
     ) -> Run:
         """Alternate from some centres and multipliers. With a number of steps, nothing is printed."""
-        if self.metric == COSINE:
-            # The centres of a split cluster are not quite as long as one.
-            start = start._replace(centers=normalize(start.centers))
         most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
         alternation = self._priced(criterion, multipliers, **options)
         return alternate(alternation, points, start, max_iter=most, verbose=verbose)
