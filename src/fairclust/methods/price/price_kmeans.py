@@ -38,7 +38,7 @@ from fairclust.solvers.prices import (
     price_step,
     solve,
 )
-from fairclust.solvers.search import KEPT, best_starts, different, plain_run, plain_search, rank, searched
+from fairclust.solvers.search import KEPT, different, plain_run, plain_search, rank, searched
 
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
@@ -300,8 +300,7 @@ class PriceFairKMeans(PrototypeClusterer):
             criterion = criterion_of(points.group_sizes)
             if rows is not None:
                 start, multipliers = self._start_on_samples(rows, rng)
-                alternation = self._priced(criterion, multipliers)
-                run = alternate(alternation, points, start, max_iter=self.max_iter, verbose=self.verbose)
+                run = self._run(points, criterion, start, multipliers)
                 points.measure(run.prototypes.centers)
                 prices = solve(points, criterion, run.last.state)
             else:
@@ -423,11 +422,9 @@ class PriceFairKMeans(PrototypeClusterer):
         if rng is not None or len(priced) > KEPT:
             few, unit = self._joined(points) or (points, None)
             rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
+            rough, split = searched(few, rough_of, priced, self._run, rng)
             if rng is not None:
-                rough, split = searched(few, rough_of, priced, self._run, rng, unit or 1.0)
                 self._state_spread([*split, rough[0]], min(len(split), self.n_init))
-            else:
-                rough = best_starts(few, rough_of, priced, self._run)
             priced = [(run.prototypes, run.last.state) for run in rough]
         runs: list[Run] = []
         for start, multipliers in priced:
@@ -443,33 +440,25 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _run(
         self,
-        points: TiledPoints,
+        points: Any,
         criterion: Criterion,
         start: Prototypes,
         multipliers: np.ndarray | None,
         n_steps: int | None = None,
-        **options: float,
-    ) -> Run:
-        """Alternate from some centres and multipliers. With a number of steps, nothing is printed."""
-        most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
-        alternation = self._priced(criterion, multipliers, **options)
-        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
-
-    def _priced(
-        self,
-        criterion: Criterion,
-        multipliers: np.ndarray | None,
         *,
         rough: float = 0.0,
         of_tol: float = 1.0,
         target: float = np.inf,
-    ) -> Alternation:
+    ) -> Run:
         """Assignments by prices and new centres in turn, until the cost falls by less than `of_tol` times `tol`.
 
-        The first prices are searched for from `multipliers`.
+        The first prices are searched for from `multipliers`. With a number of steps, nothing is printed.
         """
+        most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
-        return Alternation(step, self._update, partial(judge_fall, tol=of_tol * self.tol, target=target))
+        judge = partial(judge_fall, tol=of_tol * self.tol, target=target)
+        alternation = Alternation(step, self._update, judge)
+        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
 
     def _state_spread(self, runs: Sequence[Run], n_finished: int) -> None:
         """State how far apart the costs are with which so many starts ended."""
