@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import NON_NEGATIVE, NotSupported, initial_centers
 from fairclust.chunks.rows import ChunkedRows
-from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
+from fairclust.group_encoding import SensitiveColumn, is_measured
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count, percent
 from fairclust.methods._prototypes import PrototypeClusterer
@@ -157,12 +157,10 @@ class PriceFairKMeans(PrototypeClusterer):
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
     to the weight of a row at a boundary.
 
-    A few points far from all others can make it expensive to meet the bounds to the last point. If `gap_` is more than
-    5 % with at least 50 points for each cell of the group-by-cluster table, or more than 100 % with at least 10, `fit`
-    therefore also tries labels that violate the bounds by at most a point in every cell, except for rows in chunks or
-    with weights. They are kept, with a warning, if they are more than 5 % cheaper. If moving single points and then
-    the centres makes them cheaper by more than a third, or by more than 5 % at the same violation, from any start, that
-    result is kept. `cost_` may then be below `lower_bound_`, which holds for labels within the bounds.
+    A few points far from all others can make it expensive to meet the bounds to the last point. If `gap_` is large,
+    `fit` therefore also tries labels that violate the bounds by at most a point in every cell, except for rows in
+    chunks or with weights, and keeps them, with a warning, if they are much cheaper. `cost_` may then be below
+    `lower_bound_`, which holds for labels within the bounds.
 
     Examples
     --------
@@ -258,12 +256,7 @@ class PriceFairKMeans(PrototypeClusterer):
         return self.max_cost is not None or self.max_cost_increase is not None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        order = None
-        if len(self._sensitive.columns) == 1 and self._sensitive.columns[0].edges is None:
-            # Newton's method and the search for whole numbers of points must not depend on the names of the groups.
-            order = neutral_order(X, codes)
-            codes = np.argsort(order).astype(np.int32)[codes]
-        self._fit_points(self._points(X, codes, weights=weights), codes, order)
+        self._fit_points(self._points(X, codes, weights=weights), codes)
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         known = rows.known
@@ -283,13 +276,12 @@ class PriceFairKMeans(PrototypeClusterer):
         self,
         points: Any,
         codes: np.ndarray | None = None,
-        order: np.ndarray | None = None,
         rows: ChunkedRows | None = None,
     ) -> None:
-        """Fit points in memory with the groups `codes`, see `_criterion` for `order`, or in chunks."""
+        """Fit points in memory with the groups `codes`, or in chunks."""
         rng = check_random_state(self.random_state)
         unit = None if points.weights is None else self._unit
-        criterion_of = partial(self._criterion, order=order, unit=unit)
+        criterion_of = partial(self._criterion, unit=unit)
         # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
         for stated in ("tolerance_", "tolerance_bound_", "spread_", "n_finished_"):
             self.__dict__.pop(stated, None)
@@ -306,7 +298,7 @@ class PriceFairKMeans(PrototypeClusterer):
             else:
                 starts = self._starts(points, rng)
                 (run, *_), prices = self._best(points, criterion, criterion_of, starts, rng)
-        self._finish(points, criterion, run, prices, starts, codes, order)
+        self._finish(points, criterion, run, prices, starts, codes)
 
     def _start_on_samples(
         self, rows: ChunkedRows, rng: np.random.RandomState
@@ -347,18 +339,15 @@ class PriceFairKMeans(PrototypeClusterer):
         sizes: np.ndarray,
         *,
         n_clusters: int | None = None,
-        order: np.ndarray | None = None,
         unit: float | None = None,
         **instead: Any,
     ) -> Criterion:
         """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds.
 
-        For another number of clusters than the user's, bounds on sizes become multiples of the mean size. `order`, if
-        given, has the positions in `groups_` of the groups that the sizes belong to. Sizes that are sums of weights are
-        in this `unit`.
+        For another number of clusters than the user's, bounds on sizes become multiples of the mean size. Sizes that
+        are sums of weights are in this `unit`.
         """
         bounds = self._bounds()._replace(**instead)
-        sensitive = self._sensitive
         if n_clusters is not None:
             share = self.n_clusters / (float(sizes.sum()) * (unit or 1.0))
             least, most = (
@@ -366,11 +355,7 @@ class PriceFairKMeans(PrototypeClusterer):
                 for size in (bounds.size_min, bounds.size_max)
             )
             bounds = bounds._replace(size_min=least, size_max=most)
-        if order is not None:
-            sensitive = sensitive.reordered(order)
-            if np.shape(bounds.target) == order.shape:
-                bounds = bounds._replace(target=np.asarray(bounds.target)[order])
-        return bounds_criterion(bounds, sensitive, sizes, n_clusters or self.n_clusters, unit=unit)
+        return bounds_criterion(bounds, self._sensitive, sizes, n_clusters or self.n_clusters, unit=unit)
 
     def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
         """Centres to start from. If plain clustering from several starts ends at nearly the same ones, one is kept.
@@ -486,12 +471,11 @@ class PriceFairKMeans(PrototypeClusterer):
         solved: Prices,
         starts: Sequence[Prototypes],
         codes: np.ndarray | None,
-        order: np.ndarray | None,
     ) -> None:
         """Round the prices of the best run to labels, and set the attributes of the fit.
 
         `starts` are tried in addition to the run if a few points lie far from all others. `codes`, the groups of the
-        rows, are None for rows in chunks. `order` is that of `_criterion`.
+        rows, are None for rows in chunks.
         """
         unit = self._unit
         points.measure(run.prototypes.centers)
@@ -512,8 +496,7 @@ class PriceFairKMeans(PrototypeClusterer):
             )
         saved = strict.cost / made.cost - 1 if made.cost > 0 else np.inf if strict.cost > 0 else 0.0
         prices, counts = made.solved.prices, made.counts
-        back = slice(None) if order is None else np.argsort(order)
-        self._keep(points, made.prototypes, prices[back])
+        self._keep(points, made.prototypes, prices)
         # The tiles may be in single precision, so the cost of rows in memory is summed again from the rows.
         cost = made.cost
         if codes is not None:
@@ -539,7 +522,7 @@ class PriceFairKMeans(PrototypeClusterer):
         if criterion.combined and self._sensitive.columns and not self.crossed:
             # Every row has one value of the first column, so the price of the cluster itself is added there.
             first, *others, cluster = criterion.column_prices(made.solved.multipliers)
-            self._column_prices = [(first + cluster)[back], *others]
+            self._column_prices = [first + cluster, *others]
         for complaint in self._complaints(criterion, counts, saved, expensive):
             self._complain(complaint)
 
