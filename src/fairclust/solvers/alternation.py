@@ -45,9 +45,11 @@ class Step(NamedTuple):
     n_passes: int  # Passes over the points
     state: Any = None  # What the solver needs, besides `offset`, to start the next assignment from here
     more: Mapping[str, float] = {}  # Further columns for the history
+    converged: bool = True  # Whether the solver converged
 
     @property
     def n_empty(self) -> int:
+        """Number of clusters without points."""
         return int((self.counts.sum(axis=0) == 0).sum())
 
 
