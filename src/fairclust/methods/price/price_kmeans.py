@@ -300,6 +300,28 @@ class PriceFairKMeans(PrototypeClusterer):
                 (run, *_), prices = self._best(points, criterion, criterion_of, starts, rng)
         self._finish(points, criterion, run, prices, starts, codes)
 
+    def _run(
+        self,
+        points: Any,
+        criterion: Criterion,
+        start: Prototypes,
+        multipliers: np.ndarray | None,
+        n_steps: int | None = None,
+        *,
+        rough: float = 0.0,
+        of_tol: float = 1.0,
+        target: float = np.inf,
+    ) -> Run:
+        """Assignments by prices and new centres in turn, until the cost falls by less than `of_tol` times `tol`.
+
+        The first prices are searched for from `multipliers`. With a number of steps, nothing is printed.
+        """
+        most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
+        step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
+        judge = partial(judge_fall, tol=of_tol * self.tol, target=target)
+        alternation = Alternation(step, self._update, judge)
+        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
+
     def _start_on_samples(
         self, rows: ChunkedRows, rng: np.random.RandomState
     ) -> tuple[Prototypes, np.ndarray | None]:
@@ -422,28 +444,6 @@ class PriceFairKMeans(PrototypeClusterer):
             self._state_spread(runs, n_starts)
         best, prices = cheapest(points, criterion, sorted(runs, key=rank), self.tol)
         return [best, *(run for run in runs if run is not best)], prices
-
-    def _run(
-        self,
-        points: Any,
-        criterion: Criterion,
-        start: Prototypes,
-        multipliers: np.ndarray | None,
-        n_steps: int | None = None,
-        *,
-        rough: float = 0.0,
-        of_tol: float = 1.0,
-        target: float = np.inf,
-    ) -> Run:
-        """Assignments by prices and new centres in turn, until the cost falls by less than `of_tol` times `tol`.
-
-        The first prices are searched for from `multipliers`. With a number of steps, nothing is printed.
-        """
-        most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
-        step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
-        judge = partial(judge_fall, tol=of_tol * self.tol, target=target)
-        alternation = Alternation(step, self._update, judge)
-        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
 
     def _state_spread(self, runs: Sequence[Run], n_finished: int) -> None:
         """State how far apart the costs are with which so many starts ended."""
