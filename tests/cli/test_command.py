@@ -136,21 +136,12 @@ def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, as
 def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     from fairclust.solvers.prices import certificate_text
 
-    found = {
-        "gap": 1e-5,
-        "cost": 99.0,
-        "lower_bound": 100.0,
-        "violation": violation,
-        "spread": 0.004,
-        "n_finished": 5,
-    }
+    found = {"gap": 1e-5, "cost": 99.0, "lower_bound": 100.0, "violation": violation}
     line = certificate_text(found)
     assert line.startswith("with these centres, no labels within the bounds are more than 0.001 % cheaper")
     reason = "off the bounds by up to 0.4 rows in a cluster" if violation else "because of rounding errors"
     assert "below the bound 100.0 because" in line and reason in line
-    assert line.endswith("other centres may be cheaper: the costs of 5 starts differ by up to 0.40 %")
-    line = certificate_text(found | {"spread": 0.0, "n_finished": 1})
-    assert line.endswith("other centres may be cheaper, and only one start ran to its end")
+    assert line.endswith("other centres may be cheaper")
     line = certificate_text({**found, "cost": 101.0})
     assert "(cost 101.0, lower bound 100.0)" in line and "because" not in line
 

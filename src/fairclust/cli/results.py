@@ -178,9 +178,8 @@ def _certificate(model: Any) -> dict[str, float | None] | None:
     """The cost with its lower bound and violation; None for a method without a certificate."""
     if not hasattr(model, "lower_bound_"):
         return None
-    stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
-    certificate = {name: _number(getattr(model, f"{name}_")) for name in stated if hasattr(model, f"{name}_")}
-    return certificate | ({"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {})
+    stated = ("cost", "lower_bound", "gap", "violation", "tolerance")
+    return {name: _number(getattr(model, f"{name}_")) for name in stated if hasattr(model, f"{name}_")}
 
 
 def _cluster(

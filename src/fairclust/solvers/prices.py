@@ -447,7 +447,7 @@ def certified_gap(
 
 
 def certificate_text(fit: Mapping[str, float | None]) -> str:
-    """How much cheaper other labels, and other centres, may be; `fit` has the attributes of a fit without "_"."""
+    """How much cheaper other labels may be; `fit` has the attributes of a fit without "_"."""
     gap, cost, bound, violation = (fit.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
     text = "how much cheaper other labels can be is not known"
     if gap is not None and math.isfinite(gap):
@@ -464,13 +464,7 @@ def certificate_text(fit: Mapping[str, float | None]) -> str:
         )
         below = f"below the bound {bound:,.1f} because {reason})"
         text += f"lower bound {bound:,.1f})" if cost >= bound else below
-    text += "; other centres may be cheaper"
-    spread, n_finished = fit.get("spread"), int(fit.get("n_finished") or 0)
-    if n_finished == 1:
-        text += ", and only one start ran to its end"
-    elif n_finished and spread is not None:
-        text += f": the costs of {n_finished} starts differ by up to {math.ceil(spread * 1e4) / 1e2:.2f} %"
-    return text
+    return f"{text}; other centres may be cheaper"
 
 
 def _levels(

@@ -234,8 +234,8 @@ def searched(
     starts: Starts,
     run_of: Callable[..., Run],
     rng: np.random.RandomState | None,
-) -> tuple[list[Run], list[Run]]:
-    """The runs that continue, the cheapest first, and those that were crossed; without `rng` there is no search.
+) -> list[Run]:
+    """The runs that continue, the cheapest first; without `rng` there is no search.
 
     ``criterion_of(sizes, n_clusters=K)`` is the criterion for groups of these sizes, and ``run_of(points, criterion,
     start, multipliers, n_steps, **options)`` makes a run.
@@ -249,9 +249,8 @@ def searched(
 
     runs = sorted((run(points, *start, _ROUGH_STEPS) for start in starts), key=rank)
     if rng is None:
-        return runs[:KEPT], runs
+        return runs[:KEPT]
     search = Search(points, run, rng, work.is_done)
-    split = search.breathe(runs[:PARENTS])
-    crossed = search.cross(split)
+    crossed = search.cross(search.breathe(runs[:PARENTS]))
     best = crossed[0].last.objective
-    return [run for run in crossed if run.last.objective <= best * (1 + _CLOSE)], split
+    return [run for run in crossed if run.last.objective <= best * (1 + _CLOSE)]

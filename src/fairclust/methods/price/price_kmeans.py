@@ -119,12 +119,6 @@ class PriceFairKMeans(PrototypeClusterer):
     violation_ : float
         The largest violation of the bounds by a cell of the group-by-cluster table, in points, or in weight if there
         are weights.
-    spread_ : float
-        The cost of the costliest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
-        costlier stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
-        whose centres were crossed.
-    n_finished_ : int
-        The number of starts that `spread_` compares. Starts that end at the same centres count one each.
     tolerance_, tolerance_bound_ : float
         Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
         `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
@@ -244,7 +238,7 @@ class PriceFairKMeans(PrototypeClusterer):
         text = super().__repr__(N_CHAR_MAX)
         if not hasattr(self, "gap_"):
             return text
-        names = ("cost", "lower_bound", "gap", "violation", "spread", "n_finished")
+        names = ("cost", "lower_bound", "gap", "violation")
         return f"{text}\n# {certificate_text({name: getattr(self, f'{name}_', None) for name in names})}"
 
     @property
@@ -283,7 +277,7 @@ class PriceFairKMeans(PrototypeClusterer):
         unit = None if points.weights is None else self._unit
         criterion_of = partial(self._criterion, unit=unit)
         # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
-        for stated in ("tolerance_", "tolerance_bound_", "spread_", "n_finished_"):
+        for stated in ("tolerance_", "tolerance_bound_"):
             self.__dict__.pop(stated, None)
         starts: list[Prototypes] = []
         if self._has_budget:
@@ -429,27 +423,15 @@ class PriceFairKMeans(PrototypeClusterer):
         if rng is not None or len(priced) > KEPT:
             few, unit = self._joined(points) or (points, None)
             rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
-            rough, split = searched(few, rough_of, priced, self._run, rng)
-            if rng is not None:
-                self._state_spread([*split, rough[0]], min(len(split), self.n_init))
+            rough = searched(few, rough_of, priced, self._run, rng)
             priced = [(run.prototypes, run.last.state) for run in rough]
         runs: list[Run] = []
         for start, multipliers in priced:
             # The cheapest rough run comes first, and most others need a few steps only to show that they are costlier.
             target = min((run.last.objective for run in runs), default=np.inf)
             runs.append(self._run(points, criterion, start, multipliers, target=target))
-        if rng is None:
-            # There is one start if the plain clusterings of all starts are alike.
-            n_starts = self.n_init if len(starts) == 1 and isinstance(self.init, str) else len(runs)
-            self._state_spread(runs, n_starts)
         best, prices = cheapest(points, criterion, sorted(runs, key=rank), self.tol)
         return [best, *(run for run in runs if run is not best)], prices
-
-    def _state_spread(self, runs: Sequence[Run], n_finished: int) -> None:
-        """State how far apart the costs are with which so many starts ended."""
-        costs = [run.last.objective for run in runs]
-        self.n_finished_ = n_finished
-        self.spread_ = float(max(costs) / min(costs) - 1) if min(costs) > 0 else 0.0
 
     def _within_budget(
         self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
