@@ -42,7 +42,7 @@ _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 _DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
 _TIGHT, _DOUBLE_ROUNDING = 1e-7, 1e-12
 # The temperature of rough prices, in the search for good centres.
-ROUGH_LEVEL = 0.01
+ROUGH_LEVEL = 0.008
 # No temperature is below this level divided by the number of points for each cell of the table.
 _LEAST_LEVEL = 0.5
 # The smallest and the largest damping. With the largest one, steps are negligible.

@@ -106,6 +106,8 @@ class Search(NamedTuple):
     rng: np.random.RandomState
     # Whether no further run may begin.
     is_done: Callable[[], bool] = lambda: False
+    # Factor for the number of crossed runs.
+    patience: float = 1.0
 
     def breathe(self, runs: Sequence[Run]) -> list[Run]:
         """For each run the best one that splitting and merging its clusters leads to, the cheapest first.
@@ -141,8 +143,8 @@ class Search(NamedTuple):
     def cross(self, runs: Sequence[Run]) -> list[Run]:
         """The runs after crossing, the cheapest first: a new run from two of them replaces the costlier one."""
         kept, n_vain = different(self.points, runs), 0
-        for _ in range(_CROSSED if len(kept) > 1 else 0):
-            if self.is_done() or n_vain >= _VAIN:
+        for _ in range(int(self.patience * _CROSSED) if len(kept) > 1 else 0):
+            if self.is_done() or n_vain >= self.patience * _VAIN:
                 break
             n_vain += 1
             cheaper, costlier = sorted(self.rng.choice(len(kept), 2, replace=False))
@@ -234,23 +236,28 @@ def searched(
     starts: Starts,
     run_of: Callable[..., Run],
     rng: np.random.RandomState | None,
+    n_joined: float,
 ) -> list[Run]:
     """The runs that continue, the cheapest first; without `rng` there is no search.
+
+    The more rows are joined in a point, the less time a step takes. The search then goes on for longer, and its prices
+    are less rough.
 
     ``criterion_of(sizes, n_clusters=K)`` is the criterion for groups of these sizes, and ``run_of(points, criterion,
     start, multipliers, n_steps, **options)`` makes a run.
     """
     work, numbers = Work(extra=_SEARCH_WORK), (points.n_clusters, *n_split(points))
     criteria = {n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers}
+    patience = n_joined**0.5
+    options = {"rough": ROUGH_LEVEL / patience, "of_tol": _ROUGH_TOL}
 
     def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
-        criterion = criteria[points.n_clusters]
-        return run_of(points, criterion, start, multipliers, n_steps, rough=ROUGH_LEVEL, of_tol=_ROUGH_TOL)
+        return run_of(points, criteria[points.n_clusters], start, multipliers, n_steps, **options)
 
     runs = sorted((run(points, *start, _ROUGH_STEPS) for start in starts), key=rank)
     if rng is None:
         return runs[:KEPT]
-    search = Search(points, run, rng, work.is_done)
+    search = Search(points, run, rng, work.is_done, patience)
     crossed = search.cross(search.breathe(runs[:PARENTS]))
     best = crossed[0].last.objective
     return [run for run in crossed if run.last.objective <= best * (1 + _CLOSE)]

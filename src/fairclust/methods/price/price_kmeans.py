@@ -423,7 +423,7 @@ class PriceFairKMeans(PrototypeClusterer):
         if rng is not None or len(priced) > KEPT:
             few, unit = self._joined(points) or (points, None)
             rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
-            rough = searched(few, rough_of, priced, self._run, rng)
+            rough = searched(few, rough_of, priced, self._run, rng, unit or 1.0)
             priced = [(run.prototypes, run.last.state) for run in rough]
         runs: list[Run] = []
         for start, multipliers in priced:
