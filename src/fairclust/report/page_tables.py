@@ -29,10 +29,8 @@ from fairclust.report.leaderboard import (
     compared,
     instances_of,
     kinds_of_data,
-    losses,
     mean_ranks,
     no_better,
-    with_ours,
 )
 from fairclust.report.printed import LEGEND
 from fairclust.report.render import (
@@ -104,50 +102,32 @@ def _between(board: pd.DataFrame, cost: str) -> str:
 
 
 def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
-    """Where another method is cheaper than all of ours: a sentence, with which the page begins, facts and a table."""
-    if not board[board.cost == cost].ours.any():
-        return {"losses": "", "facts": [], "against": None}
-    lost, values = losses(board, cost), instances_of(with_ours(board, cost), cost)
-    sentence = f"No other method is cheaper than ours on any of {len(values)} settings"
-    facts: list[str] = []
-    if len(lost):
-        sentence = f"Our methods lose on {len(lost)} of {len(values)} settings"
-        worst, rivals = lost.iloc[0], lost.method.value_counts()
-        by = [f"{names.method(str(name))} on {n}" for name, n in rivals.head(3).items()]
-        by += [f"others on {rivals[3:].sum()}"] if len(rivals) > 3 else []
-        how = f"is {percent(worst.share)} cheaper" if worst.share < 1 else "alone reaches the level"
-        place = instance_title(names, worst.dataset, worst.n_clusters)
-        how = f"shares within {percent(worst.level, 0)}, where {names.method(worst.method)} {how}"
-        facts = [f"The cheapest method there: {', '.join(by)}.", f"The clearest loss: {place}, {how}."]
+    """Where another method is cheaper than all of ours: a sentence, with which the page begins, and one on two methods.
+
+    Our best method is compared with the best of all others, of those that were run on at least half of the settings.
+    """
+    values = instances_of(board, cost)
     ours = [name for name in values if names.is_ours(str(name))]
-    rival = values.drop(columns=ours).min(axis=1)
-    records = []
-    for name in ours:
-        cheaper, dearer, both = compared(values[name], rival)
-        record = {"Method": names.method(str(name)), "Cheaper on": cheaper, "Dearer on": dearer}
-        records.append({**record, "Settings": both})
-    against = Table("Each of our methods against the cheapest of all others", records)
-    facts += _duel(board, cost, values, names)
-    return {
-        "losses": f"{sentence} (a data set, a K and a level of fairness), by more than 0.1 %.",
-        "facts": facts,
-        "against": against,
-    }
-
-
-def _duel(board: pd.DataFrame, cost: str, values: pd.DataFrame, names: Names) -> Iterator[str]:
-    """On how many settings our best method is cheaper than the best of all others, of those run on at least half."""
+    values = values[values[ours].notna().any(axis=1)]
+    if values.empty:
+        return {"losses": "", "duel": ""}
+    n_lost, _, _ = compared(values.drop(columns=ours).min(axis=1), values[ours].min(axis=1))
+    of = f"of {len(values)} settings (a data set, a K and a level of fairness), by more than 0.1 %."
+    none_lost = f"No other method is cheaper than ours on any {of}"
+    losses = f"Our methods lose on {n_lost} {of}" if n_lost else none_lost
     run = values.columns[2 * values.notna().sum() >= len(values)]
     order = [name for name in board[(board.cost == cost) & board.level.isna()].method if name in run]
     first, rival = (
-        next((name for name in order if names.is_ours(name) == ours), "") for ours in (True, False)
+        next((name for name in order if names.is_ours(name) == is_ours), "") for is_ours in (True, False)
     )
-    if first and rival:
-        cheaper, dearer, both = compared(values[first], values[rival])
-        yield (
-            f"{labelled(names, first)} is cheaper than {names.method(rival)}, the best of all others, on {cheaper} of "
-            f"{both} settings, and dearer on {dearer}."
-        )
+    if not (first and rival):
+        return {"losses": losses, "duel": ""}
+    cheaper, dearer, both = compared(values[first], values[rival])
+    duel = (
+        f"{labelled(names, first)} is cheaper than {names.method(rival)}, the best of all others, on {cheaper} of "
+        f"{both} settings, and dearer on {dearer}."
+    )
+    return {"losses": losses, "duel": duel}
 
 
 def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
