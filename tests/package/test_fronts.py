@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairclust import FrontDisplay
 from fairclust.fronts import front_of, pareto
 
 numbers = st.floats(0, 10, allow_nan=False).map(lambda value: round(value, 1))

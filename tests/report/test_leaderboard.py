@@ -8,7 +8,6 @@ from frames import cell, frame
 
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import (
-    LEVELS,
     compared,
     cost_at,
     deviation,
