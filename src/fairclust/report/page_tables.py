@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from fairclust.report.charts import ranks_picture
 from fairclust.report.drawing import EMPTY
 from fairclust.report.leaderboard import (
     CONTROL,
-    FAIRNESS,
     LEVELS,
     SHOWN,
     compared,
@@ -57,11 +56,11 @@ def instance_title(names: Names, dataset: Any, k: Any) -> str:
     return f"{names.dataset(str(dataset))}, K = {k}"
 
 
-def glossary(audited: Iterable[str] = ()) -> Table:
-    """The meaning of each metric, from its docstring. Metrics of the audit are listed only if they are in `audited`."""
+def glossary() -> Table:
+    """The meaning of each metric, from its docstring, without those of the audit."""
     rows = []
     for metric in METRICS.values():
-        if metric.audit and metric.name not in audited:
+        if metric.audit:
             continue
         low, high = (tick_text(bound) if np.isfinite(bound) else "∞" for bound in metric.range)
         better = f", {metric.direction} is better" if metric.direction != "none" else ""
@@ -216,59 +215,28 @@ def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
     return {"Data set": names.dataset(str(dataset)), "K": str(k), "Method": names.method(str(method))}
 
 
-def _fairest_settings(
-    points: pd.DataFrame, names: Names, column: str | None = None
-) -> Iterator[tuple[Any, Any, str, Any]]:
-    """Data set, K, method, and its setting with the highest balance, among those that have a text in the column."""
-    usable = points[points[FAIRNESS[0]].notna()]
-    if column is not None:
-        usable = usable[usable[column].map(lambda text: isinstance(text, str)).astype(bool)]
-    for (dataset, k), settings in usable.groupby(INSTANCE, sort=False):
-        for method in names.in_order(settings.method.unique()):
-            mine = settings[settings.method == method]
-            yield dataset, k, method, mine.loc[mine[FAIRNESS[0]].idxmax()]
-
-
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
-    records = [
-        {
-            **_place(names, dataset, k, method),
-            "Setting": fairest.setting or MISSING,
-            "Sensitive column": column,
-        }
-        | _values(values, [*BY_COLUMN, OF_NUMBERS])
-        for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
-        for column, values in json.loads(fairest.by_column).items()
+    usable = points[
+        points.balance.notna() & points.by_column.map(lambda text: isinstance(text, str)).astype(bool)
     ]
+    records = []
+    for place, settings in usable.groupby(INSTANCE, sort=False):
+        for method in names.in_order(settings.method.unique()):
+            mine = settings[settings.method == method]
+            fairest = mine.loc[mine.balance.idxmax()]
+            for column, values in json.loads(fairest.by_column).items():
+                known = [METRICS[name] for name in (*BY_COLUMN, OF_NUMBERS) if name in values]
+                records.append(
+                    {
+                        **_place(names, *place, method),
+                        **{"Setting": fairest.setting or MISSING, "Sensitive column": column},
+                        **{metric.label: number(values[metric.name], metric.decimals) for metric in known},
+                    }
+                )
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
     return Table(title, records, filters=filters) if records else None
-
-
-def _values(values: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
-    known = [METRICS[name] for name in shown if name in values]
-    return {metric.label: number(values[metric.name], metric.decimals) for metric in known}
-
-
-def audited_metrics(points: pd.DataFrame) -> list[str]:
-    """Names of the audit's metrics for which at least one fit has a value."""
-    asked = [name for name, metric in METRICS.items() if metric.audit and name in points]
-    return [name for name in asked if points[name].notna().any()]
-
-
-def audit_tables(points: pd.DataFrame, names: Names) -> list[Table]:
-    """For each data set and K, the fairness of every method at its setting with the highest balance.
-
-    Data without a value of any metric of the audit have none. `points` are the best starts of all settings.
-    """
-    asked = audited_metrics(points)
-    records: dict[str, list[dict[str, str]]] = {}
-    for dataset, k, method, row in _fairest_settings(points[points[asked].notna().any(axis=1)], names):
-        record = {"Method": names.method(method), "Setting": row.setting or MISSING}
-        title = f"Audit of {instance_title(names, dataset, k)}"
-        records.setdefault(title, []).append(record | _values(row, [FAIRNESS[0], *asked]))
-    return [Table(title, rows, filters=["Method"]) for title, rows in records.items()]
 
 
 def times_table(scores: pd.DataFrame, names: Names) -> Table:
