@@ -115,23 +115,17 @@ def _beside(
     if cost is None or n_clusters not in known:
         others = f": it has K of {', '.join(map(str, known))} (--n-clusters)" if known else ""
         return [f"{file} has no clustering of {dataset} with K = {n_clusters}{others}"]
-    levels = place_labels(cells, cost, scores[cost], unfair)
     title = f"Beside the clusterings of {file} with K = {n_clusters}, at levels of fairness, which say how far the "
     title += "shares of the groups may be from those in the data:"
-    return ["", title, _levels(levels, cost, scores[cost], titles)]
-
-
-def _levels(levels: pd.DataFrame, cost: str, value: float, titles: Mapping[str, str]) -> Table:
-    """The rows of `place_labels` as a table."""
     rows = [["shares within", "these labels", "best known", "cheaper methods"]]
-    for of in levels.itertuples():
+    for of in place_labels(cells, cost, scores[cost], unfair).itertuples():
         level, mine, best, cheaper = percent(of.level, 0), "no method is as fair", "none", ""
         if of.method:
-            share = value / of.best - 1
+            share = scores[cost] / of.best - 1
             mine = f"{percent(abs(share))} {'above' if share > 0 else 'below'} the best known"
             mine = "as cheap as the best known" if abs(share) < EQUAL else mine
             best = f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
         if of.reached:
             cheaper = f"{of.cheaper} of {of.methods}"
         rows.append([level, mine if of.reached else "not reached", best, cheaper])
-    return in_columns(rows, left=(0, 1, 2))
+    return ["", title, in_columns(rows, left=(0, 1, 2))]
