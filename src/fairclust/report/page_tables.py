@@ -38,9 +38,9 @@ from fairclust.report.render import (
     fixed,
     joined,
     labelled,
-    lam,
     metric_label,
     number,
+    plain,
     seconds_text,
     signed_percent,
     spread_text,
@@ -364,7 +364,7 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
         best = Spread(low=value.low, high=value.high).best(value.metric) if column.is_cost else math.nan
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
-            setting = f"{setting} (printed: {lam(value.lam)})".strip()
+            setting = f"{setting} (printed: {plain(value.lam)})".strip()
         by_program = bool(value.program_runs)
         records.append({
             "Data set": names.dataset(value.dataset),
