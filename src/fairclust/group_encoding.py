@@ -361,15 +361,6 @@ def combination_names(cells: np.ndarray, values: Iterable[Iterable[Any]], of: st
     return names
 
 
-def natural_codes(values: Values, kept: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Codes of the kept rows of a factored column of texts, and the texts that occur there, sorted by `natural`."""
-    used = np.bincount(values.entries[kept], minlength=len(values.words)).astype(bool)
-    names = sorted((text for text, occurs in zip(values.words, used, strict=True) if occurs), key=natural)
-    place = {text: code for code, text in enumerate(names)}
-    of_text = np.array([place.get(text, -1) for text in values.words], np.int32)
-    return of_text[values.entries[kept]], tuple(names)
-
-
 @dataclass(frozen=True)
 class SensitiveColumn:
     """How the cells of a sensitive column are encoded as values."""

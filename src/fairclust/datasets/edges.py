@@ -24,16 +24,15 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     file = groups_table(spec, files[1])
     named, column = file.place(edges.node), file.place(sensitive.column)
     nodes = file.read([], [named, column])
-    names = nodes.texts[named]
-    n_read = len(names.entries)
-    if len(names.words) < n_read:
-        twice = names.words[int(np.bincount(names.entries).argmax())]
+    names, n_read = nodes.texts[named], nodes.n_read
+    if names.duplicated().any():
+        twice = names[names.duplicated()].iloc[0]
         raise DatasetError(
             f"file '{files[1].name}', column '{file.names[named]}': the node {twice!r} is listed twice. Fix: list "
             "every node once"
         )
     place = f"file '{files[1].name}', column '{file.names[column]}'"
-    groups, group_names = code_groups(sensitive, nodes.texts[column], np.ones(n_read, dtype=bool), place)
+    groups, group_names = code_groups(sensitive, nodes.texts[column], place)
     sizes = np.bincount(groups, minlength=len(group_names))
     large, of_group = sizes >= edges.min_group, dict(zip(group_names, sizes.tolist(), strict=True))
     small = {group: size for group, size in of_group.items() if size < edges.min_group}
@@ -41,18 +40,18 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     dropped = [{"column": own, "value": group, "rows": size} for group, size in small.items()]
     # -1 stands for nodes of dropped groups, -2 for nodes that are not listed.
     number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
-    numbers = dict(zip(names.words, number, strict=True))
+    numbers = dict(zip(names, number, strict=True))
 
     table = Table.open(files[0], spec.reader)
     at = [*map(table.place, edges.ends)]
     read, ends = table.read([], at, spec.drop_rows), []
     for i in at:
         values = read.texts[i]
-        of_value = np.array([numbers.get(value, -2) for value in values.words], dtype=np.int64)
-        ends.append(of_value[values.entries[read.kept]])
-        if (ends[-1] == -2).any():
-            stranger = next(v for v in values.words if v not in numbers)
-            many = count(int((ends[-1] == -2).sum()), "such edge")
+        of_value = np.array([numbers.get(value, -2) for value in values.cat.categories], dtype=np.int64)
+        ends.append(of_value[values.cat.codes])
+        strangers = values[ends[-1] == -2]
+        if len(strangers):
+            stranger, many = strangers.iloc[0], count(len(strangers), "such edge")
             raise DatasetError(
                 f"file '{files[0].name}', column '{table.names[i]}': some edges end at nodes that are not listed; "
                 f"expected nodes of '{files[1].name}'; found {stranger!r}, {many} in all. Fix: check "

@@ -80,8 +80,8 @@ class Opened(NamedTuple):
     """A file whose columns are known."""
 
     names: list[str]  # of all columns, as they are written
-    # The cells, with the positions of columns as names. Arguments: the columns, all by default; those of text, which
-    # are not converted; and the cells of other columns that are missing.
+    # The cells, with the positions of columns as names. Arguments: some columns, in which no text stands for a missing
+    # cell, or by default all; and those that are not converted.
     read: Callable[..., pd.DataFrame]
     notes: list[str]  # on how the file is read
     delimiter: str | None = None  # of a text
@@ -205,7 +205,7 @@ def open_table(path: Path, form: Format) -> Opened:
     names = [str(name) for name in frame.columns]
     frame.columns = pd.RangeIndex(len(names))
     return Opened(
-        names, lambda columns=None, *_, **__: frame if columns is None else frame[sorted(columns)], notes
+        names, lambda columns=None, texts=(): frame if columns is None else frame[sorted(columns)], notes
     )
 
 
@@ -336,11 +336,7 @@ def _open_text(path: Path, form: Format) -> Opened:
                 "the comma is the decimal point, because more cells show one than a point; --decimal states it"
             )
 
-    def read(
-        columns: Collection[int] | None = None,
-        texts: Collection[int] = (),
-        missing: Sequence[str] = MISSING_TEXTS,
-    ) -> pd.DataFrame:
+    def read(columns: Collection[int] | None = None, texts: Collection[int] = ()) -> pd.DataFrame:
         as_text = {*texts}
         if columns is None:
             as_text |= {
@@ -361,7 +357,7 @@ def _open_text(path: Path, form: Format) -> Opened:
                 usecols=None if columns is None else sorted(columns),
                 dtype=dict.fromkeys(as_text, str),
                 decimal=decimal,
-                na_values={i: missing for i in range(width) if i not in texts},
+                na_values={i: MISSING_TEXTS for i in range(width) if columns is None and i not in texts},
                 keep_default_na=False,
                 low_memory=columns is not None,  # only some columns, which saves memory
                 **_EXACT,
