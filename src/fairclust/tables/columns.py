@@ -137,66 +137,59 @@ def _column(column: pd.Series, name: str, asked: Asked) -> Column:
         return Column(name, "category", _rare(values))
     if pd.api.types.is_timedelta64_dtype(values):
         return Column(name, "number", "durations, in days")
-    text = values.astype(str).str.strip()
     if name in asked.ordered:
         return _scale(as_text(values), name, [str(step) for step in asked.ordered[name]])
     if pd.api.types.is_numeric_dtype(values):
         return _number(Column(name, "number"), values, asked)
-    found = factor(text)
-    words, counts = found.words, np.bincount(found.entries, minlength=len(found.words))
-    by_word = None if name in asked.measured else _by_words(text, words, name, asked)
-    return by_word or _number_or_category(text, found.entries, words, counts, name, asked)
+    return _of_text(values.astype(str).str.strip(), name, asked)
 
 
-def _by_words(text: pd.Series, words: Sequence[str], name: str, asked: Asked) -> Column | None:
-    """The role of a column of dates, truth values, steps or codes; None if it is something else."""
-    if text.str.fullmatch(_DATE).mean() > _NEARLY_ALL and name not in asked.features:
-        return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
-    if cells.are_truths(words):
-        ways = shortened(", ".join(repr(word) for word in sorted(words) if not cells.is_unknown(word)), 200)
-        odd = _odd(text[text.map(cells.is_unknown)])
-        note = f"truth values: {ways} are read as yes or no"
-        return Column(name, "category", note, {"truth": True}, odd)
-    if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
-        return _scale(text, name, scale)
-    codes = [word for word in words if CODE.fullmatch(word)]
-    if codes or text.str.fullmatch(_PHONE).mean() > _NEARLY_ALL:
-        return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
-    return None
+def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
+    """The role of a column of text, in which no cell is missing."""
+    entries, found = pd.factorize(text)
+    words, counts = found.tolist(), np.bincount(entries)
+    unknown = np.array([cells.is_unknown(word) for word in words])
 
+    def share(fits: Sequence[Any]) -> float:
+        return float(counts[np.array(fits, bool)].sum() / len(text))
 
-def _number_or_category(
-    text: pd.Series, entries: np.ndarray, words: Sequence[str], counts: np.ndarray, name: str, asked: Asked
-) -> Column:
-    reading, found = find_reading(words, counts, asked.decimal, asked.thousands)
-    there, known = ~np.isnan(found), np.array([not cells.is_unknown(word) for word in words])
-    n_numbers, n_known, distinct = counts[there].sum(), counts[known | there].sum(), len(words)
-    any_odd = name in asked.numbers
-    amounts: list[tuple[float, str] | None] = [None] * len(words)
-    if reading:
-        swapped = {**reading, "thousands": reading["decimal"], "decimal": reading["thousands"]}
-        amounts = [_amount(word, reading) or _amount(word, swapped) for word in words]
+    def are_nearly_all(pattern: re.Pattern[str]) -> bool:
+        return share([pattern.fullmatch(word) for word in words]) > _NEARLY_ALL
 
-    def nearly_all(fit: np.ndarray) -> bool:
-        return counts[fit].sum() >= max(_NEARLY_ALL * n_known, len(text) / 2)
+    if name not in asked.measured:
+        if name not in asked.features and are_nearly_all(_DATE):
+            return Column(name, "left out", f"dates, such as {shortened(repr(words[0]))}")
+        if cells.are_truths(words):
+            ways = shortened(", ".join(map(repr, sorted(np.array(words)[~unknown].tolist()))), 200)
+            note = f"truth values: {ways} are read as yes or no"
+            return Column(name, "category", note, {"truth": True}, _odd(text[unknown[entries]]))
+        if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
+            return _scale(text, name, scale)
+        codes = [word for word in words if CODE.fullmatch(word)]
+        if codes or are_nearly_all(_PHONE):
+            return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
+    reading, values = find_reading(words, counts, asked.decimal, asked.thousands)
+    there, any_odd, distinct = ~np.isnan(values), name in asked.numbers, len(words)
 
-    if any_odd and n_numbers == 0:
+    def fit_nearly_all(fits: np.ndarray) -> bool:
+        return share(fits) >= max(_NEARLY_ALL * share(there | ~unknown), 0.5)
+
+    if any_odd and not there.any():
         raise TableError(
             f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
         )
-    if any_odd or nearly_all(there):
-        reading = {**reading, **({"odd": True} if any_odd else {})}
-        column = Column(
-            name,
-            "number",
-            _example(words, found, str(reading.get("unit", ""))),
-            reading,
-            _odd(text[~there[entries]]),
-        )
-        return _number(column, pd.Series(found[entries], text.index).dropna(), asked)
-    many_differ = n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES
-    if many_differ or nearly_all(there | [cells.has_known_unit(amount) for amount in amounts]):
-        strange = text[~(there | ~known)[entries]]
+    if any_odd or fit_nearly_all(there):
+        reading |= {"odd": True} if any_odd else {}
+        note = _example(words, values, str(reading.get("unit", "")))
+        column = Column(name, "number", note, reading, _odd(text[~there[entries]]))
+        return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
+    amounts: list[tuple[float, str] | None] = [None] * distinct
+    if reading:
+        swapped = {**reading, "thousands": reading["decimal"], "decimal": reading["thousands"]}
+        amounts = [_amount(word, reading) or _amount(word, swapped) for word in words]
+    many_differ = share(there) > 0.5 and distinct > MAX_CATEGORIES
+    if many_differ or fit_nearly_all(there | [cells.has_known_unit(amount) for amount in amounts]):
+        strange = text[~(there | unknown)[entries]]
         unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
             f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first "
@@ -205,15 +198,15 @@ def _number_or_category(
             f"--exclude {quoted(name)} leaves the column out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
-    if distinct > 0.5 * len(text) and text.str.fullmatch(_SEVERAL).mean() > _NEARLY_ALL:
-        shown = shortened(repr(text.iloc[0]))
+    if distinct > 0.5 * len(text) and are_nearly_all(_SEVERAL):
+        shown = shortened(repr(words[0]))
         why = f"several numbers in a cell, such as {shown}; to cluster by them, give each a column of its own"
         return Column(name, "left out", why)
     if distinct > _NEARLY_ALL * len(text):
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    has_units = nearly_all(np.array([amount is not None for amount in amounts]))
+    has_units = fit_nearly_all(np.array([amount is not None for amount in amounts]))
     units = "numbers in units that do not go together are taken as categories" if has_units else ""
     return Column(name, "category", "; ".join(filter(None, [units, _rare(text)])))
 
