@@ -43,7 +43,7 @@ def read(cells, name="x", **asked):
     ],
 )  # fmt: skip
 def test_a_cell_that_states_a_number(text, number):
-    found = measured(text, ",", ".")
+    found = measured(text, ".")
     assert (None if found is None else found[0]) == (None if number is None else pytest.approx(number))
 
 

@@ -103,15 +103,18 @@ def plain(text: str) -> str:
     return re.sub("[\u2010-\u2015\u2212]", "-", text).strip()
 
 
-def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | None:
+def measured(text: str, decimal: str) -> tuple[float, str] | None:
     """The number that a cell states, and its unit in one spelling; None if it states none.
+
+    Any sign but that of the decimal point may stand between thousands.
 
     Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' and
     '7 h 30' are 7.5 hours, and '1.2M' is 1200000.
     """
     # Excel writes an apostrophe before numbers that are text.
     text = _NO_CENTS.sub("", plain(text)).removeprefix("'")
-    if (number := as_number(text, decimal, f"{thousands} '_")) is not None:
+    signs = ("." if decimal == "," else ",") + " '_"
+    if (number := as_number(text, decimal, signs)) is not None:
         return number, ""
     if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
         return whole
@@ -119,7 +122,7 @@ def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | Non
     if not found or bool(found["open"]) != bool(found["close"]):
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
-    number, of_number = _quantity(found["number"], thousands, decimal)
+    number, of_number = _quantity(found["number"], decimal, signs)
     if number is None or (before and not is_currency(before)) or (of_number and before + after):
         return None
     times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
@@ -130,7 +133,7 @@ def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | Non
     return (-number if minus % 2 else number), of_number or unit(before + after)
 
 
-def _quantity(text: str, thousands: str, decimal: str) -> tuple[float | None, str]:
+def _quantity(text: str, decimal: str, signs: str) -> tuple[float | None, str]:
     """A number, a fraction, or a time in hours, with the unit that its form states."""
     if found := _FRACTION.fullmatch(text):
         above, below = as_number(found["above"], decimal), int(found["below"])
@@ -138,7 +141,7 @@ def _quantity(text: str, thousands: str, decimal: str) -> tuple[float | None, st
         return (int(found["whole"] or 0) + above / below if is_part else None), ""
     if found := _CLOCK.fullmatch(text):
         return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
-    return as_number(text, decimal, f"{thousands} '_"), ""
+    return as_number(text, decimal, signs), ""
 
 
 def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
@@ -174,7 +177,7 @@ def is_converted(unit: str) -> bool:
 
 def by_any_sign(text: str) -> tuple[float, str] | None:
     """As `measured`, with a point or a comma as the decimal point."""
-    return measured(text, ",", ".") or measured(text, ".", ",")
+    return measured(text, ".") or measured(text, ",")
 
 
 def has_known_unit(found: tuple[float, str] | None) -> bool:

@@ -89,7 +89,6 @@ class Asked:
     ordered: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the steps of a scale, in their order
     log: Collection[str] = ()  # numbers of which the logarithm is taken
     clip: Collection[str] = ()  # numbers that are cut at their 1 % and 99 % quantiles
-    thousands: str | None = None  # by default a comma, or a point if `decimal` is a comma
     decimal: str = "."
 
     @property
@@ -168,7 +167,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         codes = [word for word in words if CODE.fullmatch(word)]
         if codes or are_nearly_all(_PHONE):
             return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
-    reading, values = find_reading(words, counts, asked.decimal, asked.thousands)
+    reading, values = find_reading(words, counts, asked.decimal)
     there, any_odd, distinct = ~np.isnan(values), name in asked.numbers, len(words)
 
     def fit_nearly_all(fits: np.ndarray) -> bool:
@@ -183,10 +182,8 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         note = _example(words, values, str(reading.get("unit", "")))
         column = Column(name, "number", note, reading, _odd(text[~there[entries]]))
         return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
-    amounts: list[tuple[float, str] | None] = [None] * distinct
-    if reading:
-        swapped = {**reading, "thousands": reading["decimal"], "decimal": reading["thousands"]}
-        amounts = [_amount(word, reading) or _amount(word, swapped) for word in words]
+    by_any_sign = [reading | {"decimal": sign} for sign in ".," if reading]
+    amounts = [next(filter(None, (_amount(word, of) for of in by_any_sign)), None) for word in words]
     many_differ = share(there) > 0.5 and distinct > MAX_CATEGORIES
     if many_differ or fit_nearly_all(there | [cells.has_known_unit(amount) for amount in amounts]):
         strange = text[~(there | unknown)[entries]]
@@ -235,7 +232,7 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
 
 def _codes(values: pd.Series, name: str, why: str, asked: Asked) -> Column:
     """A column of codes: a category if values repeat, or no feature."""
-    distinct, is_number = values.nunique(), cells.measured(str(values.iloc[0]), ",", ".")
+    distinct, is_number = values.nunique(), cells.measured(str(values.iloc[0]), ".")
     how = f"--numbers {quoted(name)} measures them" if is_number else ""
     if distinct > 0.5 * len(values) and distinct > MAX_CATEGORIES and name not in asked.features:
         many = f"{why}: {distinct:,} different values in {len(values):,} rows"
@@ -258,22 +255,18 @@ def _scale(text: pd.Series, name: str, scale: list[str]) -> Column:
 
 
 def find_reading(
-    words: Sequence[str], counts: np.ndarray, decimal: str = ".", thousands: str | None = None
+    words: Sequence[str], counts: np.ndarray, decimal: str = "."
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """The signs and the unit by which most cells are numbers, and these numbers; NaN for other cells.
+    """The decimal point and the unit by which most cells are numbers, and these numbers; NaN for other cells.
 
-    The decimal point and the separator that the file or the user has tell only which is tried first.
+    The decimal point that the file or the user has is taken unless the other one fits clearly better.
     """
     # Most columns of so many words are texts, which a sample shows in less time.
     if len(words) > _MANY and sum(cells.by_any_sign(word) is not None for word in words[:_MANY]) < _MANY / 5:
         return {}, np.full(len(words), np.nan)
-    other = "." if decimal == "," else ","
-    stated = _read(words, counts, thousands or other, decimal)
-    swapped = _read(words, counts, decimal, other)
-    usual = _read(words, counts, other, decimal) if thousands else stated
-    best = max(swapped, usual, key=lambda of: of[0])
-    if best[0] > _CLEARLY * stated[0]:
-        return best[1:]
+    stated, swapped = (_read(words, counts, of) for of in (decimal, "." if decimal == "," else ","))
+    if swapped[0] > _CLEARLY * stated[0]:
+        return swapped[1:]
     is_number, money = ~np.isnan(stated[2]), cells.is_currency(str(stated[1].get("unit", "")))
     signed = is_number & (stated[2] != swapped[2])
     # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of money,
@@ -283,11 +276,9 @@ def find_reading(
     return (swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated)[1:]
 
 
-def _read(
-    words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str
-) -> tuple[int, dict[str, Any], np.ndarray]:
-    """How many rows are numbers with some signs, how they are read, and the numbers of the words; NaN for others."""
-    reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
+def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
+    """How many rows are numbers with a decimal point, how they are read, and the numbers of the words, or NaN."""
+    reading: dict[str, Any] = {"decimal": decimal}
     if _are_addresses(words, counts):
         reading["addresses"] = True
     amounts = [_amount(word, reading) for word in words]
@@ -305,7 +296,7 @@ def _amount(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
     """The number and the unit of a cell, see `cells.measured`; None if it has none, or a letter as in an address."""
     if reading.get("addresses") and _LETTERED.fullmatch(word):
         return None
-    return cells.measured(word, reading.get("thousands", ","), reading.get("decimal", "."))
+    return cells.measured(word, reading.get("decimal", "."))
 
 
 def _are_addresses(words: Sequence[str], counts: np.ndarray) -> bool:
@@ -392,7 +383,7 @@ def _identifies(values: pd.Series, name: str, has_signs: bool = False) -> str | 
 def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     """The cells of a column as floats; NaN for those that are no numbers.
 
-    `reading` has what `Column.reading` has: the signs "thousands" and "decimal", the "unit", or the "levels" of a
+    `reading` has what `Column.reading` has: the sign "decimal", the "unit", or the "levels" of a
     scale, which become 0, 1, 2 and so on; then the logarithm is taken if "log", and numbers are cut at "clip".
     """
     if "levels" in reading:

@@ -171,9 +171,8 @@ class Preparation:
         for name in self.sensitive:
             if name not in frame:
                 raise TableError(f"the table has no sensitive column {name!r}")
-            is_truth, ranges = "truth" in self.readings.get(name, {}), self.ranges.get(name)
-            cells = read(frame[name], Column(name, "category", reading={"truth": is_truth}))
-            if ranges is not None:
+            cells = read(frame[name], Column(name, "category", reading=self.readings.get(name, {})))
+            if (ranges := self.ranges.get(name)) is not None:
                 of_rows = self._numbers(frame, name)
                 there = of_rows.notna()
                 cells = pd.Series(np.nan, frame.index, dtype=object)
@@ -274,26 +273,24 @@ class Preparation:
         )
 
 
-def _stored_reading(stored: Stored) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        key: stored.text(key) for key in filter(stored.has, ("thousands", "decimal", "unit"))
-    }
-    return found | {key: stored.flag(key) for key in filter(stored.has, ("addresses", "log", "odd", "truth"))}
+def _stored_reading(stored: Stored, role: str = "") -> dict[str, Any]:
+    """How a column is read: what any column may have, and what a feature of this role must have."""
+    found: dict[str, Any] = {key: stored.text(key) for key in ("decimal", "unit") if stored.has(key)}
+    found |= {key: stored.flag(key) for key in ("addresses", "log", "odd", "truth") if stored.has(key)}
+    found |= {key: stored.array(key, 2).tolist() for key in ("clip", "lacks") if stored.has(key)}
+    if role == "ordered":
+        found["levels"] = stored.texts("levels")
+    if role in ("number", "ordered"):
+        found |= {key: float(stored.array(key)) for key in ("fill", "mean", "scale")}
+    if role == "category":
+        found |= {key: stored.texts(key, null=True) for key in ("frequent", "rare")}
+        found |= {"fill": stored.text("fill")} if stored.has("fill") else {}
+    return found
 
 
 def _stored_column(stored: Stored) -> Column:
-    role, reading = stored.text("role", ROLES), stored.part("reading")
-    found = _stored_reading(reading)
-    for key in filter(reading.has, ("clip", "lacks")):
-        found[key] = reading.array(key, 2).tolist()
-    if role == "ordered":
-        found["levels"] = reading.texts("levels")
-    if role == "category":
-        found |= {key: reading.texts(key, null=True) for key in ("frequent", "rare")}
-        found |= {"fill": reading.text("fill")} if reading.has("fill") else {}
-    else:
-        found |= {key: float(reading.array(key)) for key in ("fill", "mean", "scale")}
-    return Column(stored.text("name"), role, reading=found)  # type: ignore[arg-type]
+    role: Any = stored.text("role", ROLES)
+    return Column(stored.text("name"), role, reading=_stored_reading(stored.part("reading"), role))
 
 
 class Decision(NamedTuple):
@@ -415,7 +412,7 @@ def _reading(cells: pd.Series, asked: Asked) -> dict[str, Any]:
         return {"truth": True}
     if all(word.isdecimal() for word in values.words) or any(map(CODE.fullmatch, values.words)):
         return {}
-    reading, found = find_reading(values.words, np.bincount(values.entries), asked.decimal, asked.thousands)
+    reading, found = find_reading(values.words, np.bincount(values.entries), asked.decimal)
     return {} if np.isnan(found[values.entries]).mean() > _MOST_ODD else reading
 
 
