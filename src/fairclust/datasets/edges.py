@@ -73,23 +73,19 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
 def join_pieces(made: Generated, components: str) -> Generated:
     """Check the connected components of a graph, or restrict it to the largest.
 
-    A graph in pieces is a DatasetError if `components` is "error", and isolated nodes are one if all are kept.
+    A graph in pieces is a DatasetError if `components` is "error".
     """
     W = made.W
     assert W is not None
     n_pieces, piece = sp.csgraph.connected_components(W, directed=False)
     sizes = np.bincount(piece, minlength=n_pieces)
-    n_single = int((sizes == 1).sum())
-    if (components == "error" and n_pieces > 1) or (components == "keep" and n_single):
+    if components == "error" and n_pieces > 1:
         raise DatasetError(
-            f"the graph falls into {n_pieces} pieces; expected "
-            f"{'one piece' if components == 'error' else 'no isolated node'}; found "
-            f"{count(int(sizes.max()), 'node')} in the largest, {count(n_single, 'isolated node')}. "
-            f"Fix: set 'components' to 'largest'"
-            f"{'' if n_single else ', or to ' + repr('keep')}"
+            f"the graph falls into {n_pieces} pieces; expected one piece; found {count(int(sizes.max()), 'node')} in "
+            f"the largest, {count(int((sizes == 1).sum()), 'isolated node')}. Fix: set 'components' to 'largest'"
         )
     dropped = list(made.card["dropped"])
-    if components == "largest" and n_pieces > 1:
+    if n_pieces > 1:
         inside = piece == sizes.argmax()
         dropped.append({"column": "piece", "value": "not the largest", "rows": int((~inside).sum())})
         truth = None if made.truth is None else made.truth[inside]

@@ -562,7 +562,9 @@ def _read_json(path: Path, form: Format) -> _Read:
         content = [json.loads(line) for line in text.splitlines() if line.strip()]
     notes: list[str] = []
     if isinstance(content, dict):
-        lists = [key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)]
+        lists = [
+            key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)
+        ]
         if len(lists) != 1:
             return pd.DataFrame(content).reset_index(drop=True), notes
         content, notes = content[lists[0]], [f"the rows are those of the key {lists[0]!r}"]
