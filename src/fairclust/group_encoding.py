@@ -39,11 +39,6 @@ class Values(NamedTuple):
     entries: np.ndarray
     names: np.ndarray | None = None
 
-    @property
-    def words(self) -> list[Any]:
-        """The different values of a factored column."""
-        return [] if self.names is None else self.names.tolist()
-
     def at(self, rows: Any) -> np.ndarray:
         """The values of some rows of a factored column."""
         return np.asarray(self.names)[self.entries[rows]]

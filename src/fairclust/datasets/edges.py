@@ -23,8 +23,8 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     assert edges is not None  # DatasetSpec
     file = groups_table(spec, files[1])
     named, column = file.place(edges.node), file.place(sensitive.column)
-    nodes = file.read([], [named, column])
-    names, n_read = nodes.texts[named], nodes.n_read
+    nodes, _ = file.read([], [named, column])
+    names = nodes[named]
     if names.duplicated().any():
         twice = names[names.duplicated()].iloc[0]
         raise DatasetError(
@@ -32,7 +32,7 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
             "every node once"
         )
     place = f"file '{files[1].name}', column '{file.names[column]}'"
-    groups, group_names = code_groups(sensitive, nodes.texts[column], place)
+    groups, group_names = code_groups(sensitive, nodes[column], place)
     sizes = np.bincount(groups, minlength=len(group_names))
     large, of_group = sizes >= edges.min_group, dict(zip(group_names, sizes.tolist(), strict=True))
     small = {group: size for group, size in of_group.items() if size < edges.min_group}
@@ -44,9 +44,10 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
 
     table = Table.open(files[0], spec.reader)
     at = [*map(table.place, edges.ends)]
-    read, ends = table.read([], at, spec.drop_rows), []
+    lines, card = table.read([], at, spec.drop_rows)
+    ends = []
     for i in at:
-        values = read.texts[i]
+        values = lines[i]
         of_value = np.array([numbers.get(value, -2) for value in values.cat.categories], dtype=np.int64)
         ends.append(of_value[values.cat.codes])
         strangers = values[ends[-1] == -2]
@@ -66,7 +67,7 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     W.sort_indices()
     codes = (np.cumsum(large) - 1)[groups[large[groups]]].astype(np.int32)
     kept_names = tuple(group for group in group_names if group not in small)
-    card = {"rows_read": n_read, "dropped": dropped + read.dropped}
+    card = {"rows_read": len(nodes), "dropped": dropped + card["dropped"]}
     return Generated(np.empty((n_nodes, 0)), codes, (), kept_names, W, card=card)
 
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from fairclust.datasets.generate import Generated
 from fairclust.datasets.spec import ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
 from fairclust.group_encoding import combination_names, cross_codes, cut_column, natural
 from fairclust.messages import count, nearest
-from fairclust.tables.columns import factor, find_reading
+from fairclust.tables.columns import as_text, find_reading
 from fairclust.tables.reading import Format, Opened, TableError, open_table
 
 log = logging.getLogger(__name__)
@@ -32,43 +32,40 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     """
     table = Table.open(files[0], spec.reader)
     features, coded, asked = _chosen(spec, table)
-    read = table.read(features, [*coded, *asked.values()], spec.drop_rows)
+    frame, card = table.read(features, [*coded, *asked.values()], spec.drop_rows)
     columns, measured = {}, {}
     for column in spec.sensitive_columns:
         if column.source is None:
-            file, at, texts = table, asked[column.column], read.texts
+            file, at, cells = table, asked[column.column], frame
         else:
-            file, at, texts = _groups_of_file(spec, column, files[1], table.names, read)
+            file, at, cells = _groups_of_file(spec, column, files[1], table.names, card["rows_read"])
         own = file.names[at]
         if column.bins is None:
-            columns[own] = code_groups(column, texts[at], f"file '{file.path.name}', column '{own}'")
+            place = f"file '{file.path.name}', column '{own}'"
+            columns[own] = code_groups(column, cells.loc[frame.index, at], place)
             continue
-        cells = file.read([at], [], spec.drop_rows if file is table else {})
-        measured[own] = cells.numbers[cells.rows.isin(read.rows), 0]
+        numbers, _ = file.read([at], [], spec.drop_rows if file is table else {})
+        measured[own] = numbers.loc[frame.index, at].to_numpy()
         ranges = cut_column(own, measured[own], column.bins)
         columns[own] = ranges.encode(measured[own], len(measured[own])), tuple(map(str, ranges.values))
     codes, values_of = zip(*columns.values(), strict=True)
     groups, group_names = codes[0], values_of[0]
     if len(columns) > 1:
-        groups, cells = cross_codes(codes, [len(of) for of in values_of])
-        group_names = tuple(combination_names(cells, values_of))
-    words = [tuple(read.texts[i].cat.categories) for i in coded]
-    n_ordered = len(spec.ordered)
-    levels = {table.names[i]: list(of) for i, of in zip(coded[:n_ordered], words, strict=False)}
+        groups, combinations = cross_codes(codes, [len(of) for of in values_of])
+        group_names = tuple(combination_names(combinations, values_of))
+    words, n_ordered = [tuple(frame[i].cat.categories) for i in coded], len(spec.ordered)
+    if n_ordered:
+        card["ordered"] = {table.names[i]: [*of] for i, of in zip(coded[:n_ordered], words, strict=False)}
     return Generated(
-        np.column_stack([read.numbers, *(read.texts[i].cat.codes for i in coded)]),
+        np.column_stack([*(frame[i] for i in features), *(frame[i].cat.codes for i in coded)]).astype(float),
         groups,
         tuple(table.names[i] for i in (*features, *coded)),
         group_names,
-        truth=None if spec.truth is None else read.texts[asked[spec.truth]].cat.codes.to_numpy(np.int32),
+        truth=None if spec.truth is None else frame[asked[spec.truth]].cat.codes.to_numpy(np.int32),
         categories=tuple(words[n_ordered:]),
         columns=columns if len(columns) > 1 else {},
         numbers=measured,
-        card={
-            "rows_read": read.n_read,
-            "dropped": read.dropped,
-            **({"ordered": levels} if levels else {}),
-        },
+        card=card,
     )
 
 
@@ -93,9 +90,8 @@ def _chosen(spec: DatasetSpec, table: Table) -> tuple[list[int], list[int], dict
 
 def _texts(cells: pd.Series) -> pd.Series:
     """A column of texts as categories, sorted by `natural`; a missing cell is an empty text."""
-    values = factor(cells.astype(object).where(cells.notna(), ""))
-    found = pd.Categorical.from_codes(values.entries, values.words)
-    return pd.Series(found.reorder_categories(sorted(values.words, key=natural)), cells.index)
+    texts = as_text(cells).fillna("")
+    return texts.astype(pd.CategoricalDtype(sorted(texts.unique(), key=natural)))
 
 
 def groups_table(spec: DatasetSpec, path: Path) -> Table:
@@ -104,25 +100,25 @@ def groups_table(spec: DatasetSpec, path: Path) -> Table:
 
 
 def _groups_of_file(
-    spec: DatasetSpec, sensitive: SensitiveSpec, path: Path, names: list[str], read: Columns
-) -> tuple[Table, int, dict[int, pd.Series]]:
-    """The file of the groups, whose rows are in the table's order, and the place and the kept texts of its column."""
+    spec: DatasetSpec, sensitive: SensitiveSpec, path: Path, names: list[str], n_rows: int
+) -> tuple[Table, int, pd.DataFrame]:
+    """The file of the groups, whose rows are in the table's order, the place of its column, and its cells."""
     file = groups_table(spec, path)
     at = file.place(sensitive.column)
-    groups = file.read([], [at])
+    cells, _ = file.read([], [at])
     shared = sorted({*names} & {*file.names}) if spec.reader.header else []
     if shared:
         raise DatasetError(
             f"file '{path.name}', column '{shared[0]}': the file of the groups has a column of the table, so its rows "
             "may be in another order. Fix: write the groups into the table, or remove the column from the file"
         )
-    if groups.n_read != read.n_read:
+    if len(cells) != n_rows:
         raise DatasetError(
             f"file '{path.name}', column '{file.names[at]}': the file of the groups has another number of rows than "
-            f"the table; expected {count(read.n_read, 'row')}; found {groups.n_read:,}. Fix: use the file that belongs "
-            "to the table; check 'header' in 'reader'"
+            f"the table; expected {count(n_rows, 'row')}; found {len(cells):,}. Fix: use the file that belongs to the "
+            "table; check 'header' in 'reader'"
         )
-    return file, at, {at: groups.texts[at][read.rows]}
+    return file, at, cells
 
 
 def code_groups(
@@ -147,16 +143,6 @@ def code_groups(
             f"{more}. Fix: add the value to 'sensitive.groups', or list it under 'drop_rows'"
         )
     return codes, tuple(listed)
-
-
-class Columns(NamedTuple):
-    """Columns of a file, without the rows that are left out."""
-
-    numbers: np.ndarray  # (n_rows, n_numbers), in the order in which they were asked for
-    texts: dict[int, pd.Series]  # by the number of the column; see `_texts`
-    rows: pd.Index  # of the file, counted from 0
-    n_read: int  # all rows of the file
-    dropped: list[dict[str, object]]  # column, value, number of rows
 
 
 @dataclass(frozen=True)
@@ -196,42 +182,45 @@ class Table:
         numbers: Sequence[int],
         texts: Sequence[int],
         drop_rows: Mapping[ColumnRef, Sequence[str]] | None = None,
-    ) -> Columns:
-        """Columns of numbers and of text. A DatasetError names the first cell that is not a finite number."""
+    ) -> tuple[pd.DataFrame, dict[str, Any]]:
+        """Columns of numbers and of text without the rows to leave out, and what the card says of these.
+
+        A DatasetError names the first cell that is not a finite number.
+        """
         drops = {self.place(column): listed for column, listed in (drop_rows or {}).items()}
         zeros = self.reader.as_zero
         # A long file is read in parts, and a column can be numbers in one part and text in another, such as 1.5 and
         # '1,5', unless all of it is read as text.
-        as_text = {*texts, *drops, *(numbers if zeros or self.reader.decimal != "." else ())}
-        frame = self.opened.read({*numbers, *as_text}, as_text)
-        words = {i: _texts(frame[i]) for i in as_text}
+        as_texts = {*texts, *drops, *(numbers if zeros or self.reader.decimal != "." else ())}
+        frame = self.opened.read({*numbers, *as_texts}, as_texts)
+        words = {i: _texts(frame[i]) for i in as_texts}
         # A row is dropped under the first of its values that is listed.
         kept, dropped = np.ones(len(frame), dtype=bool), list[dict[str, object]]()
         for i, value in ((i, value) for i, listed in drops.items() for value in listed):
             hit = (words[i] == value).to_numpy() & kept
             dropped.append({"column": self.names[i], "value": value, "rows": int(hit.sum())})
             kept &= ~hit
-        X = np.empty((int(kept.sum()), len(numbers)))
-        for j, i in enumerate(numbers):
+        found = {i: words[i][kept].cat.remove_unused_categories() for i in texts}
+        for i in numbers:
             cells = frame[i]
             if cells.dtype.kind in "iuf":
-                X[:, j] = (cells.fillna(0.0) if "" in zeros else cells)[kept]
-                continue
-            values = (words[i] if i in words else _texts(cells)).cat
-            names = [*values.categories]
-            _, found = find_reading(names, np.bincount(values.codes), self.reader.decimal)
-            found[[name in zeros for name in names]] = 0.0
-            X[:, j] = found[values.codes[kept]]
-        wrong = ~np.isfinite(X)
-        if wrong.any():
-            at, j = np.argwhere(wrong)[0]
-            row, i = np.flatnonzero(kept)[at], numbers[j]
-            cell = self.read([], [i]).texts[i][row]
-            raise DatasetError(
-                f"file '{self.path.name}', column '{self.names[i]}': a column of numbers has cells that are not finite "
-                f"numbers; found {cell!r} in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all. "
-                "Fix: list the column under 'categorical', or the values of a sensitive one under 'groups', leave it "
-                "out of 'features', or list the value under 'drop_rows'"
-            )
-        of_kept = {i: words[i][kept].cat.remove_unused_categories() for i in texts}
-        return Columns(X, of_kept, frame.index[kept], len(frame), dropped)
+                values = (cells.fillna(0.0) if "" in zeros else cells).astype(float)[kept]
+            else:
+                of = (words[i] if i in words else _texts(cells)).cat
+                names = [*of.categories]
+                _, of_names = find_reading(names, np.bincount(of.codes), self.reader.decimal)
+                of_names[[name in zeros for name in names]] = 0.0
+                values = pd.Series(of_names[of.codes[kept]], frame.index[kept])
+            wrong = values[~np.isfinite(values)]
+            if len(wrong):
+                row = wrong.index[0]
+                cell = self.read([], [i])[0].loc[row, i]
+                raise DatasetError(
+                    f"file '{self.path.name}', column '{self.names[i]}': a column of numbers has cells that are not "
+                    f"finite numbers; found {cell!r} in data row {row + 1}, {count(len(wrong), 'such cell')} in all. "
+                    "Fix: list the column under 'categorical', or the values of a sensitive one under 'groups', leave "
+                    "it out of 'features', or list the value under 'drop_rows'"
+                )
+            found[i] = values
+        card = {"rows_read": len(frame), "dropped": dropped}
+        return pd.DataFrame(found, index=frame.index[kept], copy=False), card

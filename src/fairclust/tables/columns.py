@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from fairclust.group_encoding import Values, value_text
+from fairclust.group_encoding import value_text
 from fairclust.messages import count, quoted, shortened
 from fairclust.tables import cells
 from fairclust.tables.reading import CODE, TableError, is_nested
@@ -401,20 +401,13 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     return read.clip(*reading["clip"]) if "clip" in reading else read
 
 
-def factor(column: pd.Series) -> Values:
-    """The cells of a column as different texts, see `value_text`; the entry of a missing cell is -1."""
-    codes, found = pd.factorize(column)
-    places, names = pd.factorize(np.array([value_text(value) for value in found], dtype=object))
-    return Values(np.append(places, -1)[codes], np.asarray(names, dtype=object))
-
-
 def as_text(column: pd.Series) -> pd.Series:
     """The cells of a column as texts, see `value_text`; a missing cell is NaN."""
     return _by_value(column, str, object)
 
 
 def _by_value(column: pd.Series, change: Callable[[str], Any], dtype: type = float) -> pd.Series:
-    """What every cell of a column of text is changed to, which is computed once for every different text."""
-    values = factor(column)
-    found = np.array([*map(change, values.words), np.nan], dtype)[values.entries]
-    return pd.Series(found, column.index, name=column.name)
+    """What the text of every cell is changed to, which is computed once for every different value."""
+    codes, found = pd.factorize(column)
+    values = [change(value_text(value)) for value in found]
+    return pd.Series(np.array([*values, np.nan], dtype)[codes], column.index, name=column.name)

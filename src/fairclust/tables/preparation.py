@@ -24,7 +24,6 @@ from fairclust.tables.columns import (
     Asked,
     Column,
     as_text,
-    factor,
     find_reading,
     numbers,
     understand,
@@ -99,12 +98,12 @@ def encode(columns: Iterable[Column], frame: pd.DataFrame) -> np.ndarray:
                 mean, scale = known["lacks"]
                 parts.append((cells.isna() - mean) / scale)
             continue
-        values, n_frequent = factor(cells), len(known["frequent"])
+        (of_rows, values), n_frequent = pd.factorize(cells), len(known["frequent"])
         places = {value: place for place, value in enumerate(known["frequent"])}
         places |= dict.fromkeys(known["rare"], n_frequent)
         # A category that did not occur in the fit is none of the known ones.
-        codes = np.array([places.get(value, -1) for value in (*values.words, known.get("fill"))])
-        parts += [codes[values.entries] == place for place in range(n_frequent + bool(known["rare"]))]
+        codes = np.array([places.get(value, -1) for value in (*values, known.get("fill"))])
+        parts += [codes[of_rows] == place for place in range(n_frequent + bool(known["rare"]))]
     return np.column_stack([np.asarray(part, np.float64) for part in parts])
 
 
@@ -407,13 +406,13 @@ def _reading(cells: pd.Series, asked: Asked) -> dict[str, Any]:
     """How the cells of a sensitive column of text are read; empty if they are numbers, or names of groups."""
     if pd.api.types.is_numeric_dtype(cells) or cells.dropna().empty:
         return {}
-    values = factor(cells.dropna())
-    if are_truths(values.words):
+    entries, words = pd.factorize(as_text(cells.dropna()))
+    if are_truths(words):
         return {"truth": True}
-    if all(word.isdecimal() for word in values.words) or any(map(CODE.fullmatch, values.words)):
+    if all(word.isdecimal() for word in words) or any(map(CODE.fullmatch, words)):
         return {}
-    reading, found = find_reading(values.words, np.bincount(values.entries), asked.decimal)
-    return {} if np.isnan(found[values.entries]).mean() > _MOST_ODD else reading
+    reading, found = find_reading(words.tolist(), np.bincount(entries), asked.decimal)
+    return {} if np.isnan(found[entries]).mean() > _MOST_ODD else reading
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:
@@ -422,7 +421,7 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     UserError if two combinations have one name, because a value contains the sign between values.
     """
     complete = groups.notna().all(axis=1)
-    codes, values = zip(*(factor(groups.loc[complete, name]) for name in groups), strict=True)
+    codes, values = zip(*(pd.factorize(groups.loc[complete, name]) for name in groups), strict=True)
     crossed, cells = cross_codes(codes, [len(of) for of in values])
     names = combination_names(cells, values, f" of {' and '.join(groups.columns)}")
     found = pd.Series(np.nan, index=groups.index, dtype=object)
