@@ -42,19 +42,8 @@ SCALES = ("standardize", "l2", "none")
 ROLES = ("number", "ordered", "category")
 
 
-def learn(
-    columns: Iterable[Column], frame: pd.DataFrame, *, scale: str = "standardize", missing: str = "impute"
-) -> list[Column]:
-    """The features among columns, numbers first, with what `encode` needs to know of the rows of the fit.
-
-    Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
-    category, and a column says which numbers are missing; with "drop", no cell is missing.
-    """
-    features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
-    return [_learned(of, read(frame[of.name], of), scale, missing) for of in features]
-
-
 def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Column:
+    """A feature with what its preparation needs to know of the rows of the fit."""
     found: dict[str, Any] = {}
     lacks = cells.isna()
     if column.is_number:
@@ -83,32 +72,8 @@ def _mean_and_scale(numbers: pd.Series, scale: str) -> tuple[float, float]:
     return float(numbers.mean()), float(numbers.std(ddof=0)) or 1.0
 
 
-def encode(columns: Iterable[Column], frame: pd.DataFrame) -> np.ndarray:
-    """The features, shape (n_rows, n_features): standardised numbers, then zeros and ones for categories.
-
-    Columns of zeros and ones are not standardised: two rows that differ in a category are then as far apart as two rows
-    usually are in a standardised number (a squared distance of 2), however many categories there are.
-    """
-    parts = []
-    for column in columns:
-        cells, known = read(frame[column.name], column), column.reading
-        if column.is_number:
-            parts.append((cells.fillna(known["fill"]) - known["mean"]) / known["scale"])
-            if "lacks" in known:
-                mean, scale = known["lacks"]
-                parts.append((cells.isna() - mean) / scale)
-            continue
-        (of_rows, values), n_frequent = pd.factorize(cells), len(known["frequent"])
-        places = {value: place for place, value in enumerate(known["frequent"])}
-        places |= dict.fromkeys(known["rare"], n_frequent)
-        # A category that did not occur in the fit is none of the known ones.
-        codes = np.array([places.get(value, -1) for value in (*values, known.get("fill"))])
-        parts += [codes[of_rows] == place for place in range(n_frequent + bool(known["rare"]))]
-    return np.column_stack([np.asarray(part, np.float64) for part in parts])
-
-
 def encoded_names(columns: Iterable[Column]) -> list[str]:
-    """The names of the columns that `encode` returns."""
+    """The names of the columns that `Preparation.transform` returns."""
     found = []
     for column in columns:
         name, known = column.name, column.reading
@@ -136,10 +101,10 @@ class Preparation:
     (4, 3)
     """
 
-    columns: list[Column]  # the features, from `learn`
+    columns: list[Column]  # the features, numbers first, from `decide`
     sensitive: list[str]
     scale: str = "standardize"  # "l2" also divides every row by its length
-    missing: str = "impute"  # as in `learn`
+    missing: str = "impute"  # as in `decide`
     ids: list[str] = field(default_factory=list)  # columns to write beside the labels
     # The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
@@ -228,8 +193,28 @@ class Preparation:
         return found
 
     def transform(self, frame: pd.DataFrame) -> np.ndarray:
-        """The features of rows that have no reason to be left out, shape (n_rows, n_features)."""
-        X = encode(self.columns, frame)
+        """The features of rows that have no reason to be left out, shape (n_rows, n_features).
+
+        Numbers are standardised, and zeros and ones for categories are not: two rows that differ in a category are then
+        as far apart as two rows usually are in a standardised number (a squared distance of 2), however many categories
+        there are.
+        """
+        parts = []
+        for column in self.columns:
+            cells, known = read(frame[column.name], column), column.reading
+            if column.is_number:
+                parts.append((cells.fillna(known["fill"]) - known["mean"]) / known["scale"])
+                if "lacks" in known:
+                    mean, scale = known["lacks"]
+                    parts.append((cells.isna() - mean) / scale)
+                continue
+            (of_rows, values), n_frequent = pd.factorize(cells), len(known["frequent"])
+            places = {value: place for place, value in enumerate(known["frequent"])}
+            places |= dict.fromkeys(known["rare"], n_frequent)
+            # A category that did not occur in the fit is none of the known ones.
+            codes = np.array([places.get(value, -1) for value in (*values, known.get("fill"))])
+            parts += [codes[of_rows] == place for place in range(n_frequent + bool(known["rare"]))]
+        X = np.column_stack([np.asarray(part, np.float64) for part in parts])
         if self.scale == "l2":
             lengths = np.linalg.norm(X, axis=1, keepdims=True)
             X /= np.where(lengths > 0, lengths, 1.0)
@@ -325,8 +310,9 @@ def decide(
     """Find the role of every column, and fit the preparation to the rows that have a group.
 
     Sensitive columns among the categories that are `asked` for are not cut into ranges, although they hold many
-    different numbers, and those in `means` are cut only to be shown. TableError if a column cannot be used as asked, or
-    no row is left.
+    different numbers, and those in `means` are cut only to be shown. Missing numbers become the median, and missing
+    categories the most frequent one; with `missing` "group", they are a category, and a column says which numbers are
+    missing; with "drop", their rows are left out. TableError if a column cannot be used as asked, or no row is left.
     """
     asked = asked or Asked()
     if nested := [name for name in sensitive if is_nested(frame[name])]:
