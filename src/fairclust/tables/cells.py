@@ -33,7 +33,7 @@ _STAGE = re.compile(
 
 _CURRENCIES: dict[str, str] = {sign: sign for sign in WORDS["currencies"]} | WORDS["currency_signs"]
 # Units that are converted into the one that most cells of a column have: their dimension and size.
-_SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, (size, *_) in units.items()}
+SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, (size, *_) in units.items()}
 _SPELLINGS = {
     word: unit
     for units in WORDS["units"].values()
@@ -122,26 +122,31 @@ def measured(text: str, decimal: str) -> tuple[float, str] | None:
     if not found or bool(found["open"]) != bool(found["close"]):
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
-    number, of_number = _quantity(found["number"], decimal, signs)
-    if number is None or (before and not is_currency(before)) or (of_number and before + after):
+    if before and not is_currency(before):
         return None
+    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
+    number, form = as_number(found["number"], decimal, signs), None
+    if number is None:
+        number, form = _of_parts(found["number"], decimal)
+        # Other words behind a fraction are those of dates and addresses.
+        if number is None or (before + after and (form == "h" or unit(before + after) not in SIZES)):
+            return None
     times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
     # Numbers of many digits with a letter are codes.
-    if times and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
+    if times and form is None and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
         number, after = number * _TIMES[times[1]], times[2]
-    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
-    return (-number if minus % 2 else number), of_number or unit(before + after)
+    return (-number if minus % 2 else number), form or unit(before + after)
 
 
-def _quantity(text: str, decimal: str, signs: str) -> tuple[float | None, str]:
-    """A number, a fraction, or a time in hours, with the unit that its form states."""
+def _of_parts(text: str, decimal: str) -> tuple[float | None, str]:
+    """The number that a fraction is, or a time of the day in hours, with the unit that its form states."""
     if found := _FRACTION.fullmatch(text):
         above, below = as_number(found["above"], decimal), int(found["below"])
         is_part = above is not None and below in _PARTS
         return (int(found["whole"] or 0) + above / below if is_part else None), ""
     if found := _CLOCK.fullmatch(text):
         return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
-    return as_number(text, decimal, signs), ""
+    return None, ""
 
 
 def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
@@ -150,7 +155,7 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
     for i in range(1, len(names)):
         if names[i] in ("", "m"):
             names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
-    kinds, sizes = zip(*(_SIZES.get(name, ("", 0.0)) for name in names), strict=True)
+    kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
     if not kinds[0] or len({*kinds}) > 1 or any(large <= small for large, small in pairwise(sizes)):
         return None
     numbers = (float(number.replace(",", ".")) for number, _ in parts)
@@ -170,19 +175,9 @@ def unit(text: str) -> str:
     return _SPELLINGS.get(singular, text if len(text) < 3 else singular)
 
 
-def is_converted(unit: str) -> bool:
-    """Whether a unit is converted into others of its dimension."""
-    return unit in _SIZES
-
-
 def by_any_sign(text: str) -> tuple[float, str] | None:
     """As `measured`, with a point or a comma as the decimal point."""
     return measured(text, ".") or measured(text, ",")
-
-
-def has_known_unit(found: tuple[float, str] | None) -> bool:
-    """Whether a cell is a measured number, without a unit or in one that has the same meaning in all columns."""
-    return found is not None and (found[1] in ("", "%", *_SIZES) or is_currency(found[1]))
 
 
 def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
@@ -194,7 +189,7 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
         return None
     if found is None or found[1] in (own, ""):
         return None if found is None else found[0]
-    (kind, size), (other, of_own) = (_SIZES.get(name, (name, 1.0)) for name in (found[1], own))
+    (kind, size), (other, of_own) = (SIZES.get(name, (name, 1.0)) for name in (found[1], own))
     return found[0] * size / of_own if kind == other else None
 
 

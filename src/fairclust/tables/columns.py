@@ -184,8 +184,11 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
     by_any_sign = [reading | {"decimal": sign} for sign in ".," if reading]
     amounts = [next(filter(None, (_amount(word, of) for of in by_any_sign)), None) for word in words]
+    # Numbers in units that mean the same in all columns do not become categories.
+    units = [None if amount is None else amount[1] for amount in amounts]
+    known = [of is not None and (of in ("", "%", *cells.SIZES) or cells.is_currency(of)) for of in units]
     many_differ = share(there) > 0.5 and distinct > MAX_CATEGORIES
-    if many_differ or fit_nearly_all(there | [cells.has_known_unit(amount) for amount in amounts]):
+    if many_differ or fit_nearly_all(there | known):
         strange = text[~(there | unknown)[entries]]
         unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
@@ -203,9 +206,9 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    has_units = fit_nearly_all(np.array([amount is not None for amount in amounts]))
-    units = "numbers in units that do not go together are taken as categories" if has_units else ""
-    return Column(name, "category", "; ".join(filter(None, [units, _rare(text)])))
+    has_units = fit_nearly_all(np.array([of is not None for of in units]))
+    note = "numbers in units that do not go together are taken as categories" if has_units else ""
+    return Column(name, "category", "; ".join(filter(None, [note, _rare(text)])))
 
 
 def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
@@ -320,7 +323,7 @@ def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
     """How the first word that does not state the number plainly is read; empty if all do."""
     for word, number in zip(words, found, strict=True):
         if not np.isnan(number) and cells.as_number(word) != number:
-            of_unit = f" {unit}" if cells.is_converted(unit) and unit not in word else ""
+            of_unit = f" {unit}" if unit in cells.SIZES and unit not in word else ""
             return f"{shortened(repr(word))} is read as {number:.10g}{of_unit}"
     return ""
 

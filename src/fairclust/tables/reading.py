@@ -594,9 +594,12 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     name = form.sheet if form.sheet is not None else (expected or filled)[0]
     cells = sheets[name].dropna(axis=1, how="all")
     first = 0 if not form.header else places[name][0] if form.header_row is None else form.header_row - 1
-    if first >= len(cells):
-        raise TableError(f"--header-row: {path} has {len(cells):,} rows. Fix: name one of them")
     above, rows = cells.iloc[:first].dropna(how="all"), cells.iloc[first:].dropna(how="all")
+    if rows.empty:
+        raise TableError(
+            f"--header-row: {path} has {len(cells):,} rows, and no cell from row {first + 1:,} on. Fix: name another row, "
+            "or another sheet"
+        )
     top = rows.head(_ROWS_AHEAD).astype(object).fillna("").astype(str)
     names, n_below, notes = _heading([[*row] for row in top.itertuples(index=False)], form, path)
     frame = rows.iloc[form.header + n_below :].reset_index(drop=True).infer_objects().set_axis(names, axis=1)
