@@ -597,8 +597,8 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     above, rows = cells.iloc[:first].dropna(how="all"), cells.iloc[first:].dropna(how="all")
     if rows.empty:
         raise TableError(
-            f"--header-row: {path} has {len(cells):,} rows, and no cell from row {first + 1:,} on. Fix: name another row, "
-            "or another sheet"
+            f"--header-row: {path} has {len(cells):,} rows, and no cell from row {first + 1:,} on. Fix: name another "
+            "row, or another sheet"
         )
     top = rows.head(_ROWS_AHEAD).astype(object).fillna("").astype(str)
     names, n_below, notes = _heading([[*row] for row in top.itertuples(index=False)], form, path)
