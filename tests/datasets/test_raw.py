@@ -60,7 +60,7 @@ def test_the_delimiters_of_table_and_groups_are_found(tmp_path, people, delimite
     text = table.to_csv(sep=";", decimal=",", index=False)
     stated = prepare(tmp_path, text, groups.to_csv(sep=";"), reader={"sep": ";", "decimal": ","})
     np.testing.assert_array_equal(stated.X, expected.X)
-    with pytest.raises(DatasetError, match="column 'age,pay': a feature has cells that are not"):
+    with pytest.raises(DatasetError, match="column 'age,pay': a column of numbers has cells that are not"):
         prepare(tmp_path, table, groups, reader={"sep": ":"})
 
 
