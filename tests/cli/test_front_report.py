@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import refused, run, told
-from outline import Outline
 
 from fairclust.cli.front import answer, with_increase
+from outline import Outline
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import COMMAND, refused, run, told
-from outline import Outline
 from sklearn.cluster import KMeans
 
 from fairclust import methods
@@ -23,6 +22,7 @@ from fairclust.metrics import mean_deviation, sse
 from fairclust.tables import load_model
 from fairclust.tables.columns import understand
 from fairclust.tables.preparation import encode, learn
+from outline import Outline
 
 N = 400
 

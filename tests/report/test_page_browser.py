@@ -4,21 +4,14 @@ import pandas as pd
 import pytest
 from pages import made_up_scores, make_page_folder
 
-from browser import CHROMIUM, Page
+from browser import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     return make_page_folder(tmp_path_factory.mktemp("browser") / "results", made_up_scores())
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    browser = Page(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 @pytest.fixture
@@ -32,7 +25,7 @@ def page(browser, file):
 
 
 @pytest.fixture(scope="module")
-def still(file, tmp_path_factory):
+def still(browser, file, tmp_path_factory):
     """Open the page without JavaScript. The tests read it by scripts, though the page's own script did not run."""
     still = Page(tmp_path_factory.mktemp("still"), javascript=False)
     still.open(file)
