@@ -33,7 +33,8 @@ def test_nullable_columns_are_numbers_and_their_missing_cells_are_named(frame):
         lacking = frame.astype({"b": kind})
         lacking.loc[7, "b"] = pd.NA
         with pytest.raises(
-            ValueError, match="X contains NaN in row 7, column 'b'; cells that are not finite: 1"
+            ValueError,
+            match=r"X contains NaN in row 7, column 'b'; cells that are not finite: 1.*SimpleImputer",
         ):
             KMeans(3).fit(lacking)
 

@@ -288,16 +288,6 @@ def test_the_address_holds_the_question(page, file):
     assert page.js(LEVEL) == 0.5 and page.js(ANSWER) == answer
 
 
-@pytest.mark.parametrize("width", [390, 1400])
-def test_claims_can_be_read(page, width):
-    page.resize(width)
-    unfold(page)
-    row = "document.querySelector('.claims tbody tr')"
-    assert page.js(f"{row}.cells[0].textContent") == "holds in part"
-    assert page.js(f"{row}.cells[1].getBoundingClientRect().width") < width / 2 + 60
-    assert page.js("document.querySelector('header').getBoundingClientRect().height") < 140
-
-
 def test_the_first_screen_names_program_commit_and_day(page):
     note = "document.querySelector('#summary .note')"
     assert page.js(f"{note}.textContent") == "fairclust , commit abc of 2026-11-28"
