@@ -71,6 +71,13 @@ def places(content, most=None, at=()):
         yield from places(value, most, (*at, key))
 
 
+def inside_of(content, place):
+    """Return what holds the value at a place, a sequence of keys. Mappings that are not there are made."""
+    for key in place[:-1]:
+        content = content.setdefault(key, {}) if isinstance(content, dict) else content[key]
+    return content
+
+
 def forget_code():
     """Forget where modules are, because tests have packages of one name in several folders."""
     for cached in vars(fingerprint).values():

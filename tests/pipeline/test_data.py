@@ -3,7 +3,6 @@
 import hashlib
 import json
 
-import numpy as np
 import pytest
 
 from fairclust.datasets.errors import DatasetError
@@ -76,13 +75,3 @@ def test_data_that_cannot_be_prepared_are_skipped_with_the_reason(source):
     made = {"title": "F", "n_clusters": 2, "generator": "nowhere:fail"}
     prepare("far", made, {}, [], source.with_name("prepared"))
     assert "No module named 'nowhere'" in read_card(source.with_name("prepared"))["reason"]
-
-
-def test_scaling_changes_the_content_and_its_hash(source):
-    hashes, features = set(), []
-    for scale in (["standardize", "l2"], "minmax", "none"):
-        hashes.add(prepared(source, scale=scale)["data_hash"])
-        features.append(np.load(source.with_name("prepared") / "X.npy"))
-    assert len(hashes) == 3
-    np.testing.assert_allclose(np.linalg.norm(features[0], axis=1), 1)
-    assert features[1].min() == 0 and features[1].max() == 1

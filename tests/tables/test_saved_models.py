@@ -14,7 +14,7 @@ import pytest
 from fairclust import methods
 from fairclust.cli import main
 from fairclust.tables import TableError, load_model
-from toys import places
+from toys import inside_of, places
 
 N = 300
 PREDICTING = [name for name in methods.__all__ if hasattr(getattr(methods, name), "predict")]
@@ -185,10 +185,7 @@ def test_changed_models_give_plain_errors(fitted, people, options, part):
     for number, at in enumerate(places(content, most=2)):
         for value in wrong[number % part :: part]:
             changed = copy.deepcopy(content)
-            within = changed
-            for key in at[:-1]:
-                within = within[key]
-            within[at[-1]] = value
+            inside_of(changed, at)[at[-1]] = value
             path.write_text(json.dumps(changed))
             try:
                 model = load_model(path, methods)
