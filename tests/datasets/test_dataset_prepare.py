@@ -149,11 +149,12 @@ def test_all_features_leave_out_the_categorical_ones(tmp_path):
 
 
 def test_true_classes_are_not_a_feature(tmp_path):
-    plain, ds = (prepare(tmp_path, features="all", categorical=["city"], truth=t) for t in (None, "hours"))
+    dropped = {"features": "all", "categorical": ["city"], "drop_rows": {"city": ["y"]}}
+    plain, ds = (prepare(tmp_path, truth=truth, **dropped) for truth in (None, "hours"))
     assert plain.truth is None
     assert ds.feature_names == ("age", "city")
-    assert ds.X.flags.c_contiguous and ds.X.shape == (4, 2)
-    assert_array_equal(ds.truth, [0, 1, 3, 2])
+    assert ds.X.flags.c_contiguous and ds.X.shape == (3, 2)
+    assert_array_equal(ds.truth, [0, 2, 1])
     assert ds.truth is not None and ds.truth.dtype == np.int32
     assert list(ds.card["categories"]) == ["city"]
     save_prepared(ds, tmp_path / "saved")

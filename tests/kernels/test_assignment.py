@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
 from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.points import NearestPoints, TiledPoints
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
 from toys import with_one_thread_and_several
 
@@ -61,6 +61,23 @@ def test_passes_match_numpy(n_samples, squared, n_clusters, dtype, rtol):
         own = np.bincount(nearest, a[np.arange(n_samples), nearest], n_clusters)
         without = np.bincount(nearest, ordered[:, 1] - ordered[:, 0], n_clusters)
         np.testing.assert_allclose(found.losses(offset), [own, without], rtol=10 * rtol, atol=10 * rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 5001.0, 1e6])
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_large_scales_and_far_data_keep_their_digits(dtype, scale, far):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2)) + far
+    codes = (np.arange(1000) % 2).astype(np.int32)
+    centers, offset = X[:5], scale * rng.normal(size=(2, 5)) * 0.1 + 1e5
+    found = potentials(X, codes, 2, centers, dtype)
+    a, s, _, z = twin(X, codes, centers, scale, offset)
+    m, p, lse = found.soft(scale, offset)
+    assert np.isfinite([p, lse]).all()
+    np.testing.assert_allclose(m.sum(axis=1), [500, 500], rtol=1e-6)
+    assert p == pytest.approx((s * a).sum(), rel=1e-3 if dtype == np.float32 else 1e-6)
+    assert (found.hard(scale, offset)[0] == z.argmax(axis=1)).mean() > 0.998
 
 
 def test_results_do_not_depend_on_threads():
@@ -127,3 +144,37 @@ def test_distances_of_many_features_to_many_clusters_stay_accurate(apart, spread
         labels, _, cost = found.hard(1.0, np.zeros((1, 70)))
         np.testing.assert_array_equal(labels, table.argmin(axis=1))
         assert cost == pytest.approx(table.min(axis=1).sum(), rel=1e-4)
+
+
+@pytest.mark.parametrize("n_features", [1, 4, 7])
+def test_plain_steps_in_one_pass_agree_with_those_that_store_distances(n_features):
+    rng = np.random.default_rng(n_features)
+    X, codes = rng.normal(size=(2000, n_features)) + 100, rng.integers(0, 3, 2000).astype(np.int32)
+    points = TiledPoints.pack(X, codes, 3, 5)
+    near = NearestPoints(points)
+    points.measure(X[:5])
+    near.measure(X[:5])
+    labels, counts, cost = points.hard(1.0, np.zeros((3, 5)))
+    found = near.hard(1.0, np.zeros((3, 5)))
+    np.testing.assert_array_equal(found[0], labels)
+    np.testing.assert_array_equal(found[1], counts)
+    assert found[2] == pytest.approx(cost, rel=1e-6)
+    for sums, expected in zip(near.sums(labels), points.sums(labels), strict=True):
+        np.testing.assert_allclose(sums, expected, rtol=1e-6)
+
+
+def test_equal_rows_of_a_group_are_one_point():
+    rng = np.random.default_rng(0)
+    X, groups = rng.integers(3, size=(900, 3)).astype(float), rng.integers(2, size=900).astype(np.int32)
+    points = TiledPoints.pack(X, groups, 2, 4, dtype=np.float64)
+    joined, mean = points.of_distinct_rows
+    assert joined.n_samples == len(np.unique(np.c_[X, groups], axis=0)) == pytest.approx(900 / mean)
+    np.testing.assert_allclose(joined.group_sizes * mean, points.group_sizes)
+    prices, centers = rng.normal(size=(2, 4)), rng.normal(size=(4, 3))
+    for one in (joined, points):
+        one.measure(centers)
+    for found, expected in zip(
+        joined.soft_moments(2.0, prices), points.soft_moments(2.0, prices), strict=True
+    ):
+        np.testing.assert_allclose(mean * found, expected)
+    assert mean * joined.priced(prices)[3] == pytest.approx(points.priced(prices)[3])

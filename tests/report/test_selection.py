@@ -1,12 +1,26 @@
 import pytest
 from a_paper import reported
-from frames import frame, starts
+from frames import cell, frame, starts
 
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.selection import at_level, choose, reported_level
+from fairclust.report.selection import at_level, choose, choose_best, reported_level
 
 BY_LAM = MatchSpec(fairness="fairness_error")
 BY_COST = MatchSpec(fairness="fairness_ratio", order="sse")
+
+
+def test_the_cheapest_that_is_fair_enough():
+    grid = [(500, 1, 0.7, 480.0), (1800, 1, 0.81, 518.0), (1800, 9, 0.805, 515.0), (5000, 1, 0.9, 530.0)]
+    cells = frame(
+        cell("town", "own", 3, lam, 0, params={"rho": rho}, fairness_ratio=ratio, sse=sse, objective=rho)
+        for rho, lam, ratio, sse in grid
+    )
+    choice = choose(cells, 0.8, BY_COST)
+    assert (choice.spread("sse").mean, choice.setting) == (515.0, "lam=9, rho=1,800")
+    # The smallest lambda has three settings, of which the one with the lowest objective is chosen.
+    assert choose(cells, 0.6, MatchSpec(fairness="fairness_ratio")).spread("sse").mean == 480.0
+    assert choose_best(cells, "fairness_ratio").spread("sse").mean == 530.0
+    assert choose_best(cells, "sse").setting == "lam=1, rho=500"
 
 
 @pytest.mark.parametrize("metric, sign", [("balance", 1), ("fairness_error", -1)])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from problems import curved
-from scipy.optimize import linprog
+from scipy.optimize import linprog, nnls
 
 from fairclust.solvers.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
 from fairclust.solvers.prices import step_of_rows
@@ -10,6 +10,25 @@ A, B, K = 4, 3, 3
 N_GROUPS = A * B
 OF_A = (np.arange(N_GROUPS) // B == np.arange(A)[:, None]).astype(float)
 OF_B = (np.arange(N_GROUPS) % B == np.arange(B)[:, None]).astype(float)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_steps_of_bounds_on_shares_against_nnls(scale, seed):
+    n_groups, n_clusters, damping = 5, 4, 0.3
+    blocks, mass, shares = curved(n_groups, n_clusters, seed)
+    criterion = share_bounds(0.8 * shares, shares / 0.8)
+    rng = np.random.default_rng(seed)
+    y = np.maximum(rng.normal(size=(2 * n_groups, n_clusters)), 0)
+    slack = criterion.rows @ mass
+    hessian = np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(y.size, y.size)
+    hessian += damping * np.eye(y.size)
+    root = np.linalg.cholesky(hessian)
+    best = nnls(root.T, np.linalg.solve(root, slack.ravel() + hessian @ y.ravel()))[0]
+    # If the curvature is `scale` times as large, the multipliers are `scale` times as small.
+    scaled = scale * blocks, slack, y / scale, scale * damping
+    new = step_of_rows(criterion.rows, criterion.helpers, *scaled, criterion.exact)
+    np.testing.assert_allclose(scale * new.ravel(), best, atol=1e-8)
 
 
 def test_pivoting_gives_up_where_there_is_no_curvature():
@@ -36,7 +55,7 @@ BOUNDS = {
 def test_step_meets_the_conditions_of_the_optimum(bounds, seed):
     (columns, least, most), unit = BOUNDS[bounds], np.full(K, N_GROUPS * 10 / K)
     criterion = combine(columns, np.full(N_GROUPS, 10.0), least * unit, most * unit)
-    blocks, mass = curved(N_GROUPS, K, seed)
+    blocks, mass, _ = curved(N_GROUPS, K, seed)
     rng = np.random.default_rng(seed)
     mass = mass * rng.uniform(0.5, 1.5, mass.shape)
     rows, helpers, blocks = criterion.rows, criterion.helpers, blocks / mass.sum()

@@ -1,11 +1,20 @@
 import numpy as np
 import pytest
-from problems import from_matrix, optimum
+from problems import from_blobs, from_matrix, optimum
 
 from fairclust.solvers.criteria import exact_shares, gap_bound, ratio_bound
 from fairclust.solvers.prices import dual_prices
 
 LEVELS = (0.2, 0.04, 0.008, 0.0016, 0.0003)
+
+
+def test_prices_scale_with_the_potentials():
+    problem = from_blobs(n_groups=3)
+    criterion = exact_shares(problem.shares)
+    small = from_matrix(problem.a * 1e-5, problem.codes)
+    one, other = (dual_prices(p.potentials, criterion) for p in (problem, small))
+    assert one.n_passes == other.n_passes
+    np.testing.assert_allclose(other.prices * 1e5, one.prices, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(
