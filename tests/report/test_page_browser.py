@@ -24,6 +24,19 @@ def page(browser, file):
     assert all(url.startswith(("file:", "data:", "about:")) for url in browser.requests)
 
 
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Return a function that opens the page of other scores."""
+
+    def open_page(scores, **more):
+        browser.resize(1400)
+        browser.open(make_page_folder(tmp_path / "results", scores, **more))
+        return browser
+
+    yield open_page
+    assert browser.errors == []
+
+
 @pytest.fixture(scope="module")
 def still(browser, file, tmp_path_factory):
     """Open the page without JavaScript. The tests read it by scripts, though the page's own script did not run."""
@@ -171,14 +184,13 @@ def test_another_fairness_metric(page):
     assert page.js(f"{CHART}.querySelector('thead').textContent").endswith("SSEFairness error")
 
 
-def test_marks_far_off_and_marks_in_one_place(browser, tmp_path):
+def test_marks_far_off_and_marks_in_one_place(opened):
     frame = made_up_scores(datasets=["adult"])
     frame.loc[frame.lam == 3000, ["sse", "objective"]] *= 5
     same = (frame.lam == 5000) & (frame.seed == 0)
     for metric in ("sse", "balance", "objective"):
         frame.loc[same, metric] = 0.9 * frame.loc[same, metric].iloc[0]
-    browser.resize(1400)
-    browser.open(make_page_folder(tmp_path / "results", frame))
+    browser = opened(frame)
     gone = "document.querySelectorAll('.p[display=none]').length"
     note = "document.querySelector('figure p.note').textContent"
     assert browser.js(gone) > 0 and browser.js(note) != ""
@@ -188,7 +200,6 @@ def test_marks_far_off_and_marks_in_one_place(browser, tmp_path):
     browser.js(f"{CHART}.querySelector('svg.front').focus()")
     browser.press("ArrowRight")
     assert "In the same place: " in browser.js("document.getElementById('tip').textContent")
-    assert browser.errors == []
 
 
 def test_a_telephone_shows_a_number_with_what_was_reported(page):
@@ -243,7 +254,7 @@ def test_the_form_finds_the_cheapest_at_a_level_of_fairness(page):
     assert "Cheapest: " in page.js(ANSWER)
 
 
-def test_methods_that_are_no_better_than_random_labels_are_hollow_and_never_the_cheapest(browser, tmp_path):
+def test_methods_that_are_no_better_than_random_labels_are_hollow_and_never_the_cheapest(opened):
     scores = made_up_scores()
     plain = scores[scores.method == "kmeans"]
     fair = plain.assign(sse=30_000, kmedians_cost=60_000, objective=30_000, balance=0.98)
@@ -252,8 +263,7 @@ def test_methods_that_are_no_better_than_random_labels_are_hollow_and_never_the_
     # The other clusterings are fair.
     more[1]["counts"] = '{"f": [0, 5], "m": [9, 6]}'
     frame = pd.concat([scores, *more], ignore_index=True)
-    browser.resize(1400)
-    browser.open(make_page_folder(tmp_path / "results", frame, papers=()))
+    browser = opened(frame, papers=())
     assert "not recommended here: famous." in browser.js("document.getElementById('summary').innerText")
     choose(browser, "ask", "level", "0.95")
     assert browser.js(ANSWER).startswith(
@@ -272,7 +282,6 @@ def test_methods_that_are_no_better_than_random_labels_are_hollow_and_never_the_
     assert "famous (no better than random labels)" in browser.js(
         "document.querySelector('.legend').textContent"
     )
-    assert browser.errors == []
 
 
 def test_the_address_holds_the_question(page, file):
@@ -437,12 +446,11 @@ def test_everything_is_there_without_javascript(still):
     assert still.js("document.querySelectorAll('.board').length") > 1
 
 
-def test_a_graph_shows_the_cost_that_it_has(browser, tmp_path):
+def test_a_graph_shows_the_cost_that_it_has(opened):
     frame = made_up_scores()
     frame.loc[frame.dataset == "bank_3", "ncut"] = frame.sse / 1e4
     frame.loc[frame.dataset == "bank_3", ["sse", "kmedians_cost"]] = None
-    browser.resize(1400)
-    browser.open(make_page_folder(tmp_path / "results", frame))
+    browser = opened(frame)
     labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
     assert labels == ["SSE (lower is better)", "Ncut (lower is better)"]
     marks = "document.querySelectorAll('svg.front')[1].querySelectorAll('.p:not([display])').length"
@@ -450,15 +458,12 @@ def test_a_graph_shows_the_cost_that_it_has(browser, tmp_path):
     choose(browser, "choose", "cost", "K-medians")
     labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
     assert labels == ["K-medians cost (lower is better)", "Ncut (lower is better)"]
-    assert browser.errors == []
 
 
-def test_diagrams_of_ranks_are_no_fronts(browser, tmp_path):
+def test_diagrams_of_ranks_are_no_fronts(opened):
     """They are pictures without marks, and the form and the charts work beside them."""
     scores = made_up_scores()
     third = scores[scores.dataset == "adult"].assign(dataset="synthetic", key=lambda rows: rows.key + "3")
-    page = make_page_folder(tmp_path / "results", pd.concat([scores, third], ignore_index=True), papers=())
-    browser.open(page)
+    browser = opened(pd.concat([scores, third], ignore_index=True), papers=())
     assert browser.js("document.querySelectorAll('#leaderboard figure').length") >= 1
     assert browser.js("document.getElementById('ask').elements.level.value") != ""
-    assert browser.errors == []
