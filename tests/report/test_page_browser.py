@@ -206,13 +206,10 @@ def test_a_telephone_shows_a_number_with_what_was_reported(page):
     page.resize(390)
     unfold(page)
     page.js(f"{TABLE}.scrollIntoView()")
-    wide = (
-        "[...document.querySelectorAll('.cards td')].filter(c => c.offsetParent &&"
-        "(c.getBoundingClientRect().left < 0 || c.getBoundingClientRect().right > innerWidth)).length"
-    )
+    ends = "e.offsetParent ? [e.getBoundingClientRect().left, innerWidth - e.getBoundingClientRect().right] : [0]"
     # Five rows of ten columns, with those of the published program.
-    assert page.js("document.querySelectorAll('.cards td').length") == 50
-    assert page.js(wide) == 0
+    cards = page.all(".cards td", ends)
+    assert len(cards) == 50 and min(map(min, cards)) >= 0
     page.js(f"{header('Ours')}.querySelector('button').click()")
     values = [number(v) for v in column(page, "Ours") if v != "–"]
     assert values == sorted(values)
@@ -316,14 +313,12 @@ def test_the_header_stays_and_is_low_on_a_telephone(page):
 
 
 def test_a_legend_shows_marks_on_and_off_the_front(page):
-    keys = "[...document.querySelectorAll('.levels li')]"
-    texts = page.js(f"{keys}.map(e => e.textContent.trim())")
+    texts = page.all(".levels li", "e.textContent.trim()")
     assert [text.split()[0] for text in texts] == ["on", "only", "beaten"]
-    opacity = page.js(f"{keys}.map(e => +getComputedStyle(e.querySelector('use')).opacity)")
+    opacity = page.all(".levels use", "+getComputedStyle(e).opacity")
     assert opacity == sorted(opacity, reverse=True) and len(set(opacity)) == 3
-    drawn = "(l => [...document.querySelectorAll(`svg.front .l${l}`)].map(e => +getComputedStyle(e).opacity))"
     for level, shown in zip((2, 1, 0), opacity, strict=True):
-        assert set(page.js(f"{drawn}({level})")) <= {shown}
+        assert set(page.all(f"svg.front .l{level}", "+getComputedStyle(e).opacity")) <= {shown}
 
 
 def test_a_print_is_black_on_white_with_whole_tables_and_without_controls(page):
@@ -333,30 +328,24 @@ def test_a_print_is_black_on_white_with_whole_tables_and_without_controls(page):
     try:
         assert page.js("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
         assert page.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        drawn = (
-            "[...document.querySelectorAll('nav, select, input, form')].filter(e => e.offsetParent).length"
-        )
-        assert page.js(drawn) == 0
-        cut = (
-            "[...document.querySelectorAll('.scroll')].filter(e => e.offsetParent &&"
-            "(e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY !== 'visible')).length"
-        )
-        assert page.js(cut) == 0
+        assert not any(page.all("nav, select, input, form", "!!e.offsetParent"))
+        cut = "e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY !== 'visible'"
+        assert not any(page.all(".scroll", f"!!e.offsetParent && {cut}"))
     finally:
         page.call("Emulation.setEmulatedMedia", media="", features=[])
         page.choose_scheme("light")
 
 
 def test_the_page_of_one_data_set(page):
-    shown = "[...document.querySelectorAll('details.of')].filter(d => !d.hidden).map(d => d.dataset.dataset)"
-    assert page.js(shown) == ["Adult", "Bank <J=3> & co"]
+    shown = ("details.of:not([hidden])", "e.dataset.dataset")
+    assert page.all(*shown) == ["Adult", "Bank <J=3> & co"]
     pick(page, "dataset", "Bank <J=3> & co")
-    assert page.js(shown) == ["Bank <J=3> & co"]
+    assert page.all(*shown) == ["Bank <J=3> & co"]
     assert set(column(page, "Data set")) == {"Bank <J=3> & co"}
     chosen = "document.getElementById('ask').elements.chart.selectedOptions[0].text"
     assert page.js(chosen).startswith("Bank")
     pick(page, "dataset", "")
-    assert len(page.js(shown)) == 2 and set(column(page, "Data set")) > {"Adult"}
+    assert len(page.all(*shown)) == 2 and set(column(page, "Data set")) > {"Adult"}
 
 
 def test_a_link_opens_the_section_that_it_names(page):
@@ -367,13 +356,10 @@ def test_a_link_opens_the_section_that_it_names(page):
 
 
 def test_the_leaderboard_of_another_cost(page):
-    shown = (
-        "[...document.querySelectorAll('.board')].filter(b => !b.hidden)"
-        ".map(b => b.querySelector('caption').textContent)"
-    )
-    assert page.js(shown) == ["SSE: distance to the best known"]
+    shown = (".board:not([hidden])", "e.querySelector('caption').textContent")
+    assert page.all(*shown) == ["SSE: distance to the best known"]
     pick(page, "board-cost", "1")
-    assert page.js(shown) == ["K-medians cost: distance to the best known"]
+    assert page.all(*shown) == ["K-medians cost: distance to the best known"]
     assert page.js("document.getElementById('no-board').hidden")
 
 
@@ -381,11 +367,8 @@ def test_the_leaderboard_of_another_cost(page):
 def test_nothing_is_wider_than_the_screen(page, width):
     page.resize(width)
     assert page.js("document.documentElement.scrollWidth") <= width
-    wide = page.js(
-        "[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, pre, svg') &&"
-        "e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))"
-    )
-    assert wide == []
+    wide = "!e.closest('.scroll, pre, svg') && e.getBoundingClientRect().right > innerWidth + 1"
+    assert [text for text in page.all("main *", f"{wide} ? e.outerHTML.slice(0, 80) : ''") if text] == []
 
 
 CONTRAST = """
@@ -425,23 +408,16 @@ def test_contrast_of_all_text(page, scheme):
 
 
 def test_names_for_screen_readers(page):
-    nameless = page.js(
-        "[...document.querySelectorAll('select, button, [role=region], svg.front, form')].filter(e =>"
-        "!(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim()))"
-        ".map(e => e.outerHTML.slice(0, 80))"
-    )
-    assert nameless == []
-    assert page.js(
-        "[...document.querySelectorAll('table')].every(t => t.caption && t.querySelector('th[scope]'))"
-    )
+    name = "e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim()"
+    named = "select, button, [role=region], svg.front, form"
+    assert [text for text in page.all(named, f"({name}) ? '' : e.outerHTML.slice(0, 80)") if text] == []
+    assert all(page.all("table", "!!(e.caption && e.querySelector('th[scope]'))"))
     assert page.js("document.documentElement.lang") == "en"
 
 
 def test_everything_is_there_without_javascript(still):
     assert not still.js("document.documentElement.classList.contains('has-js')")
-    assert still.js(
-        "[...document.querySelectorAll('.js')].every(e => getComputedStyle(e).display === 'none')"
-    )
+    assert set(still.all(".js", "getComputedStyle(e).display")) == {"none"}
     assert still.js("document.querySelector('svg.front .p.l2').getBoundingClientRect().width > 0")
     assert still.js("document.querySelectorAll('.board').length") > 1
 
@@ -451,13 +427,14 @@ def test_a_graph_shows_the_cost_that_it_has(opened):
     frame.loc[frame.dataset == "bank_3", "ncut"] = frame.sse / 1e4
     frame.loc[frame.dataset == "bank_3", ["sse", "kmedians_cost"]] = None
     browser = opened(frame)
-    labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
-    assert labels == ["SSE (lower is better)", "Ncut (lower is better)"]
+    assert browser.all(".xl", "e.textContent") == ["SSE (lower is better)", "Ncut (lower is better)"]
     marks = "document.querySelectorAll('svg.front')[1].querySelectorAll('.p:not([display])').length"
     assert browser.js(marks) > 5
     choose(browser, "choose", "cost", "K-medians")
-    labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
-    assert labels == ["K-medians cost (lower is better)", "Ncut (lower is better)"]
+    assert browser.all(".xl", "e.textContent") == [
+        "K-medians cost (lower is better)",
+        "Ncut (lower is better)",
+    ]
 
 
 def test_diagrams_of_ranks_are_no_fronts(opened):
