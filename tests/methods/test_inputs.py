@@ -64,6 +64,24 @@ def test_dates_as_groups_are_dates():
     ]
 
 
+@pytest.mark.parametrize("cls", [PriceFairKMeans, SociallyFairKMeans])
+def test_rows_of_weight_zero_do_not_count_and_get_a_label(frame, cls):
+    groups = np.arange(60) % 2
+    weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0 + np.arange(60) % 3)
+    model = cls(3, random_state=0).fit(frame, sensitive_features=groups, sample_weight=weights)
+    there = weights > 0
+    alone = cls(3, random_state=0).fit(
+        frame[there], sensitive_features=groups[there], sample_weight=weights[there]
+    )
+    np.testing.assert_array_equal(model.labels_[there], alone.labels_)
+    np.testing.assert_array_equal(model.cluster_centers_, alone.cluster_centers_)
+    np.testing.assert_array_equal(
+        model.labels_[~there], alone.predict(frame[~there], sensitive_features=groups[~there])
+    )
+    with pytest.raises(ValueError, match="finite and not negative"):
+        cls(3).fit(frame, sensitive_features=groups, sample_weight=np.zeros(60))
+
+
 @pytest.mark.parametrize("method", [PriceFairKMeans, SociallyFairKMeans, VariationalFairKMeans])
 def test_fewer_different_rows_than_clusters_are_a_warning(method):
     X, groups = np.array([[0.0], [-0.0], [1.0], [2.0]] * 10), ["f", "m", "f", "m"] * 10

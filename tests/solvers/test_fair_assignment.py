@@ -185,9 +185,36 @@ def test_one_cluster_with_weights():
     assert found.cost == sum(weights) and found.slack == 0
 
 
+@pytest.mark.parametrize("columns", [0, 1, 2])
+def test_rows_of_weight_zero_do_not_count_and_get_the_label_of_their_prices(columns):
+    rng = np.random.default_rng(0)
+    a = rng.uniform(size=(60, 3))
+    weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0 + np.arange(60) % 3)
+    named = {"sex": np.arange(60) % 2, "town": np.arange(60) // 2 % 3}
+    groups = [None, named["sex"], named][columns]
+    there = weights > 0
+    alone_groups = {name: of[there] for name, of in named.items()} if columns == 2 else groups
+    if columns == 1:
+        alone_groups = groups[there]
+    bounds = {"tolerance": 0.2} if columns else {"size_max": 40}
+    found = fair_assignment(a, groups, sample_weight=weights, **bounds)
+    alone = fair_assignment(a[there], alone_groups, sample_weight=weights[there], **bounds)
+    np.testing.assert_array_equal(found.labels[there], alone.labels)
+    assert found.cost == alone.cost and found.lower_bound == alone.lower_bound
+    codes = [np.zeros(60, int), named["sex"], named["sex"] * 3 + named["town"]][columns]
+    np.testing.assert_array_equal(found.labels[~there], (a + found.prices[codes])[~there].argmin(axis=1))
+
+
 @pytest.mark.parametrize(
-    "weights, message", [([0, 1, 1, 1], "positive and finite"), ([0, 1, 1], "has shape")]
+    "weights, groups, message",
+    [
+        ([0, 0, 0, 0], "abab", "finite and not negative"),
+        ([0, 1, -1, 1], "abab", "finite and not negative"),
+        ([0, 1, 1], "abab", "has shape"),
+        ([0, 1, 1, 1], "ababa", "has 5 rows, expected 4"),
+        ([0, 1, 1, 1], "cbab", "get their labels from the rows that count, and .* not seen in fit: .c."),
+    ],
 )
-def test_weights_that_cannot_count(weights, message):
+def test_weights_that_cannot_count(weights, groups, message):
     with pytest.raises(ValueError, match=message):
-        fair_assignment(np.ones((4, 2)), list("abab"), tolerance=0.9, sample_weight=weights)
+        fair_assignment(np.ones((4, 2)), list(groups), tolerance=0.9, sample_weight=weights)
