@@ -221,7 +221,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
         points.balance.notna() & points.by_column.map(lambda text: isinstance(text, str)).astype(bool)
     ]
     records = []
-    for place, settings in usable.groupby(INSTANCE, sort=False):
+    for (dataset, k), settings in usable.groupby(INSTANCE, sort=False):
         for method in names.in_order(settings.method.unique()):
             mine = settings[settings.method == method]
             fairest = mine.loc[mine.balance.idxmax()]
@@ -229,7 +229,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
                 known = [METRICS[name] for name in (*BY_COLUMN, OF_NUMBERS) if name in values]
                 records.append(
                     {
-                        **_place(names, *place, method),
+                        **_place(names, dataset, k, method),
                         **{"Setting": fairest.setting or MISSING, "Sensitive column": column},
                         **{metric.label: number(values[metric.name], metric.decimals) for metric in known},
                     }
