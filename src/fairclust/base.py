@@ -14,19 +14,25 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
     StrOptions,
     validate_parameter_constraints,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from fairclust.frame import Frame
 from fairclust.group_encoding import check_same_order, encode_groups, split_columns
 from fairclust.messages import count
 from fairclust.metrics import contingency
-from fairclust.sample_weight import positive_weights
+from fairclust.sample_weight import (
+    groups_of_rows,
+    labelling_rows_without_weight,
+    positive_weights,
+    rows_without_weight,
+)
 from fairclust.sensitive import read_sensitive
 
 
@@ -277,7 +283,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             method bounds only sizes.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of dense rows in memory, for methods with `takes_weights`: the number of rows for which each row
-            stands, a positive number.
+            stands. Rows of weight 0 do not count, and get the label that `predict` gives them.
 
         Returns
         -------
@@ -299,7 +305,24 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             )
         if given:
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
-        self._fit_rows(X, sensitive_features, weights)
+        rest = rows_without_weight(weights, np.size(weights))
+        if not len(rest):
+            self._fit_rows(X, sensitive_features, weights)
+            return self
+        # The rows that have a weight are fitted, and the labels of the others predicted.
+        check_same_order(X, weights, "sample_weight")
+        check_same_order(X, sensitive_features)
+        weights = np.asarray(weights)
+        counted = np.flatnonzero(weights)
+        check_consistent_length(X, weights)
+        groups = groups_of_rows(sensitive_features, counted, len(weights))
+        self._fit_rows(_safe_indexing(X, counted), groups, weights[counted])
+        labels = np.empty(len(weights), self.labels_.dtype)
+        labels[counted] = self.labels_
+        others = groups_of_rows(sensitive_features, rest, len(weights))
+        with labelling_rows_without_weight():
+            labels[rest] = self.predict(_safe_indexing(X, rest), sensitive_features=others)
+        self.labels_ = labels
         return self
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:

@@ -1,8 +1,9 @@
-"""Weights of rows."""
+"""Weights of rows: checks, and the rows of weight 0, which do not count and get a label after the fit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,33 @@ from sklearn.utils.validation import _num_samples
 def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Weights of rows as floats, shape (n_samples,).
 
-    ValueError unless there is one weight for each row, and all are positive and finite.
+    ValueError unless there is one weight for each row, and all are positive and finite. Rows of weight 0 are set aside
+    before this, see `rows_without_weight`.
     """
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_samples},)")
     if not (np.isfinite(weights) & (weights > 0)).all():
-        raise ValueError("sample_weight must be positive and finite: leave out rows of weight 0")
+        raise ValueError(
+            "sample_weight must be finite and not negative, and not 0 for all rows; rows of weight 0 do not count"
+        )
     return weights
+
+
+def rows_without_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """The rows of weight 0, which do not count and get a label; none if `positive_weights` would refuse the others."""
+    weights = np.asarray(() if sample_weight is None else sample_weight)
+    usable = weights.shape == (n_samples,) and weights.any()
+    return np.flatnonzero(weights == 0) if usable else np.zeros(0, np.intp)
+
+
+@contextmanager
+def labelling_rows_without_weight() -> Iterator[None]:
+    """Say in errors that rows of weight 0 get their labels from what the other rows have learned."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"rows of weight 0 get their labels from the rows that count, and {error}") from None
 
 
 def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) -> Any:

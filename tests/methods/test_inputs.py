@@ -33,7 +33,8 @@ def test_nullable_columns_are_numbers_and_their_missing_cells_are_named(frame):
         lacking = frame.astype({"b": kind})
         lacking.loc[7, "b"] = pd.NA
         with pytest.raises(
-            ValueError, match="X contains NaN in row 7, column 'b'; cells that are not finite: 1"
+            ValueError,
+            match=r"X contains NaN in row 7, column 'b'; cells that are not finite: 1.*SimpleImputer",
         ):
             KMeans(3).fit(lacking)
 
@@ -61,8 +62,24 @@ def test_dates_as_groups_are_dates():
         "2020-01-01T01:30:00",
         "2020-01-02T01:30:00",
     ]
-    with pytest.raises(ValueError, match="1 missing value"):
-        encode_groups(np.array(["2020-01-01", "NaT"], dtype="datetime64[ns]"))
+
+
+@pytest.mark.parametrize("cls", [PriceFairKMeans, SociallyFairKMeans])
+def test_rows_of_weight_zero_do_not_count_and_get_a_label(frame, cls):
+    groups = np.arange(60) % 2
+    weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0 + np.arange(60) % 3)
+    model = cls(3, random_state=0).fit(frame, sensitive_features=groups, sample_weight=weights)
+    there = weights > 0
+    alone = cls(3, random_state=0).fit(
+        frame[there], sensitive_features=groups[there], sample_weight=weights[there]
+    )
+    np.testing.assert_array_equal(model.labels_[there], alone.labels_)
+    np.testing.assert_array_equal(model.cluster_centers_, alone.cluster_centers_)
+    np.testing.assert_array_equal(
+        model.labels_[~there], alone.predict(frame[~there], sensitive_features=groups[~there])
+    )
+    with pytest.raises(ValueError, match="finite and not negative"):
+        cls(3).fit(frame, sensitive_features=groups, sample_weight=np.zeros(60))
 
 
 @pytest.mark.parametrize("method", [PriceFairKMeans, SociallyFairKMeans, VariationalFairKMeans])

@@ -128,9 +128,7 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
     counts = None
     counted = pd.Series(True, index=frame.index)
     for name in _weight(frame, args):
-        decimal = frame.attrs["decimal"]
-        thousands = args.thousands or ("." if decimal == "," else ",")
-        counts = numbers(frame[name], {"thousands": thousands, "decimal": decimal})
+        counts = numbers(frame[name], {"decimal": frame.attrs["decimal"]})
         counted = (counts > 0) & np.isfinite(counts)
         if not counted.any():
             raise CommandError(
@@ -200,7 +198,6 @@ def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Deci
         asked=Asked(
             **{name: listed[name] for name in ("features", "categories", "numbers", "log", "clip")},
             ordered=_scales(args.ordered, frame, args),
-            thousands=args.thousands,
             decimal=frame.attrs["decimal"],
         ),
         means=means,

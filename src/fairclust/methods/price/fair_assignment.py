@@ -15,8 +15,13 @@ from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
-from fairclust.sample_weight import check_weights
-from fairclust.sensitive import Sensitive, read_sensitive
+from fairclust.sample_weight import (
+    check_weights,
+    groups_of_rows,
+    labelling_rows_without_weight,
+    rows_without_weight,
+)
+from fairclust.sensitive import Sensitive, new_groups, read_sensitive
 from fairclust.solvers.criteria import Criterion, Work
 from fairclust.solvers.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 
@@ -113,7 +118,8 @@ def fair_assignment(
     max_cost, max_cost_increase : float, optional
         A budget instead of a tolerance, as there.
     sample_weight : array-like of shape (n_samples,), optional
-        Positive. A row of weight 2 counts as two rows with the same label, in the cost and in the bounds.
+        A row of weight 2 counts as two rows with the same label, in the cost and in the bounds. A row of weight 0
+        counts in neither, and gets the label that the prices of its group give it.
 
     Returns
     -------
@@ -148,6 +154,15 @@ def fair_assignment(
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if costs.dtype not in (np.float32, np.float64):
         costs = costs.astype(np.float64)
+    rest = rows_without_weight(sample_weight, costs.shape[0])
+    if len(rest):
+        given, other_costs = sample_weight, costs[rest]
+        counted = np.flatnonzero(given)
+        others = groups_of_rows(sensitive_features, rest, costs.shape[0])
+        sensitive_features = groups_of_rows(sensitive_features, counted, costs.shape[0])
+        costs, sample_weight = costs[counted], np.asarray(given)[counted]
+        if not np.isfinite(other_costs).all():
+            raise ValueError("distances has entries that are not finite")
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, means=mean_tolerance or ())
     weights, unit = check_weights(sample_weight, n_samples)
@@ -187,6 +202,14 @@ def fair_assignment(
         made = replace(made, tolerance=tolerance, tolerance_bound=tolerance_bound)
     if work.is_cut:
         warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=2)
+    if len(rest):
+        codes, prices = np.zeros(len(rest), int), made.prices
+        if sensitive.columns:
+            with labelling_rows_without_weight():
+                codes, prices = new_groups(sensitive.columns, sensitive.cells, prices, [], others, len(rest))
+        labels = np.empty(len(given), made.labels.dtype)
+        labels[counted], labels[rest] = made.labels, (other_costs + prices[codes]).argmin(axis=1)
+        made = replace(made, labels=labels)
     return made
 
 
