@@ -245,8 +245,8 @@ def searched(
     """
     work, numbers = Work(extra=_SEARCH_WORK), (points.n_clusters, *n_split(points))
     criteria = {n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers}
-    # The more rows are joined in a point, the less time a step takes. The search then goes on for longer, and its prices
-    # are less rough.
+    # The more rows are joined in a point, the less time a step takes. The search then goes on for longer, and its
+    # prices are less rough.
     patience = n_joined**0.5
     options = {"rough": ROUGH_LEVEL / patience, "of_tol": _ROUGH_TOL}
 
