@@ -95,7 +95,8 @@ def _module(name: str) -> _Module:
     if file is None:
         raise ClassNotFound(f"there is no Python module {name!r}")
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-    tree, imports = _tree(file), {}
+    tree = _tree(file)
+    imports: dict[str, tuple[str, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imports |= {alias.asname or alias.name: (alias.name, "") for alias in node.names}

@@ -240,14 +240,13 @@ def searched(
 ) -> list[Run]:
     """The runs that continue, the cheapest first; without `rng` there is no search.
 
-    The more rows are joined in a point, the less time a step takes. The search then goes on for longer, and its prices
-    are less rough.
-
     ``criterion_of(sizes, n_clusters=K)`` is the criterion for groups of these sizes, and ``run_of(points, criterion,
     start, multipliers, n_steps, **options)`` makes a run.
     """
     work, numbers = Work(extra=_SEARCH_WORK), (points.n_clusters, *n_split(points))
     criteria = {n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers}
+    # The more rows are joined in a point, the less time a step takes. The search then goes on for longer, and its
+    # prices are less rough.
     patience = n_joined**0.5
     options = {"rough": ROUGH_LEVEL / patience, "of_tol": _ROUGH_TOL}
 
