@@ -113,6 +113,10 @@ class Page:
             raise BrowserError(done["exceptionDetails"].get("exception", {}).get("description", "error"))
         return done["result"].get("value")
 
+    def all(self, selector, value):
+        """Return the value of an expression of `e` for each element that a selector finds."""
+        return self.js(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => {value})")
+
     def resize(self, width, height=900):
         """Set the size of the window. A width below 600 pixels makes it a telephone."""
         self.call(

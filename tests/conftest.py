@@ -27,6 +27,7 @@ sys.path[:] = [
     *(path for path in sys.path if Path(path).resolve() != ROOT),
 ]
 
+from browser import CHROMIUM, Page
 from small import shipped_in
 from toys import make_grouped_blobs
 
@@ -103,3 +104,12 @@ def adult(real):
 @pytest.fixture
 def grouped_blobs():
     return make_grouped_blobs
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium")
+    page = Page(tmp_path_factory.mktemp("profile"))
+    yield page
+    page.close()

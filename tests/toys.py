@@ -1,5 +1,6 @@
 """Small data for the tests."""
 
+import numba
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
@@ -70,8 +71,27 @@ def places(content, most=None, at=()):
         yield from places(value, most, (*at, key))
 
 
+def inside_of(content, place):
+    """Return what holds the value at a place, a sequence of keys. Mappings that are not there are made."""
+    for key in place[:-1]:
+        content = content.setdefault(key, {}) if isinstance(content, dict) else content[key]
+    return content
+
+
 def forget_code():
     """Forget where modules are, because tests have packages of one name in several folders."""
     for cached in vars(fingerprint).values():
         if hasattr(cached, "cache_clear"):
             cached.cache_clear()
+
+
+def with_one_thread_and_several(function):
+    """Call a function with one thread and with as many as there are, and return both results."""
+    before, found = numba.get_num_threads(), []
+    try:
+        for threads in (1, numba.config.NUMBA_NUM_THREADS):
+            numba.set_num_threads(threads)
+            found.append(function())
+    finally:
+        numba.set_num_threads(before)
+    return found

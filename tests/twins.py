@@ -85,21 +85,29 @@ def counts_of(labels, codes, n_clusters):
     return np.array([[np.sum((codes == j) & (labels == k)) for k in range(n_clusters)] for j in groups])
 
 
-def cheapest_shares(costs, rows, limits, method="highs-ipm"):
+def cheapest_shares(costs, rows, limits, *, helpers=None, exact=None, method="highs-ipm"):
     """Find the least cost of shares of points in clusters for which ``rows @ shares <= limits``, by HiGHS.
 
-    The limits have the shape (n_rows, n_clusters), or one that is broadcast to it. Without such shares it is infinite.
-    The interior point method is fast, and the simplex method, "highs-ds", is exact to more digits.
+    The limits have the shape (n_rows, n_clusters), or one that is broadcast to it. Each cluster may have further
+    variables, whose coefficients in the rows are `helpers`, and `exact` tells which rows are equalities. Without such
+    shares the cost is infinite. The interior point method is fast, and the simplex method, "highs-ds", is exact to more
+    digits.
     """
     n, n_clusters = costs.shape
-    unit = np.abs(costs).max() or 1.0
+    unit, each = np.abs(costs).max() or 1.0, sparse.eye_array(n_clusters)
+    helpers = np.empty((len(rows), 0)) if helpers is None else helpers
+    n_helpers = helpers.shape[1] * n_clusters
+    bounded = sparse.hstack([sparse.kron(rows, each), sparse.kron(helpers, each)]).tocsr()
+    whole = sparse.kron(sparse.eye_array(n), np.ones((1, n_clusters)))
+    limits = np.broadcast_to(limits, (len(rows), n_clusters)).ravel()
+    exact = np.zeros(len(limits), bool) if exact is None else np.repeat(exact, n_clusters)
     done = linprog(
-        costs.ravel() / unit,
-        A_ub=sparse.kron(rows, np.eye(n_clusters)),
-        b_ub=np.broadcast_to(limits, (len(rows), n_clusters)).ravel(),
-        A_eq=sparse.kron(sparse.eye_array(n), np.ones((1, n_clusters))),
-        b_eq=np.ones(n),
-        bounds=(0, 1),
+        np.r_[costs.ravel() / unit, np.zeros(n_helpers)],
+        A_ub=bounded[~exact] if (~exact).any() else None,
+        b_ub=limits[~exact] if (~exact).any() else None,
+        A_eq=sparse.vstack([sparse.hstack([whole, sparse.csr_array((n, n_helpers))]), bounded[exact]]),
+        b_eq=np.r_[np.ones(n), limits[exact]],
+        bounds=[(0, 1)] * costs.size + [(None, None)] * n_helpers,
         method=method,
     )
     return done.fun * unit if done.success else np.inf

@@ -42,24 +42,6 @@ class {name}(FairClusterer):
         self.n_iter_ = 1
         self.history_ = []
 '''
-# A method of a graph, which need not be dense.
-CUTTER = (
-    METHOD.format(name="Cutter", factor=1)
-    .replace("X[:, 0]", "X.sum(axis=0)")
-    .replace("len(X)", "X.shape[0]")
-    .replace(
-        "\n    def _fit(",
-        """
-    def fit(self, X, y=None, *, sensitive_features=None):
-        assert X.shape[0] == X.shape[1]
-        self._fit(X, None)
-        return self
-
-    def _fit(""",
-    )
-)
-
-
 BLOBS = {"title": "Blobs", "generator": "fairclust.datasets.blobs.make_group_blobs", "n_clusters": 3}
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
 """A small table of a user."""
@@ -133,8 +115,8 @@ class Project:
 
     def add_cutter(self):
         """Add a method that takes the graph of nearest neighbours."""
-        self.write("my_methods/cutter.py", CUTTER)
-        self.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
+        cutter = {"class": "fairclust.methods.SpectralClustering", "params": {"affinity": "precomputed"}}
+        self.config["methods"]["cutter"] = cutter | {"input": "graph"}
         self.config["graph"] = {"n_neighbors": 5}
 
     def command(self, *arguments, profile="default"):

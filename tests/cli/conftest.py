@@ -2,8 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from browser import CHROMIUM, Page
-
 
 @pytest.fixture
 def people(tmp_path, grouped_blobs):
@@ -12,12 +10,3 @@ def people(tmp_path, grouped_blobs):
     path = tmp_path / "people.csv"
     frame.to_csv(path, index=False)
     return path
-
-
-@pytest.fixture(scope="package")
-def browser(tmp_path_factory):
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium")
-    page = Page(tmp_path_factory.mktemp("profile"))
-    yield page
-    page.close()

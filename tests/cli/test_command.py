@@ -6,7 +6,6 @@ import pytest
 from commands import refused, run, told
 
 from fairclust.cli.options import COMMANDS
-from fairclust.metrics import sse
 
 
 def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
@@ -20,29 +19,6 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
     model = VariationalFairKMeans(3, lam=20, random_state=4)
     expected = model.fit_predict(frame[["age", "income"]].to_numpy(), sensitive_features=frame.sex)
     np.testing.assert_array_equal(pd.read_csv(out).cluster, expected)
-
-
-def test_cosine_is_set_fitted_saved_and_reported(tmp_path, capsys):
-    rng = np.random.default_rng(0)
-    kind = rng.integers(3, size=300)
-    X = (np.eye(3)[kind] + 0.2 * rng.normal(size=(300, 3))) * 10 ** rng.uniform(-1, 1, size=(300, 1))
-    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=np.where(rng.random(300) < 0.5, "f", "m"))
-    table, model, found = (tmp_path / name for name in ("table.csv", "model.fairclust", "labels.csv"))
-    frame.to_csv(table, index=False)
-    options = ["--sensitive", "sex", "--n-clusters", 3, "--scale", "none", "--set", "metric=cosine"]
-    text = told(run(capsys, "fit", table, *options, "--save", model, "--out", found, "--equal-sizes"))
-    assert "clustered by: a, b, c (rows of unit length)" in text
-    labels = pd.read_csv(found).cluster
-    assert np.bincount(labels).tolist() == [100, 100, 100]
-    assert f"distances {sse(X / np.linalg.norm(X, axis=1, keepdims=True), labels):,.1f}; " in text
-    # Rows twice as long are assigned as before.
-    frame[["a", "b", "c"]] *= 2
-    frame.to_csv(table, index=False)
-    assert run(capsys, "predict", model, table, "--out", tmp_path / "again.csv")[0] == 0
-    assert (pd.read_csv(tmp_path / "again.csv").cluster == labels).mean() > 0.97
-    frame.loc[4, ["a", "b", "c"]] = 0.0
-    frame.to_csv(table, index=False)
-    assert "X has only zeros in row 4" in refused(run(capsys, "fit", table, *options))
 
 
 @pytest.mark.parametrize(
@@ -66,12 +42,9 @@ def test_cosine_is_set_fitted_saved_and_reported(tmp_path, capsys):
         ({"--delimiter": ";"}, "--delimiter"),
         ({"--delimiter": "ab"}, "is not one ASCII character"),
         ({"--encoding": "klingon"}, "unknown encoding"),
-        ({"--out": "people.csv"}, "--out: people.csv is the same file as "),
-        ({"--out": "no_such/folder.csv"}, "there is no folder"),
     ],
 )
-def test_errors_of_fit(people, capsys, monkeypatch, change, message):
-    monkeypatch.chdir(people.parent)
+def test_errors_of_fit(people, capsys, change, message):
     options = {"--sensitive": "sex", "--method": "vfc", "--n-clusters": "3"} | change
     err = refused(run(capsys, "fit", people, *(part for item in options.items() for part in item)))
     assert message in err
@@ -81,9 +54,6 @@ def test_errors_of_fit(people, capsys, monkeypatch, change, message):
     ("content", "message"),
     [
         (b"sex,a\nf,1\nf,2\nf,3\n", "Fix: name another column by --sensitive"),
-        (("sex,a\n" + "".join(f"{i},{i * i % 7}\n" for i in range(30))).encode(), "30 different numbers"),
-        # If undecodable letters became question marks, the last two rows would be one group.
-        (("sex,a\n" + "f,1\n" * 60_000 + "ä,2\nö,3\n").encode("latin-1"), "--encoding"),
         (b"sex,a\nf,1\nf,2\n,3\n", "has only the group 'f'"),
         (None, "there is no file"),
     ],
@@ -160,21 +130,12 @@ def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, as
 def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     from fairclust.solvers.prices import certificate_text
 
-    found = {
-        "gap": 1e-5,
-        "cost": 99.0,
-        "lower_bound": 100.0,
-        "violation": violation,
-        "spread": 0.004,
-        "n_finished": 5,
-    }
+    found = {"gap": 1e-5, "cost": 99.0, "lower_bound": 100.0, "violation": violation}
     line = certificate_text(found)
     assert line.startswith("with these centres, no labels within the bounds are more than 0.001 % cheaper")
     reason = "off the bounds by up to 0.4 rows in a cluster" if violation else "because of rounding errors"
     assert "below the bound 100.0 because" in line and reason in line
-    assert line.endswith("other centres may be cheaper: the costs of 5 starts differ by up to 0.40 %")
-    line = certificate_text(found | {"spread": 0.0, "n_finished": 1})
-    assert line.endswith("other centres may be cheaper, and only one start ran to its end")
+    assert line.endswith("other centres may be cheaper")
     line = certificate_text({**found, "cost": 101.0})
     assert "(cost 101.0, lower bound 100.0)" in line and "because" not in line
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import refused, run, told
-from outline import Outline
 
 from fairclust.cli.results import _by_chance, _kept
 from fairclust.metrics import contingency
+from outline import Outline
 
 N = 240
 

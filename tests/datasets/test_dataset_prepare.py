@@ -1,9 +1,11 @@
 """From a file to a prepared data set: values, groups, card, and the message of every error."""
 
+import io
 import json
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared
 
 TEXT = "age,sex,hours,city\n30,f,10,x\n40,m,20,y\n50,f,60,x\n60,o,30,z\n"
+IN_ANOTHER_FILE = {"column": "sex", "source": "groups"}
 
 
 def prepare(tmp_path, text=TEXT, groups_text=None, **spec):
@@ -103,6 +106,27 @@ def test_groups_from_another_file(tmp_path):
     assert [source["name"] for source in ds.card["sources"]] == ["table", "groups"]
 
 
+@pytest.mark.parametrize("delimiter", ",;\t|")
+def test_the_delimiters_of_table_and_groups_are_found(tmp_path, delimiter):
+    frame, expected = pd.read_csv(io.StringIO(TEXT)), prepare(tmp_path)
+    table, groups = frame[["age", "hours"]] / 4, frame[["sex", "city"]].to_csv(sep=delimiter, index=False)
+    # A stated separator holds for both files, and so does a decimal comma.
+    stated = {"reader": {"sep": delimiter, "decimal": ","}} if delimiter == ";" else {}
+    for sep, reader in ((",", {}), (delimiter, {}), (delimiter, stated)):
+        text = table.to_csv(sep=sep, index=False, decimal="," if reader else ".")
+        found = prepare(tmp_path, text, groups, sensitive=IN_ANOTHER_FILE, **reader)
+        assert_allclose(found.X, expected.X, atol=1e-15)
+        assert_array_equal(found.groups, expected.groups)
+
+
+def test_the_words_of_a_group_are_not_cut_apart(tmp_path):
+    sensitive = {"column": "marital status", "source": "groups"}
+    found = prepare(
+        tmp_path, groups_text="marital status\n" + "never married\nonce married\n" * 2, sensitive=sensitive
+    )
+    assert found.group_names == ("never married", "once married")
+
+
 def test_categorical_columns_are_codes_and_not_scaled(tmp_path):
     text = "age,sex,rate,city\n30,f,10,x\n40,m,9, y \n50,f,10,x\n60,o,-1,z\n70,?,5,a\n"
     ds = prepare(
@@ -125,11 +149,12 @@ def test_all_features_leave_out_the_categorical_ones(tmp_path):
 
 
 def test_true_classes_are_not_a_feature(tmp_path):
-    plain, ds = (prepare(tmp_path, features="all", categorical=["city"], truth=t) for t in (None, "hours"))
+    dropped = {"features": "all", "categorical": ["city"], "drop_rows": {"city": ["y"]}}
+    plain, ds = (prepare(tmp_path, truth=truth, **dropped) for truth in (None, "hours"))
     assert plain.truth is None
     assert ds.feature_names == ("age", "city")
-    assert ds.X.flags.c_contiguous and ds.X.shape == (4, 2)
-    assert_array_equal(ds.truth, [0, 1, 3, 2])
+    assert ds.X.flags.c_contiguous and ds.X.shape == (3, 2)
+    assert_array_equal(ds.truth, [0, 2, 1])
     assert ds.truth is not None and ds.truth.dtype == np.int32
     assert list(ds.card["categories"]) == ["city"]
     save_prepared(ds, tmp_path / "saved")
@@ -151,7 +176,6 @@ def test_constant_column_and_zero_row(tmp_path):
 FM = {"f": ["f"], "m": ["m"]}
 ERRORS = {
     "missing column": ({"features": ["age", "hour"]}, "column 'hour': no such column; .*mean 'hours'"),
-    "missing drop column": ({"drop_rows": {"town": ["x"]}}, "column 'town': no such column"),
     "text in a feature": ({"features": ["age", "city"]}, "'city': .*found 'x' in data row 1, 4 such cells"),
     "unknown group": (
         {"sensitive": {"column": "sex", "groups": FM}},
@@ -177,6 +201,10 @@ ERRORS = {
         {"groups_text": "gender\nf\nm\n", "sensitive": {"column": "gender", "source": "groups"}},
         "file 'groups.csv', column 'gender': .* expected 4 rows; found 2",
     ),
+    "groups file with a column of the table": (
+        {"groups_text": "age,sex\n" + "1,f\n2,m\n" * 2, "sensitive": IN_ANOTHER_FILE},
+        "has a column of the table.*write the groups into the table",
+    ),
     "no path": (
         {"sensitive": {"column": "sex", "source": "elsewhere"}}, "no path is given for its source 'elsewhere'",
     ),
@@ -188,6 +216,19 @@ def test_errors(tmp_path, case):
     fields, message = ERRORS[case]
     with pytest.raises(DatasetError, match=message):
         prepare(tmp_path, **fields)
+
+
+@pytest.mark.parametrize(
+    "text, advice",
+    [
+        ("age,sex\n1,\udcff\n", "set 'encoding' in 'reader' to cp1252"),
+        ("age;town,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
+        ("-1.5,f\n2,m\n", "set 'header: false' in 'reader'"),
+    ],
+)
+def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_path, text, advice):
+    with pytest.raises(DatasetError, match=advice):
+        prepare(tmp_path, text, features="all")
 
 
 def test_missing_file(tmp_path):

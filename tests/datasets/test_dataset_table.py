@@ -67,13 +67,6 @@ def test_what_was_written_is_read(tmp_path, rows, sep, end):
     assert words(found) == [text.strip() for _, text, _ in rows]
 
 
-def test_quotes_blanks_and_missing_last_line_end(tmp_path):
-    found = read(tmp_path, 'n, t\n 1 ," x"\n2,"y, z"\n\n3,"two\nlines"', ["n"], ["t"])
-    assert_array_equal(found.numbers[:, 0], [1, 2, 3])
-    assert words(found) == ["x", "y, z", "two\nlines"]
-    assert words(read(tmp_path, '\ufeff1, "y, z", 2\n', [], [1], header=False)) == ["y, z"]
-
-
 def test_decimal_comma_and_encoding(tmp_path):
     text, reader = "größe;t\n1,5;ä\n2,25;ß\n".encode("latin-1"), {"decimal": ",", "encoding": "latin-1"}
     found = read(tmp_path, text, ["größe"], ["t"], **reader)
@@ -127,20 +120,10 @@ def test_complaints(tmp_path, text, expected):
         read(tmp_path, text, [0, 1])
 
 
-@pytest.mark.parametrize(
-    ("text", "reader", "expected"),
-    [
-        ("a,t\n1,ä\n".encode("latin-1"), {}, r"no utf-8 text; try --encoding cp1252"),
-        ("# made by me\n1,2\n3,4\n", {"header": False}, "line 2 has 2 cells, but the first row has 1"),
-        *(
-            (text, {"name": "t.arff"}, "is no ARFF; found no line with @")
-            for text in ("a,b\n1,2\n", "@data\n1,2\n", "@attribute a real\n1\n")
-        ),
-    ],
-)
-def test_files_that_cannot_be_opened(tmp_path, text, reader, expected):
-    with pytest.raises(TableError, match=expected):
-        read(tmp_path, text, **reader)
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "@data\n1,2\n", "@attribute a real\n1\n"])
+def test_files_that_cannot_be_opened(tmp_path, text):
+    with pytest.raises(TableError, match="is no ARFF; found no line with @"):
+        read(tmp_path, text, name="t.arff")
 
 
 @pytest.mark.parametrize(
@@ -190,29 +173,6 @@ def test_a_long_column_may_have_plain_numbers_in_one_part_only(tmp_path, reader,
     )
     with pytest.raises(DatasetError, match=f"found '\\?' in data row {n + 2}, 1 such"):
         read(tmp_path, text, [0], **reader)
-
-
-ARFF = """% a comment
-@RELATION people
-
-@ATTRIBUTE age REAL
-@attribute 'marital status' {married, 'not married'}
-@attribute	"fee" numeric
-@DATA
-31.0,'not married',NA
-
-45,married,2
-"""
-
-
-@pytest.mark.parametrize("comma", [",", ", "])
-def test_arff(tmp_path, comma):
-    text = ARFF.replace(",", comma)
-    found = read(tmp_path, text, ["age", 2], ["marital status"], name="t.arff", as_zero=("NA",))
-    assert_array_equal(found.numbers, [[31, 0], [45, 2]])
-    assert words(found) == ["not married", "married"]
-    with pytest.raises(DatasetError, match="found 'NA' in data row 1, 1 such cell"):
-        read(tmp_path, text, [0, 2], name="t.arff")
 
 
 def test_cells_that_count_as_zero(tmp_path):

@@ -1,6 +1,5 @@
 """The assignment kernel against plain NumPy."""
 
-import numba
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -9,6 +8,7 @@ from scipy.special import logsumexp, softmax
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.points import NearestPoints, TiledPoints
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
+from toys import with_one_thread_and_several
 
 SIZES = [1, 2, TILE - 1, TILE, TILE + 1, 3 * TILE + 17]
 
@@ -86,17 +86,11 @@ def test_results_do_not_depend_on_threads():
     codes = rng.integers(2, size=len(X)).astype(np.int32)
     offset = rng.normal(size=(2, 12))
     found = potentials(X, codes, 2, X[:12], np.float32)
-    threads = numba.get_num_threads()
-    answers = []
-    try:
-        for n in sorted({1, threads}):
-            numba.set_num_threads(n)
-            answers.append((*found.soft_moments(3.0, offset), *found.hard(3.0, offset)))
-    finally:
-        numba.set_num_threads(threads)
-    for other in answers[1:]:
-        for left, right in zip(answers[0], other, strict=True):
-            np.testing.assert_array_equal(left, right)
+    one, several = with_one_thread_and_several(
+        lambda: (*found.soft_moments(3.0, offset), *found.hard(3.0, offset))
+    )
+    for left, right in zip(one, several, strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 @pytest.mark.parametrize("n_samples", SIZES)

@@ -8,28 +8,6 @@ from fairclust.kernels.fairlets import tree_fairlets
 PAIRS = [(1, 1), (1, 2), (1, 3), (2, 3), (2, 5), (4, 9), (9, 10)]
 
 
-@st.composite
-def instances(draw):
-    """Draw a pair (p, q), groups that are balanced for it, and few enough cells that some points coincide."""
-    p, q = draw(st.sampled_from(PAIRS))
-    few = draw(st.integers(1, 60))
-    many = draw(st.integers(few, few * q // p))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    is_blue = rng.permutation(np.arange(few + many) < (few if draw(st.booleans()) else many))
-    spread = draw(st.sampled_from([1, 3, 50, 2**16]))
-    places = rng.integers(0, 2**16, (spread, draw(st.sampled_from([1, 2, 3, 25, 70]))))
-    return p, q, is_blue, places[rng.integers(spread, size=few + many)].astype(np.uint16)
-
-
-@given(instances())
-def test_fairlets_are_small_and_balanced(instance):
-    p, q, is_blue, cells = instance
-    fairlet = tree_fairlets(cells, is_blue, p, q)
-    sizes, blues = np.bincount(fairlet), np.bincount(fairlet, is_blue).astype(int)
-    assert 1 <= sizes.min() <= sizes.max() <= p + q
-    assert (p * np.maximum(sizes - blues, blues) <= q * np.minimum(sizes - blues, blues)).all()
-
-
 @given(st.integers(0, 2**32 - 1), st.sampled_from(PAIRS), st.integers(1, 20), st.integers(1, 3))
 def test_fairlets_stay_in_places_that_are_balanced(seed, pair, n_places, n_features):
     """Points leave the cells of the tree only where one of the groups has too many of them."""

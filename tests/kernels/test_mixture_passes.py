@@ -1,6 +1,5 @@
 """The passes of a mixture against plain NumPy on the full N x K matrix."""
 
-import numba
 import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
@@ -9,6 +8,7 @@ from fairclust.kernels.mixture import Components
 from fairclust.kernels.tiles import TILE
 from fairclust.methods.mixture import rows
 from fairclust.methods.mixture.rows import Columns, Rows
+from toys import with_one_thread_and_several
 
 
 def columns_of(n_numeric, sizes, shift=0.0, unit=1.0):
@@ -124,17 +124,16 @@ def test_small_weights_keep_all_digits(unit):
 
 def test_threads_and_kept_responsibilities_change_nothing():
     X, groups, components = problem(60_000, 3, (3, 2), 6, 3, True)
-    C, before, found = np.random.default_rng(0).normal(size=(3, 6)), numba.get_num_threads(), []
-    try:
-        for threads in (1, numba.config.NUMBA_NUM_THREADS):
-            numba.set_num_threads(threads)
-            tiles = Rows(columns_of(3, (3, 2)), X, groups, 3).tiles()
-            tiles.table(components)
-            found += [tiles.moments(C=C)[0], tiles.moments(components, C=C)[0]]
-    finally:
-        numba.set_num_threads(before)
-    for other in found[1:]:
-        for a, b in zip(found[0], other, strict=True):
+    C = np.random.default_rng(0).normal(size=(3, 6))
+
+    def moments():
+        tiles = Rows(columns_of(3, (3, 2)), X, groups, 3).tiles()
+        tiles.table(components)
+        return tiles.moments(C=C)[0], tiles.moments(components, C=C)[0]
+
+    (first, *kept), others = with_one_thread_and_several(moments)
+    for other in (*kept, *others):
+        for a, b in zip(first, other, strict=True):
             np.testing.assert_array_equal(a, b)
 
 

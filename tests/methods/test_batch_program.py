@@ -48,13 +48,3 @@ def test_keeps_the_balance(grouped_blobs, n_batches):
     if n_batches:
         # The points of a batch stay together.
         assert len(np.unique(np.c_[model.batches_, labels], axis=0)) == model.batches_.max() + 1
-
-
-def test_points_on_their_own_are_cheaper_than_batches(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=200)
-    start = X[:4]
-    costs = [
-        BatchProgramKMeans(4, n_batches=n, init=start, random_state=0).fit(X, sensitive_features=codes).cost_
-        for n in (20, None)
-    ]
-    assert costs[1] < costs[0]

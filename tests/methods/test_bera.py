@@ -15,12 +15,9 @@ def test_attributes_agree(grouped_blobs):
     model = BeraFairKMeans(4, random_state=0).fit(X, sensitive_features=codes)
     plain = cluster.KMeans(4, n_init=10, random_state=0).fit(X)
     np.testing.assert_allclose(model.cluster_centers_, plain.cluster_centers_)
-    distances = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
-    assert model.cost_ == pytest.approx(distances[np.arange(len(X)), model.labels_].sum())
     assert plain.inertia_ < model.cost_ <= model.lp_cost_ * (1 + 1e-9)
     assert model.cost_ == pytest.approx(model.lp_cost_, rel=0.01)
     assert model.price_of_fairness_ == pytest.approx(model.cost_ / plain.inertia_)
-    assert 0 <= model.violation_ < 2
     costs, fairness = ([record[name] for record in model.history_] for name in ("clustering", "fairness"))
     assert costs == [pytest.approx(plain.inertia_), model.lp_cost_, model.cost_]
     assert fairness[0] > 10

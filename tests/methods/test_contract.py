@@ -128,7 +128,6 @@ def test_groups_in_any_form(model, grouped_blobs):
         (None, "sensitive_features is missing"),
         (np.zeros(599), "has 599 rows, X has 600"),
         (np.where(np.arange(600) == 7, np.nan, 1.0), r"1 missing value \(first in row 7\)"),
-        (np.array([None, *"a" * 599], dtype=object), r"1 missing value \(first in row 0\)"),
     ],
 )
 def test_bad_groups(model, grouped_blobs, groups, message):
@@ -185,6 +184,29 @@ def test_odd_data(model, name):
     assert labels.max() < 3
 
 
+TOO_LARGE = [
+    (methods.FairDen(max_memory_mb=0.01), 100, "take fewer rows"),
+    (methods.FairletClustering(3), 5001, "at most 5000 rows, found 5001; FairletTreeClustering takes"),
+    (
+        methods.FairSpectralClustering(3, solver="nullspace", max_memory_mb=1),
+        400,
+        r"solver='nullspace' needs about 5 MB for 400 rows.*'projected'",
+    ),
+    (
+        methods.FairSpectralClustering(3, affinity="max_scaled", max_memory_mb=1),
+        400,
+        r"affinity='max_scaled' needs about 1 MB for 400 rows",
+    ),
+]
+
+
+@pytest.mark.parametrize("model, n_rows, message", TOO_LARGE, ids=lambda value: type(value).__name__)
+def test_more_rows_than_a_method_is_made_for_are_refused(model, n_rows, message, grouped_blobs):
+    X, codes = grouped_blobs(n_rows)
+    with pytest.raises(NotSupported, match=message):
+        model.fit(X, sensitive_features=codes)
+
+
 BERA = {"tolerance": [1.0, -0.1], "n_clusters": [0], "n_init": [0]}
 PRICES = {
     "tolerance": [1.0, -0.1], "min_balance": [1.5], "max_gap": [-1], "size_min": [-1],
@@ -235,6 +257,23 @@ def test_numbers_in_single_precision_give_the_same_labels(model, grouped_blobs):
     if hasattr(model, "predict"):
         found = model.predict(single.astype(np.float64), codes)
         np.testing.assert_array_equal(found, model.predict(single, codes))
+
+
+@pytest.mark.parametrize(
+    "cls, params, near",
+    [
+        (methods.PriceFairKMeans, {"tolerance": 0.2}, 0.02),
+        (methods.PriceFairKMeans, {"tolerance": 0.2, "metric": "cosine"}, 0.02),
+        (methods.SociallyFairKMeans, {}, 1e-7),
+    ],
+)
+def test_weights_count_as_copies_of_rows(cls, params, near, grouped_blobs):
+    X, codes = grouped_blobs(200)
+    times = np.arange(200) % 3 + 1
+    model = cls(3, init=X[:3], precision="double", **params)
+    found = model.fit(X, sensitive_features=codes, sample_weight=times).history_[-1]["objective"]
+    model.fit(X.repeat(times, axis=0), sensitive_features=codes.repeat(times))
+    assert found == pytest.approx(model.history_[-1]["objective"], rel=near)
 
 
 def test_every_method_finds_two_blobs_far_apart(model):

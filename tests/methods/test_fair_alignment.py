@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn import cluster
@@ -70,3 +72,18 @@ def test_one_group_and_three(grouped_blobs):
     model = FairAlignmentKMeans(3, random_state=0).fit(X, sensitive_features=np.ones(len(X)))
     assert model.objective_ == pytest.approx(sse(X, model.labels_), rel=1e-3)
     assert model.shares_.shape == (1, 3)
+
+
+def test_peak_memory_in_tables_of_points_by_clusters():
+    n_samples, n_clusters = 50_000, 40
+    model = FairAlignmentKMeans(n_clusters, block_size=16, n_init=1, max_iter=1, random_state=0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_samples, 2))
+    groups = (rng.random(n_samples) < 0.3 + 0.3 * (X[:, 0] > 0)).astype(int)
+    # Compiling takes memory as well, so a first fit compiles the kernels before the measurement.
+    model.fit(X[:1000], sensitive_features=groups[:1000])
+    tracemalloc.start()
+    model.fit(X, sensitive_features=groups)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.6 * 8 * n_samples * n_clusters

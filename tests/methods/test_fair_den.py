@@ -7,7 +7,6 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from fairclust.base import NotSupported
 from fairclust.methods import FairDen, KMeans
 from fairclust.methods.spectral.fair_den import density_distances, density_similarities
 from fairclust.metrics import average_balance
@@ -71,8 +70,3 @@ def test_fairer_than_without_groups():
     codes = np.repeat(np.arange(6) % 2, 30)
     labels = FairDen(3, random_state=0).fit_predict(X, sensitive_features=codes)
     assert average_balance(labels, sensitive_features=codes) > 0.9
-
-
-def test_memory():
-    with pytest.raises(NotSupported, match="take fewer rows"):
-        FairDen(max_memory_mb=0.01).fit(np.zeros((100, 1)), sensitive_features=np.zeros(100))

@@ -33,7 +33,8 @@ def test_nullable_columns_are_numbers_and_their_missing_cells_are_named(frame):
         lacking = frame.astype({"b": kind})
         lacking.loc[7, "b"] = pd.NA
         with pytest.raises(
-            ValueError, match="X contains NaN in row 7, column 'b'; cells that are not finite: 1"
+            ValueError,
+            match=r"X contains NaN in row 7, column 'b'; cells that are not finite: 1.*SimpleImputer",
         ):
             KMeans(3).fit(lacking)
 
@@ -61,8 +62,6 @@ def test_dates_as_groups_are_dates():
         "2020-01-01T01:30:00",
         "2020-01-02T01:30:00",
     ]
-    with pytest.raises(ValueError, match="1 missing value"):
-        encode_groups(np.array(["2020-01-01", "NaT"], dtype="datetime64[ns]"))
 
 
 @pytest.mark.parametrize("cls", [PriceFairKMeans, SociallyFairKMeans])

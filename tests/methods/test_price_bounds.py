@@ -81,15 +81,11 @@ def test_mean_of_a_number(people):
     np.testing.assert_array_equal(model.predict(X, new), model.predict(X, given))
 
 
-def test_a_column_of_many_numbers_is_cut_by_its_user(people):
-    X, columns = people
-    age = np.round(40 + 10 * X[:, 0])
-    with pytest.raises(ValueError, match=r"pandas\.qcut"):
-        PriceFairKMeans(4).fit(X, sensitive_features=columns.assign(age=age))
-    ranges = pd.qcut(age, 3)
+def test_ranges_of_a_column_of_numbers_are_groups(people):
+    X, _ = people
+    ranges = pd.qcut(40 + 10 * X[:, 0], 3)
     model = PriceFairKMeans(4, tolerance=0.3, n_init=1, random_state=0)
     labels = model.fit_predict(X, sensitive_features={"age": ranges})
-    assert len(model.groups_) == 3
     assert fairness_ratio(labels, sensitive_features=ranges.astype(str)) >= 0.7 - 1e-9
     assert (model.predict(X, {"age": ranges}) != labels).sum() == model.n_rounded_
 
@@ -105,13 +101,6 @@ def test_weights(people):
     assert model.lower_bound_ <= model.cost_ * (1 + 1e-6) and model.gap_ < 0.02
     assert np.bincount(model.labels_, weights).max() <= 1.2 * weights.sum() / 4 + weights.max()
     assert (model.predict(X, columns) != model.labels_).sum() == model.n_rounded_
-    equal, plain = (
-        PriceFairKMeans(4, tolerance=0.1, n_init=1, random_state=0, precision="double").fit(
-            X, sensitive_features=columns, sample_weight=w
-        )
-        for w in (np.full(len(X), 3.0), None)
-    )
-    assert equal.lower_bound_ == pytest.approx(3 * plain.lower_bound_, rel=1e-4)
     with pytest.raises(NotSupported, match=r"PriceFairKMedians takes no sample_weight.*PriceFairKMeans"):
         PriceFairKMedians(4).fit(X, sensitive_features=columns, sample_weight=weights)
 
@@ -127,5 +116,3 @@ def test_budget(people):
     assert fairness_ratio(model.labels_, sensitive_features=columns["sex"]) >= 1 - model.tolerance_ - 0.01
     again = model.set_params(max_cost_increase=None).fit(X, sensitive_features=columns)
     assert not hasattr(again, "tolerance_") and not hasattr(again, "tolerance_bound_")
-    with pytest.raises(ValueError, match="not both"):
-        PriceFairKMeans(4, max_cost=1.0, max_cost_increase=0.1).fit(X, sensitive_features=columns)

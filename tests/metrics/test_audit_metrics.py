@@ -46,37 +46,21 @@ def test_groups_that_pay_nothing():
     assert_array_equal(changes, [0.0, inf])
 
 
-def test_individual_fairness_by_hand():
-    # Balls of ceil(5 / 2) = 3 points: from 0 to 7, from 10 to 7 and 13, from 2 to 7, from 13 to 7, from 7 to 2.
-    ratios = [3 / 7, 1.5 / 3, 1 / 5, 1.5 / 6, 4 / 5]
-    assert fm.individual_fairness(X, LABELS) == pytest.approx(max(ratios))
-    # With K = 3 the balls have ceil(5 / 3) = 2 points, though only two clusters are in use: 0 and 2 are 2 apart, 10 and
-    # 7 are 3 apart.
-    assert fm.individual_fairness(X, LABELS, n_clusters=3) == pytest.approx(3 / 2)
-
-
 @pytest.mark.parametrize("seed", range(5))
-def test_individual_fairness_against_sorted_distances(seed):
+@pytest.mark.parametrize("n_clusters", [4, 7])
+def test_individual_fairness_against_sorted_distances(n_clusters, seed):
+    """A ball has the share of the points that one of K clusters should have, also if fewer clusters are in use."""
     points, labels, _ = drawn(seed)
     ratios = []
     for p, x in enumerate(points):
-        radius = sorted(np.linalg.norm(points - x, axis=1))[ceil(40 / 4) - 1]
+        radius = sorted(np.linalg.norm(points - x, axis=1))[ceil(40 / n_clusters) - 1]
         ratios.append(np.linalg.norm(x - points[labels == labels[p]].mean(axis=0)) / radius)
-    assert fm.individual_fairness(points, labels) == pytest.approx(max(ratios))
-
-
-def test_proportionality_by_hand():
-    # A coalition has three of the five points. With a centre at 2, the points 0, 2, 7 would pay 2, 0, 5 instead of
-    # 3, 1, 4: the least ratio is 4/5. At 10, the points 7, 10, 13 would pay 3, 0, 3 instead of 4, 1.5, 1.5: 1.5/3.
-    # At 7, the points 2, 10, 13 come no nearer either.
-    assert fm.proportionality(X, LABELS) == pytest.approx(0.8)
-    # K = 2, but all points are in one cluster, whose mean is 6.4. A coalition again has three points, and its third
-    # best ratio counts. With a centre at 7 these are 0.6 / 0, 3.6 / 3 and 6.6 / 6, and other centres give less.
-    assert fm.proportionality(X, [0] * 5, n_clusters=2) == pytest.approx(6.6 / 6)
+    assert fm.individual_fairness(points, labels, n_clusters=n_clusters) == pytest.approx(max(ratios))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_proportionality_against_all_coalitions(seed):
+@pytest.mark.parametrize("n_clusters", [3, 4])
+def test_proportionality_against_all_coalitions(n_clusters, seed):
     """Find the largest factor by which all points of a coalition gain, over all coalitions of the smallest size."""
     points, labels, _ = drawn(seed, n=9, n_clusters=3)
     points = points + np.arange(9)[:, None] * 1e-3  # no copies
@@ -84,12 +68,12 @@ def test_proportionality_against_all_coalitions(seed):
     paid = np.linalg.norm(points - means[labels], axis=1)
     best = 0.0
     for y in points:
-        for coalition in combinations(range(9), 3):
+        for coalition in combinations(range(9), ceil(9 / n_clusters)):
             gains = [
                 np.divide(paid[i], d) if (d := np.linalg.norm(points[i] - y)) else inf for i in coalition
             ]
             best = max(best, min(gains))
-    assert fm.proportionality(points, labels) == pytest.approx(best)
+    assert fm.proportionality(points, labels, n_clusters=n_clusters) == pytest.approx(best)
 
 
 def test_copies_without_a_centre():

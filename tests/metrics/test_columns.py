@@ -4,7 +4,14 @@ import pyarrow as pa
 import pytest
 
 from fairclust import PriceFairKMeans
-from fairclust.metrics import audit, balance, clustering_error, fairness_error, group_cost_ratio
+from fairclust.metrics import (
+    audit,
+    balance,
+    clustering_error,
+    fairness_error,
+    group_codes,
+    group_cost_ratio,
+)
 
 LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1])
 FRAME = pd.DataFrame({"sex": list("ffmmmffmm"), "race": list("abbaaabba")})
@@ -15,6 +22,7 @@ def test_columns_in_any_form_are_combined():
     for columns in (FRAME, dict(FRAME.items()), pa.Table.from_pandas(FRAME), FRAME.to_numpy()):
         found = fairness_error(LABELS, sensitive_features=columns)
         assert 0 < found == fairness_error(LABELS, sensitive_features=combined)
+        np.testing.assert_array_equal(group_codes(columns), group_codes(combined))
 
 
 @pytest.mark.parametrize("columns", [FRAME.set_axis(["sex", "sex"], axis=1), {"1": FRAME.sex, 1: FRAME.race}])

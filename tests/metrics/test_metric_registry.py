@@ -142,20 +142,8 @@ def test_the_number_of_clusters_asked_for_counts():
 def test_chosen_metrics_in_the_given_order():
     assert list(score(sample(), metrics=["sse", "balance"])) == ["sse", "balance"]
     assert score(sample(), metrics=[]) == {}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"metrics": ["balance", "beauty"]}, "unknown metrics.*beauty"),
-        ({"n_clusters": 2}, "labels must lie in 0 .. 1"),
-        ({"groups": np.zeros(3, dtype=int)}, "same shape"),
-        ({"W": sp.eye_array(3)}, "W must have shape"),
-    ],
-)
-def test_malformed_input_raises(change, message):
-    with pytest.raises(ValueError, match=message):
-        score(sample(), **change)
+    with pytest.raises(ValueError, match=r"unknown metrics.*beauty"):
+        score(sample(), metrics=["balance", "beauty"])
 
 
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.needs == "X"])

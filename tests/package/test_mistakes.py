@@ -66,13 +66,6 @@ def test_parameters_that_mean_something_else(people, parameter, message):
         PriceFairKMeans(4, **parameter).fit(X, sensitive_features=sex)
 
 
-def test_missing_cells_name_the_imputer(people):
-    X, sex = people
-    X.iloc[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"column 'income'.*SimpleImputer"):
-        KMeans(2).fit(X, sensitive_features=sex)
-
-
 def test_a_search_without_routing_says_so_when_it_scores(people):
     X, sex = people
     search = GridSearchCV(PriceFairKMeans(2, n_init=1), {"n_clusters": [2]}, cv=2)

@@ -84,16 +84,6 @@ def test_metrics_take_labels_and_groups_as_those_of_fairlearn():
         metrics.balance(labels, sensitive_features=sex.where(sex.index > 0))
 
 
-def test_of_several_columns_the_groups_are_the_combinations():
-    from fairclust.metrics import balance, group_codes
-
-    frame = pd.DataFrame({"sex": list("fmfmfm"), "town": [1, 1, 2, 2, 1, 1]})
-    joined = frame.sex + frame.town.astype(str)
-    np.testing.assert_array_equal(group_codes(frame), group_codes(joined))
-    labels = np.array([0, 1, 0, 1, 1, 0])
-    assert balance(labels, sensitive_features=frame) == balance(labels, sensitive_features=joined)
-
-
 def test_displays(grouped_blobs):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

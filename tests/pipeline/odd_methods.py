@@ -11,6 +11,21 @@ import numpy as np
 from fairclust.base import Diverged, FairClusterer, NotSupported
 
 
+def fail(error):
+    raise error
+
+
+ENDS = {
+    "sleep": lambda: time.sleep(60),
+    "memory": lambda: np.ones(2**40),
+    "skip": lambda: fail(NotSupported("two groups only")),
+    "diverge": lambda: fail(Diverged("not finite at step 3")),
+    "raise": lambda: fail(RuntimeError("no idea of \ud800")),
+    "die": lambda: os._exit(3),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+}
+
+
 class Odd(FairClusterer):
     _parameter_constraints: ClassVar[dict] = {}
 
@@ -33,20 +48,8 @@ class Odd(FairClusterer):
         if notes := os.environ.get("ODD_NOTES"):
             with Path(notes).open("a") as file:
                 file.write(f"{self.how} {self.random_state}\n")
-        if self.how == "sleep":
-            time.sleep(60)
-        elif self.how == "memory":
-            np.ones(2**40)
-        elif self.how == "skip":
-            raise NotSupported("two groups only")
-        elif self.how == "diverge":
-            raise Diverged("not finite at step 3")
-        elif self.how == "raise":
-            raise RuntimeError("no idea of \ud800")
-        elif self.how == "die":
-            os._exit(3)
-        elif self.how == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self.how in ENDS:
+            ENDS[self.how]()
         elif self.how == "labels":
             self.labels_ = self.labels_ + 7
         elif self.how == "shape":

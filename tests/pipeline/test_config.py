@@ -7,15 +7,13 @@ import yaml
 
 from fairclust.pipeline.config import ConfigError, load_config, read_yaml, with_user_layer
 from small import GENERATED, small_config, small_paper
+from toys import inside_of
 
 
 def changed(path, value):
     raw = copy.deepcopy(small_config())
-    *above, last = path.split(".")
-    place = raw
-    for key in above:
-        place = place.setdefault(key, {})
-    place[last] = value
+    place = path.split(".")
+    inside_of(raw, place)[place[-1]] = value
     return raw
 
 

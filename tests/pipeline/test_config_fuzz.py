@@ -13,7 +13,7 @@ from documentation import example_paper
 from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.plan import Plan
 from small import CONFIG, shipped_sections
-from toys import places
+from toys import inside_of, places
 
 SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
@@ -55,9 +55,7 @@ values = st.recursive(
 
 def changed(place, how, value):
     raw = copy.deepcopy(shipped())
-    inside = raw
-    for key in place[:-1]:
-        inside = inside[key]
+    inside = inside_of(raw, place)
     if how == "replace":
         inside[place[-1]] = value
     elif how == "remove":

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from a_paper import NAMES, reported, table
+from a_paper import NAMES, material, reported, table
 from frames import frame, starts
 
 from fairclust.pipeline.papers import ClaimSpec
@@ -11,11 +11,6 @@ from fairclust.pipeline.reported import NO_VALUES as NOTHING
 from fairclust.report.checks import CHECKS, claim_problems
 from fairclust.report.claims import CLAIM_COLUMNS, check_claim, load_claims, make_claims
 from fairclust.report.material import Material
-
-
-def material(*cells, values=NOTHING, steps=(), tables=None):
-    history = pd.DataFrame(steps, columns=["key", "step", "objective"])
-    return Material(tables or {}, values, frame([one for some in cells for one in some]), history, NAMES)
 
 
 def claim_of(check, options=None, metrics=("sse",), methods=("own", "rival"), **more):
@@ -90,14 +85,20 @@ def test_compare_several_metrics_and_another_data_set():
     assert judge("compare", data, options={"other_dataset": "city"}) == "does not hold"
 
 
+def tradeoffs(metric="fairness_error", **methods):
+    """Return cells of methods from the cost and the fairness of their settings. Each setting has two starts."""
+    return material(
+        *(
+            starts(method, [float(cost)] * 2, lam=lam, **{metric: fair})
+            for method, settings in methods.items()
+            for lam, (cost, fair) in enumerate(settings, 1)
+        )
+    )
+
+
 @pytest.fixture
 def fronts():
-    return material(
-        starts("own", [80.0] * 2, lam=1, fairness_error=0.5),
-        starts("own", [100.0] * 2, lam=2, fairness_error=[0.01, 0.07]),
-        starts("rival", [90.0] * 2, lam=1, fairness_error=0.5),
-        starts("rival", [110.0] * 2, lam=2, fairness_error=0.05),
-    )
+    return tradeoffs(own=[(80, 0.5), (100, [0.01, 0.07])], rival=[(90, 0.5), (110, 0.05)])
 
 
 def equal(level_from="", **options):
@@ -159,12 +160,7 @@ def test_numbers_that_say_nothing_about_the_claim():
 
 
 def test_fronts_that_cross():
-    data = material(
-        starts("own", [80.0] * 2, lam=1, fairness_error=0.5),
-        starts("own", [140.0] * 2, lam=2, fairness_error=0.1),
-        starts("rival", [90.0] * 2, lam=1, fairness_error=0.5),
-        starts("rival", [110.0] * 2, lam=2, fairness_error=0.1),
-    )
+    data = tradeoffs(own=[(80, 0.5), (140, 0.1)], rival=[(90, 0.5), (110, 0.1)])
     found, numbers = verdict("compare", data, options=equal("front"))
     assert found == "holds in part" and "true at 3" in numbers
     assert judge("compare", data, options=equal("both")) == "does not hold"
@@ -172,35 +168,28 @@ def test_fronts_that_cross():
 
 def test_a_fairer_rival_is_no_dearer_rival():
     # SFC has fair clusterings only. That they cost more than an unfair one says nothing.
-    data = material(
-        starts("own", [80.0] * 2, lam=1, fairness_error=0.5),
-        starts("rival", [110.0] * 2, fairness_error=0.05),
-    )
+    data = tradeoffs(own=[(80, 0.5)], rival=[(110, 0.05)])
     found, numbers = verdict("compare", data, options=equal("both"))
     assert found == "not tested" and "every setting of Rival is better, at least 0.0500" in numbers
     # If the fairer one is also cheaper, it does.
     assert judge("compare", data, options=equal("both"), methods=TURNED) == "not tested"
-    cheap = material(
-        starts("own", [80.0] * 2, lam=1, fairness_error=0.5), starts("rival", [70.0] * 2, fairness_error=0.05)
-    )
+    cheap = tradeoffs(own=[(80, 0.5)], rival=[(70, 0.05)])
     assert judge("compare", cheap, options=equal("both"), methods=TURNED) == "holds"
 
 
 def test_compare_with_several_rivals_at_equal_cost():
-    def front(method, *ratios):
-        return [
-            cell
-            for i, ratio in enumerate(ratios)
-            for cell in starts(method, [100.0 * (i + 1)] * 2, lam=i, fairness_ratio=ratio)
-        ]
-
     options = {"equal": "sse", "level_from": "front"}
     asked = {"methods": ["own", "rival", "plain"], "metrics": ["fairness_ratio"], "options": options}
-    low, high = front("rival", 0.1, 0.5), front("plain", 0.2, 0.9)
-    assert judge("compare", material(front("own", 0.3, 0.95), low, high), **asked) == "holds"
+    rivals = {"rival": [(100, 0.1), (200, 0.5)], "plain": [(100, 0.2), (200, 0.9)]}
+
+    def of_own(*ratios):
+        own = zip((100, 200, 300), ratios, strict=False)
+        return judge("compare", tradeoffs("fairness_ratio", own=own, **rivals), **asked)
+
+    assert of_own(0.3, 0.95) == "holds"
     # One rival is fairer at the same cost, although the first method is the fairest at a higher cost.
-    assert judge("compare", material(front("own", 0.15, 0.6, 1.0), low, high), **asked) == "holds in part"
-    assert judge("compare", material(front("own", 0.0, 0.1, 1.0), low, high), **asked) == "does not hold"
+    assert of_own(0.15, 0.6, 1.0) == "holds in part"
+    assert of_own(0.0, 0.1, 1.0) == "does not hold"
 
 
 def test_clusters_at_equal_fairness_are_those_of_the_cheapest_setting():
@@ -459,15 +448,12 @@ def test_a_gap_that_grows_with_k():
     collapsed.cells.loc[at, "n_nonempty"] = 2
     found, numbers = verdict("trend", collapsed, **{**asked, "n_clusters": [2, 5, 7, 10]})
     assert found == "not tested" and "fewer than three" in numbers
-    more = material(*(starts("own", [100.0 / k] * 2, k=k) for k in (2, 5, 10)))
-    falls = {"options": {"x": "n_clusters", "direction": "falls"}, "methods": ["own"]}
-    assert judge("trend", more, n_clusters=[2, 5, 10], **falls) == "holds"
-    found, numbers = verdict("trend", more, n_clusters=[2, 5, 10, 20], **falls)
-    assert found == "holds in part" and "no setting with K = 20 uses all clusters" in numbers
     # Without a gap the cost falls with K, and a K that was not asked for does not count.
-    falls = {"x": "n_clusters", "direction": "falls", "lam": 9}
-    assert judge("trend", gaps(1, 2, 3), methods=["own"], options=falls) == "holds"
-    assert judge("trend", gaps(1, 2, 3), methods=["own"], n_clusters=[2, 5], options=falls) == "not tested"
+    falls = {"methods": ["own"], "options": {"x": "n_clusters", "direction": "falls", "lam": 9}}
+    assert judge("trend", gaps(1, 2, 3), **falls) == "holds"
+    assert judge("trend", gaps(1, 2, 3), n_clusters=[2, 5], **falls) == "not tested"
+    found, numbers = verdict("trend", gaps(1, 2, 3), n_clusters=[2, 5, 10, 20], **falls)
+    assert found == "holds in part" and "no setting with K = 20 uses all clusters" in numbers
 
 
 def test_a_claim_holds_only_if_it_holds_everywhere():
@@ -504,22 +490,16 @@ def test_the_setting_that_represents_a_method(fronts):
         ({"options": {"faktor": 2}}, ".options: there is no 'faktor'; did you mean 'factor'?"),
         ({"options": {"factor": "two"}}, ".options.factor: expected a number, found 'two'"),
         ({"options": {"direction": "up"}}, "there is no 'up'; there are: 'higher', 'lower'"),
-        ({"options": {"agg": "median"}}, ".options.agg: there is no 'median'; "),
         ({"methods": ["own"]}, ".methods: compare needs 2"),
         ({"metrics": ["beauty"]}, ".metrics: there is no 'beauty'"),
         ({"check": "reaches"}, ".options: reaches needs 'level'"),
         ({"check": "same_order", "options": {"table": "9"}}, ".options.table: there is no '9'"),
         ({"options": {"equal": "sse"}}, ".options: compare needs 'level_from'"),
         ({"options": {"level_from": "both"}}, ".options: compare needs 'equal'"),
-        ({"options": {"equal": "sse", "level_from": "other"}}, ".options.level_from: there is no 'other'"),
         ({"options": {"equal": "sse", "level_from": "reported"}}, "needs 'table'"),
         ({"options": {"equal": "sse", "level_from": "stated"}}, "needs 'level'"),
-        ({"options": {"equal": "beauty", "level_from": "both"}}, ".options.equal: there is no 'beauty'"),
         ({"check": "settles", "options": {"columns": ["sse"], "first": "delta"}}, "'delta' is not one of"),
-        ({"check": "settles", "options": {"first": "delta"}}, "settles needs 'columns'"),
-        ({"check": "spread", "options": {"factor": 1}, "methods": ["own"]}, "spread needs 2"),
         ({"check": "trend", "options": {"x": "lam"}}, "trend needs 'direction'"),
-        ({"check": "trend", "options": {"x": "lam", "direction": "up"}}, "there are: 'rises', 'falls'"),
         ({"check": "trend", "options": {"x": "sizes", "direction": "falls", "sizes": [1]}}, "three or more"),
     ],
 )

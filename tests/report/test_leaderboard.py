@@ -8,7 +8,6 @@ from frames import cell, frame
 
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import (
-    LEVELS,
     compared,
     cost_at,
     deviation,
@@ -16,7 +15,6 @@ from fairclust.report.leaderboard import (
     interval,
     kinds_of_data,
     load_leaderboard,
-    losses,
     make_leaderboard,
     mean_ranks,
 )
@@ -39,6 +37,17 @@ def points(*rows, dataset="d", k=3, **more):
         )
         for method, cost, ratio, *seed in rows
     )  # fmt: skip
+
+
+def board_of(*parts):
+    """Return the leaderboard of cells."""
+    return make_leaderboard(pd.concat(parts, ignore_index=True), NAMES)
+
+
+def shown(board):
+    """Return what the page shows of the only cost."""
+    (found,) = leaderboards(board, NAMES)
+    return found
 
 
 def summary(board, level=None):
@@ -67,18 +76,17 @@ def test_the_front_of_a_start_is_read_between_neighbouring_settings():
 
 def test_no_cost_between_two_settings_is_the_best_known():
     rows = [("mine", 106, 0.55), ("other", 100, 0.4), ("other", 110, 0.6)]
-    board = make_leaderboard(points(*rows), NAMES)
+    board = board_of(points(*rows))
     # Between its settings, the other method would cost 104.5.
     assert instances_of(board, "sse", 0.5).iloc[0].to_dict() == {"mine": 106, "other": 106}
     assert summary(board, 0.5).between.to_dict() == {"mine": 0, "other": 1}
-    (shown,) = leaderboards(board, NAMES)
-    assert shown["between"] == "Of 2 costs at a level, 1 (50.0 %) are read between two settings."
+    assert shown(board)["between"] == "Of 2 costs at a level, 1 (50.0 %) are read between two settings."
 
 
 def test_distances_are_medians_over_starts_and_what_is_not_reached_is_infinite():
     rows = [("mine", 100 + seed, 1.0, seed) for seed in range(3)]
     rows += [("other", 110, 1.0, 0), ("other", 90, 0.7, 1)]
-    board = make_leaderboard(points(*rows), NAMES)
+    board = board_of(points(*rows))
     values = instances_of(board, "sse", 0.0)
     # One of the two starts of the other method does not reach the level, and the larger of two middle values counts.
     assert values.mine.tolist() == [101] and values.other.tolist() == [math.inf]
@@ -91,34 +99,28 @@ def test_a_timeout_reaches_no_level_and_a_skipped_method_is_not_compared():
     cells = points(("mine", 100, 1.0), ("other", 110, 1.0), ("famous", 90, 1.0))
     for status, expected in (("timeout", [math.inf]), ("skipped", [])):
         cells.loc[2, ["status", "sse", "fairness_ratio"]] = [status, np.nan, np.nan]
-        board = summary(make_leaderboard(cells, NAMES), 0.0)
+        board = summary(board_of(cells), 0.0)
         assert board.excess[board.index == "famous"].tolist() == expected
 
 
 def test_a_method_that_is_worse_than_random_labels_is_shown_as_such():
     rows = [("mine", 100, 1.0), ("random", 200, 0.97), ("famous", 230, 1.0), ("other", 150, 0.5)]
-    cells = pd.concat([points(*rows, dataset=name) for name in "abc"], ignore_index=True)
-    board = make_leaderboard(cells, NAMES)
+    board = board_of(*(points(*rows, dataset=name) for name in "abc"))
     # It is perfectly fair, and fairer than the other one, but labels drawn at random would be cheaper.
     assert summary(board).worse.to_dict() == {"mine": 0, "other": 0, "random": 1, "famous": 1}
     assert list(summary(board).index) == ["mine", "other", "random", "famous"]
-    (shown,) = leaderboards(board, NAMES)
-    labels = [row["Method"] for row in shown["table"].records]
+    found = shown(board)
+    labels = [row["Method"] for row in found["table"].records]
     assert labels == ["Mine (ours)", "Other", "Random", "Famous et al., no better than random labels"]
-    assert set(labels) == {row["Is cheaper"] for row in shown["pairs"].records}
+    assert set(labels) == {row["Is cheaper"] for row in found["pairs"].records}
 
 
 def test_random_labels_under_a_good_name_are_shown_as_such():
     # The luckiest of many draws costs 1 % less than the others. A method without any result is not judged.
-    lucky = [("famous", 200 - seed / 2, 1.0, seed) for seed in range(5)]
-    rows = [
-        ("mine", 100, 1.0),
-        ("other", 190, 1.0),
-        *(("random", 200, 0.97, seed) for seed in range(5)),
-        *lucky,
-    ]
-    cells = pd.concat([points(*rows), points(("late", 1, 1.0), status="timeout")], ignore_index=True)
-    worse = summary(make_leaderboard(cells, NAMES)).worse
+    rows = [("mine", 100, 1.0), ("other", 190, 1.0)]
+    rows += [("random", 200, 0.97, seed) for seed in range(5)]
+    rows += [("famous", 200 - seed / 2, 1.0, seed) for seed in range(5)]
+    worse = summary(board_of(points(*rows), points(("late", 1, 1.0), status="timeout"))).worse
     assert worse.to_dict() == {"mine": 0, "other": 0, "late": 0, "random": 1, "famous": 1}
 
 
@@ -126,16 +128,15 @@ def test_plain_kmeans_with_random_labels_for_fairness_is_no_fair_method():
     rows = [("mine", 110, 0.99), ("other", 130, 0.95), ("random", 400, 0.95), ("famous", 100, 0.3)]
     rows += [("famous", 400, 0.95)]
     cells = pd.concat([points(*rows, dataset=name) for name in "abc"], ignore_index=True)
-    board = make_leaderboard(cells, NAMES)
+    board = board_of(cells)
     # Its only setting that is fair enough has random labels, so that its cost at every level is theirs.
     assert set(instances_of(board, "sse").famous) == {math.inf, 400}
     assert summary(board).worse.to_dict() == {"mine": 0, "other": 0, "random": 1, "famous": 1}
     assert set(summary(board).index[-2:]) == {"famous", "random"}
     # Where the other methods are unfair, the first screen names neither.
-    few = make_leaderboard(cells[~cells.method.isin(["mine", "other"])], NAMES)
-    (shown,) = leaderboards(few, NAMES)
-    assert {text for row in shown["kinds"].records for text in list(row.values())[2:]} == {"–"}
-    assert shown["random"] == "Famous et al."
+    few = shown(board_of(cells[~cells.method.isin(["mine", "other"])]))
+    assert {text for row in few["kinds"].records for text in list(row.values())[2:]} == {"–"}
+    assert few["random"] == "Famous et al."
 
 
 def test_few_data_sets_have_no_interval_and_starts_are_a_range():
@@ -143,45 +144,36 @@ def test_few_data_sets_have_no_interval_and_starts_are_a_range():
     cells = [points(*rows, dataset=name) for name in "abcd"] + [points(("mine", 100, 1.0, 1), dataset="a")]
     for dataset, expected in ((None, "0.0 %, 4 of 4"), ("e", "0.0 % (0.0–0.0 %), 5 of 5")):
         cells += [] if dataset is None else [points(*rows, dataset=dataset)]
-        (shown,) = leaderboards(make_leaderboard(pd.concat(cells, ignore_index=True), NAMES), NAMES)
-        mine = shown["table"].records[0]
+        mine = shown(board_of(*cells))["table"].records[0]
         assert (mine["Within 0 %"], mine["Starts"]) == (expected, "1–2")
 
 
 def test_the_first_sentence_says_where_ours_lose():
     one = points(("mine", 100, 1.0), ("other", 80, 1.0))
     two = points(("mine", 100, 1.0), ("other", 120, 1.0), ("other", 99, 0.5), dataset="e")
-    board = make_leaderboard(pd.concat([one, two], ignore_index=True), NAMES)
-    lost = losses(board, "sse")
-    wanted = [*(("d", level) for level in LEVELS), ("e", 0.5)]
-    assert sorted(zip(lost.dataset, lost.level, strict=True)) == wanted
-    (shown,) = leaderboards(board, NAMES)
+    board = board_of(one, two)
+    found = shown(board)
     where = "5 of 8 settings (a data set, a K and a level of fairness)"
-    assert shown["losses"] == f"Our methods lose on {where}, by more than 0.1 %."
-    assert shown["facts"] == [
-        "The cheapest method there: Other on 5.",
-        "The clearest loss: Data D, K = 3, shares within 0 %, where Other is 20.0 % cheaper.",
-        "Mine (ours) is cheaper than Other, the best of all others, on 3 of 8 settings, and dearer on 5.",
-    ]
-    (mine,) = shown["against"].records
-    assert mine == {"Method": "Mine", "Cheaper on": 3, "Dearer on": 5, "Settings": 8}
+    assert found["losses"] == f"Our methods lose on {where}, by more than 0.1 %."
+    how_often = "on 3 of 8 settings, and dearer on 5."
+    assert found["duel"] == f"Mine (ours) is cheaper than Other, the best of all others, {how_often}"
     values = instances_of(board, "sse", 0.0)
     assert compared(values["mine"], values["other"]) == (1, 1, 2)
-    assert {row["Place"] for row in shown["kinds"].records} == {"cheapest", "cheapest of others"}
+    assert {row["Place"] for row in found["kinds"].records} == {"cheapest", "cheapest of others"}
 
 
 def test_where_ours_were_not_run_they_do_not_lose():
     tried = points(("mine", 90, 1.0), ("other", 100, 1.0))
     absent = points(("other", 80, 1.0), ("famous", 90, 1.0), dataset="e")
-    (shown,) = leaderboards(make_leaderboard(pd.concat([tried, absent], ignore_index=True), NAMES), NAMES)
-    assert shown["losses"].startswith("No other method is cheaper than ours on any of 4 settings")
+    said = shown(board_of(tried, absent))["losses"]
+    assert said.startswith("No other method is cheaper than ours on any of 4 settings")
 
 
 def test_kinds_of_data_leave_out_data_with_few_methods():
     names = ("mine", "other", "famous", "third", "fourth")
     full = points(*((name, 100 + place, 1.0) for place, name in enumerate(names)))
     thin = points(("other", 99, 1.0), ("famous", 98, 1.0), dataset="e")
-    board = make_leaderboard(pd.concat([full, thin], ignore_index=True), NAMES)
+    board = board_of(full, thin)
     (methods,) = [methods for _, level, methods in kinds_of_data(board, "sse") if level == 0]
     assert methods.method.tolist() == list(names)
 
@@ -190,7 +182,7 @@ def test_kinds_of_data_need_all_of_their_instances():
     small = points(("mine", 100, 1.0), ("other", 99, 1.0), n_rows=50)
     large = points(("mine", 100, 1.0), ("other", 110, 1.0), dataset="e", n_rows=20_000)
     again = points(("mine", 100, 1.0), ("famous", 90, 1.0), dataset="f", n_rows=20_000)
-    board = make_leaderboard(pd.concat([small, large, again], ignore_index=True), NAMES)
+    board = board_of(small, large, again)
     found = {kind: methods for kind, level, methods in kinds_of_data(board, "sse") if level == 0}
     assert found["below 10,000 rows, two groups (1 data set)"].method.tolist() == ["other", "mine"]
     assert found["10,000 rows or more, two groups (2 data sets)"].method.tolist() == ["mine"]
@@ -227,12 +219,12 @@ def test_the_file_holds_the_leaderboard(tmp_path):
     stated = json.dumps({"cost_": 100, "lower_bound_": 99.0})
     rows = points(("mine", 100, 1.0), ("other", 110, 0.9), estimator=stated)
     for cells in (rows, rows[:1]):
-        made = make_leaderboard(cells, NAMES)
+        made = board_of(cells)
         made.to_csv(tmp_path / "board.csv", index=False)
         read = load_leaderboard(tmp_path / "board.csv")
         pd.testing.assert_frame_equal(read, made, check_dtype=False)
         assert len(read) == (0 if len(cells) == 1 else len(read))
-    assert summary(make_leaderboard(rows, NAMES)).certified["mine"] == pytest.approx(1 / 99)
+    assert summary(board_of(rows)).certified["mine"] == pytest.approx(1 / 99)
 
 
 def test_the_critical_difference_is_that_of_demsar():
@@ -242,7 +234,7 @@ def test_the_critical_difference_is_that_of_demsar():
         costs = [100, 110, *(120 + (place + data) % 3 for place in range(3))]
         rows = [(name, cost, 1.0) for name, cost in zip(names, costs, strict=True)]
         cells += [points(*rows, dataset=str(data), k=k) for k in (2, 3)]
-    ranks, differ, p = mean_ranks(make_leaderboard(pd.concat(cells, ignore_index=True), NAMES), "sse", 0.1)
+    ranks, differ, p = mean_ranks(board_of(*cells), "sse", 0.1)
     # Demsar (2006), Table 5: q of 2.728 for five methods at 5 %. A block is a data set, with both of its K.
     assert differ == pytest.approx(2.728 * math.sqrt(5 * 6 / (6 * n)), abs=1e-3)
     assert ranks.sum() == pytest.approx(15) and p < 0.05

@@ -1,16 +1,13 @@
 from dataclasses import replace
 
-import numpy as np
-import pandas as pd
 import pytest
-from a_paper import NAMES, reported, table
-from frames import frame, starts
+from a_paper import NAMES, material, programs, reported, table
+from frames import starts
 
 import publish
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report import agreement
 from fairclust.report.claims import load_claims, make_claims
-from fairclust.report.material import Material
 from fairclust.report.tables import load_evidence, make_scoreboard, make_table, row_verdicts, summary
 
 
@@ -28,22 +25,16 @@ def files(tmp_path):
         "2,town,,,data,n_nodes,7,",
     )
     own = starts("own", [100.0] * 3, lam=4, balance=0.3, n_rows=7)
-    cells = frame([*own, *starts("rival", [150.0] * 3, lam=1, balance=0.3, n_rows=7)])
+    rival = starts("rival", [150.0] * 3, lam=1, balance=0.3, n_rows=7)
+    given = material(own, rival, values=values, paper="p", title="P")
+    labels = programs(("own", "sse", "", 100.0), kind="labels").assign(lam=4.0)
     matched = table(match={"fairness": "balance", "order": "sse"})
-    labels = pd.DataFrame(
-        [
-            {"table": "1", "dataset": "town", "n_clusters": 10.0, "lam": 4.0, "method": "own", "metric": "sse"}
-            | {"program": "theirs", "kind": "labels", "variant": "", "setting": "", "runs": 1}
-            | {"mean": 100.0, "sd": np.nan, "low": 100.0, "high": 100.0}
-        ]
-    )  # fmt: skip
-    material = Material({}, values, cells, pd.DataFrame(), NAMES, paper="p", title="P")
-    make_table(replace(material, programs=labels), matched, tmp_path / "t1")
-    make_table(material, table(number="2", settings={"own": {}}), tmp_path / "t2")
+    make_table(replace(given, programs=labels), matched, tmp_path / "t1")
+    make_table(given, table(number="2", settings={"own": {}}), tmp_path / "t2")
     claim = ClaimSpec(
         text="Own is cheaper.", check="compare", datasets=["town"], methods=["own", "rival"], metrics=["sse"]
     )
-    make_claims(material, {"c": claim}, tmp_path / "claims")
+    make_claims(given, {"c": claim}, tmp_path / "claims")
     return [tmp_path / "t1.evidence.csv", tmp_path / "t2.evidence.csv"], tmp_path / "claims.csv"
 
 

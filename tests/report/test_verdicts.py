@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from a_paper import reported, table
+from a_paper import programs, reported, table
 from frames import cell, frame, starts
 
 from fairclust.messages import NOT_UNIQUE
@@ -296,24 +296,12 @@ def test_causes_are_shown_conjectured_or_unknown(tmp_path):
     assert [reason_of(row) for row in unknown] == ["the cause is unknown", ""]
 
 
-def program(*lines, kind="program"):
-    """Return values of a program: method, metric, variant and mean of five runs between mean - 1 and mean + 1."""
-    return pd.DataFrame(
-        [
-            {"table": "1", "dataset": "town", "n_clusters": 10.0, "lam": math.nan, "program": "theirs", "kind": kind}
-            | {"method": method, "metric": metric, "variant": variant, "runs": 5.0, "mean": mean, "sd": 0.5}
-            | {"low": mean - 1, "high": mean + 1, "setting": "as shipped", "seconds": 3.0, "note": ""}
-            for method, metric, variant, mean in lines
-        ]
-    )  # fmt: skip
-
-
 def test_the_published_program_tells_who_differs(tmp_path):
     values = reported(tmp_path, "own,sse,100.0")
     spec = table(**PRINTED)
     cells = list(starts("own", [140.0, 142.0]))
     # Ours has the program's value, which the paper does not print.
-    row = only(judged(spec, values, cells, programs=program(("own", "sse", "", 141.0))))
+    row = only(judged(spec, values, cells, programs=programs(("own", "sse", "", 141.0))))
     assert row.verdict == AS_PROGRAM
     assert why(row) == BY_PROGRAM.format(source="published program")
     assert value_verdict(row, row.values[0]) == AS_PROGRAM
@@ -321,7 +309,7 @@ def test_the_published_program_tells_who_differs(tmp_path):
     line = evidence_of("paper", spec, [row]).iloc[0]
     assert (line.program, line.program_mean, line.program_low, line.program_runs) == ("theirs", 141, 140, 5)
     # Neither the paper nor we have it.
-    other = program(("own", "sse", "", 200.0))
+    other = programs(("own", "sse", "", 200.0))
     neither = only(judged(spec, values, cells, programs=other))
     assert said(neither) == (DIFFERS, OFF) and neither.values[0].cause == "unknown"
     assert reason_of(neither) == (
@@ -330,17 +318,20 @@ def test_the_published_program_tells_who_differs(tmp_path):
     guessed = table(**PRINTED, reasons=[{"method": "own", "reason": "other starts"}])
     assert only(judged(guessed, values, cells, programs=other)).values[0].cause == "conjecture"
     # The program has the printed value, and we do not: that is no reason.
-    ours = only(judged(spec, values, cells, programs=program(("own", "sse", "", 100.0))))
+    ours = only(judged(spec, values, cells, programs=programs(("own", "sse", "", 100.0))))
     assert said(ours) == (DIFFERS, OFF) and reason_of(ours) == "the cause is unknown"
     # One of several variants is enough, and it is the one that is shown.
-    two = program(("own", "sse", "last", 200.0), ("own", "sse", "best", 141.0))
+    two = programs(("own", "sse", "last", 200.0), ("own", "sse", "best", 141.0))
     found = only(judged(spec, values, cells, programs=two))
     assert found.verdict == AS_PROGRAM and found.program.words == "best; as shipped"
 
 
 def test_the_reason_says_where_the_printed_values_are(tmp_path):
     values, cells = reported(tmp_path, "own,sse,100.0"), list(starts("own", [140.0, 142.0]))
-    ours, labels = program(("own", "sse", "", 141.0)), program(("own", "sse", "labels", 100.0), kind="labels")
+    ours, labels = (
+        programs(("own", "sse", "", 141.0)),
+        programs(("own", "sse", "labels", 100.0), kind="labels"),
+    )
     for theirs, has in (
         (labels, "the published labels have"),
         (labels.assign(kind="program"), "another run has"),
@@ -363,7 +354,7 @@ def test_a_row_says_if_its_embedding_is_not_unique(tmp_path):
 
 def test_published_labels_explain_only_what_is_better(tmp_path):
     values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
-    labels = program(("own", "sse", "", 100.0), ("own", "fairness_error", "", 0.1), kind="labels")
+    labels = programs(("own", "sse", "", 100.0), ("own", "fairness_error", "", 0.1), kind="labels")
     labels[["low", "high"]] = labels[["mean", "mean"]].to_numpy()
 
     def row(sse):
@@ -377,7 +368,7 @@ def test_published_labels_explain_only_what_is_better(tmp_path):
 def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):
     values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
     cells = list(starts("own", [140.0, 140.0], fairness_error=0.1))
-    theirs = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.1))
+    theirs = programs(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.1))
     assert said(matched(values, cells)) == (DIFFERS, DEARER)
     found = matched(values, cells, programs=theirs)
     assert found.verdict == AS_PROGRAM
@@ -386,7 +377,7 @@ def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):
     assert (said(alone), alone.values[1].cause) == ((DIFFERS, DEARER), "unknown")
     # A run of the program that is far less fair than printed says nothing about the printed row.
     unfair = list(starts("own", [140.0, 140.0], fairness_error=0.3))
-    elsewhere = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.3))
+    elsewhere = programs(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.3))
     assert said(matched(values, unfair, programs=elsewhere)) == (DIFFERS, LESS_FAIR)
 
 

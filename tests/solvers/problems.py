@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy import sparse
-from scipy.optimize import linprog
 
 from fairclust import fair_assignment
 from fairclust.kernels.assignment import Potentials
@@ -14,6 +12,7 @@ from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.metrics import contingency
 from fairclust.sensitive import read_sensitive
 from toys import make_grouped_blobs
+from twins import cheapest_shares
 
 
 class Problem(NamedTuple):
@@ -50,27 +49,15 @@ def curved(n_groups, n_clusters, seed):
 def optimum(a, codes, criterion, weights=None):
     """Find the least cost of the linear program over all N x K shares of rows by HiGHS. Rows can have weights."""
     weights = np.ones(len(a)) if weights is None else weights
-    n_samples, n_clusters = a.shape
     members = (codes == np.arange(codes.max() + 1)[:, None]) * weights
-    n_helpers = criterion.helpers.shape[1] * n_clusters
-    each = sparse.eye_array(n_clusters)
-    one_each = sparse.kron(sparse.eye_array(n_samples), np.ones((1, n_clusters)))
-    whole = sparse.hstack([one_each, sparse.csr_array((n_samples, n_helpers))])
-    fair = sparse.hstack([sparse.kron(criterion.rows @ members, each), sparse.kron(criterion.helpers, each)])
-    fair = fair.tocsr()
-    limits = np.broadcast_to(criterion.limits, (len(criterion.rows), n_clusters)).ravel()
-    exact = np.repeat(criterion.exact, n_clusters)
-    done = linprog(
-        np.r_[(a * weights[:, None]).ravel(), np.zeros(n_helpers)],
-        A_eq=sparse.vstack([whole, fair[exact]]),
-        b_eq=np.r_[np.ones(n_samples), limits[exact]],
-        A_ub=fair[~exact] if (~exact).any() else None,
-        b_ub=limits[~exact] if (~exact).any() else None,
-        bounds=[(0, None)] * a.size + [(None, None)] * n_helpers,
+    return cheapest_shares(
+        a * weights[:, None],
+        criterion.rows @ members,
+        criterion.limits,
+        helpers=criterion.helpers,
+        exact=criterion.exact,
         method="highs",
     )
-    assert done.status == 0
-    return done.fun
 
 
 def criterion_of(a, sensitive, sizes, **asked):

@@ -97,11 +97,6 @@ def test_impossible_bounds_are_refused(asked, message):
         fair_assignment(a, columns, **asked)
 
 
-def test_without_groups_and_sizes_there_is_nothing_to_bound():
-    with pytest.raises(ValueError, match=r"sensitive_features is missing: .* bound the sizes"):
-        fair_assignment(np.ones((4, 2)))
-
-
 def test_many_groups_are_fast_enough_to_test():
     """Fifty groups would take minutes if the solver did not use the structure of the bounds."""
     problem = from_blobs(1000, 2, 6)

@@ -14,7 +14,7 @@ import pytest
 from fairclust import methods
 from fairclust.cli import main
 from fairclust.tables import TableError, load_model
-from toys import places
+from toys import inside_of, places
 
 N = 300
 PREDICTING = [name for name in methods.__all__ if hasattr(getattr(methods, name), "predict")]
@@ -94,6 +94,7 @@ def test_a_saved_model_of_every_method_predicts_the_same(fitted, people, name, c
         ("--scale", "none", "--missing", "drop", "--features", "age,income"),
         ("--features", "job", "town", "--missing", "group"),
         ("--method", "vfc"),
+        ("--scale", "none", "--set", "metric=cosine"),
         ("--method", "vfc", "--set", "precision=double", "--set", "lam=50"),
         ("--set", "size_max=200", "--set", "tolerance=0.1"),
         ("--method", "FairMixture", "--features", "age,race", "--set", "covariance=diag"),
@@ -184,10 +185,7 @@ def test_changed_models_give_plain_errors(fitted, people, options, part):
     for number, at in enumerate(places(content, most=2)):
         for value in wrong[number % part :: part]:
             changed = copy.deepcopy(content)
-            within = changed
-            for key in at[:-1]:
-                within = within[key]
-            within[at[-1]] = value
+            inside_of(changed, at)[at[-1]] = value
             path.write_text(json.dumps(changed))
             try:
                 model = load_model(path, methods)

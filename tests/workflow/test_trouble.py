@@ -18,8 +18,6 @@ ODD = """\
 DEADLY = "os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
 WHAT = {
     "sleepy": "time.sleep(60)",
-    "hungry": "np.ones(2**29)",
-    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
     "raising": "raise RuntimeError('no idea')",
     # The first fit of the job is finished, and the second one kills the job.
     "deadly": f"if self.lam: {DEADLY}",
@@ -67,7 +65,7 @@ def troubled(tmp_path_factory):
     for name in ("mended", "late.csv", "mirror/far/far.csv"):
         project.write(name, TABLE)
     project.config["mirror"] = "mirror"
-    for name in ("sleepy", "hungry", "killed", "raising", "deadly"):
+    for name in WHAT:
         (project.results / f"fits/blobs/{name}.parquet").unlink()
     seen.mended = look(project.run())
     project.config["strict"] = True
@@ -92,8 +90,6 @@ def test_missing_data_become_skipped_rows_and_the_run_goes_on(troubled):
     "method, status, reason",
     [
         ("sleepy", "timeout", r"over the limit of 5 s \(limits.cell_seconds\)"),
-        ("hungry", "error", r"over the limit of 2500 MB"),
-        ("killed", "error", r"the fitting process died \(exit code -9"),
         ("raising", "error", "RuntimeError: no idea"),
         ("deadly", "error", r"killed without a message, perhaps out of memory .*attempt=2, mem_mb=6000"),
     ],
