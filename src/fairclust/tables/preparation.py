@@ -104,8 +104,8 @@ class Preparation:
     columns: list[Column]  # the features, numbers first, from `decide`
     sensitive: list[str]
     scale: str = "standardize"  # "l2" also divides every row by its length
-    # Missing numbers become the median, and categories the most frequent one. With "group", they are a category of their
-    # own, and a column says which numbers are missing. With "drop", their rows are left out.
+    # Missing numbers become the median, and categories the most frequent one. With "group", they are a category, and a
+    # column says which numbers are missing. With "drop", their rows are left out.
     missing: str = "impute"
     ids: list[str] = field(default_factory=list)  # columns to write beside the labels
     # The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
