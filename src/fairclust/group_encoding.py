@@ -229,6 +229,10 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
         entries, names = pd.factorize(values)
     except TypeError:  # lists cannot be hashed
         entries, names = np.arange(len(values)), values
+    except SystemError:  # NumPy lets Python make text of numbers that are no characters.
+        raise ValueError(
+            f"{what} has text that is damaged, because it holds numbers that are no characters: write it again"
+        ) from None
     if values.dtype.kind == "M":
         days, seconds = names.astype("datetime64[D]"), names.astype("datetime64[s]")
         names = np.where(names == days, days.astype(str), seconds.astype(str))

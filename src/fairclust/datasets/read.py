@@ -56,8 +56,9 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     words, n_ordered = [tuple(frame[i].cat.categories) for i in coded], len(spec.ordered)
     if n_ordered:
         card["ordered"] = {table.names[i]: [*of] for i, of in zip(coded[:n_ordered], words, strict=False)}
+    X = np.column_stack([frame[features].to_numpy(float), *(frame[i].cat.codes for i in coded)])
     return Generated(
-        np.column_stack([*(frame[i] for i in features), *(frame[i].cat.codes for i in coded)]).astype(float),
+        np.ascontiguousarray(X),
         groups,
         tuple(table.names[i] for i in (*features, *coded)),
         group_names,

@@ -142,8 +142,9 @@ def _of_parts(text: str, decimal: str) -> tuple[float | None, str]:
     """The number that a fraction is, or a time of the day in hours, with the unit that its form states."""
     if found := _FRACTION.fullmatch(text):
         above, below = as_number(found["above"], decimal), int(found["below"])
-        is_part = above is not None and below in _PARTS
-        return (int(found["whole"] or 0) + above / below if is_part else None), ""
+        if above is None or below not in _PARTS:
+            return None, ""
+        return int(found["whole"] or 0) + above / below, ""
     if found := _CLOCK.fullmatch(text):
         return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
     return None, ""

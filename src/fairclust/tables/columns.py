@@ -149,7 +149,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     words, counts = found.tolist(), np.bincount(entries)
     unknown = np.array([cells.is_unknown(word) for word in words])
 
-    def share(fits: Sequence[Any]) -> float:
+    def share(fits: Any) -> float:
         return float(counts[np.array(fits, bool)].sum() / len(text))
 
     def are_nearly_all(pattern: re.Pattern[str]) -> bool:

@@ -104,7 +104,9 @@ class Preparation:
     columns: list[Column]  # the features, numbers first, from `decide`
     sensitive: list[str]
     scale: str = "standardize"  # "l2" also divides every row by its length
-    missing: str = "impute"  # as in `decide`
+    # Missing numbers become the median, and categories the most frequent one. With "group", they are a category, and a
+    # column says which numbers are missing. With "drop", their rows are left out.
+    missing: str = "impute"
     ids: list[str] = field(default_factory=list)  # columns to write beside the labels
     # The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
@@ -310,9 +312,8 @@ def decide(
     """Find the role of every column, and fit the preparation to the rows that have a group.
 
     Sensitive columns among the categories that are `asked` for are not cut into ranges, although they hold many
-    different numbers, and those in `means` are cut only to be shown. Missing numbers become the median, and missing
-    categories the most frequent one; with `missing` "group", they are a category, and a column says which numbers are
-    missing; with "drop", their rows are left out. TableError if a column cannot be used as asked, or no row is left.
+    different numbers, and those in `means` are cut only to be shown. TableError if a column cannot be used as asked, or
+    no row is left.
     """
     asked = asked or Asked()
     if nested := [name for name in sensitive if is_nested(frame[name])]:
