@@ -66,6 +66,17 @@ def test_a_direction_opposite_to_all_others_does_not_move_the_origin():
     np.testing.assert_allclose(model.cluster_centers_, means, atol=1e-9)
 
 
+def test_weights_count_rows_several_times():
+    X, codes, _ = rays(200)
+    times = np.random.default_rng(2).integers(1, 4, size=len(X))
+    model = PriceFairKMeans(3, tolerance=0.2, metric="cosine", init=X[:3], precision="double")
+    weighted = model.fit(X, sensitive_features=codes, sample_weight=times)
+    cost, centers = weighted.cost_, weighted.cluster_centers_
+    repeated = model.fit(X.repeat(times, axis=0), sensitive_features=codes.repeat(times))
+    assert cost == pytest.approx(repeated.cost_, rel=0.02)
+    np.testing.assert_allclose(np.linalg.norm(centers, axis=1), 1, atol=1e-12)
+
+
 def test_rows_and_centres_of_zeros_are_refused(model):
     X, codes, _ = rays()
     X[17] = 0
