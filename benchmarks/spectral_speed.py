@@ -32,9 +32,9 @@ METHODS = {
 }
 
 
-def measure(graphs: Iterable[Generated], dense: int) -> dict[str, tuple[float, float, float]]:
-    """Return the median seconds, errors and numbers of products of each method."""
-    found: dict[str, list[tuple[float, float, float]]] = {}
+def measure(graphs: Iterable[Generated], dense: int) -> dict[str, tuple[float, float]]:
+    """Return the median seconds and errors of each method."""
+    found: dict[str, list[tuple[float, float]]] = {}
     for number, made in enumerate(graphs):
         for name, make in METHODS.items():
             if name == "FairSC" and (number or len(made.groups) > dense):
@@ -43,15 +43,15 @@ def measure(graphs: Iterable[Generated], dense: int) -> dict[str, tuple[float, f
             model = make().fit(made.W, sensitive_features=made.groups)
             seconds = process_time() - begin
             error = clustering_error(model.labels_, made.truth)
-            found.setdefault(name, []).append((seconds, error, model.n_products_))
+            found.setdefault(name, []).append((seconds, error))
     return {name: tuple(np.median(values, axis=0)) for name, values in found.items()}  # type: ignore[misc]
 
 
-def row(label: str, n_edges: int, found: dict[str, tuple[float, float, float]]) -> str:
+def row(label: str, n_edges: int, found: dict[str, tuple[float, float]]) -> str:
     plain, fair, dense = found["SC"], found["s-FairSC"], found.get("FairSC")
     return (
         f"| {label} | {n_edges:,} | {plain[0]:.3f} | {fair[0]:.3f} | {f'{dense[0]:.2f}' if dense else ''} "
-        f"| {fair[0] / plain[0]:.2f} | {1e6 * fair[0] / n_edges:.3f} | {plain[2]:.0f} | {fair[2]:.0f} "
+        f"| {fair[0] / plain[0]:.2f} | {1e6 * fair[0] / n_edges:.3f} "
         f"| {plain[1]:.4f} | {fair[1]:.4f} | {f'{dense[1]:.4f}' if dense else ''} |"
     )
 
@@ -59,10 +59,10 @@ def row(label: str, n_edges: int, found: dict[str, tuple[float, float, float]]) 
 def table(title: str, cases: Iterable[tuple[str, list[Generated]]], dense: int) -> None:
     print(f"\n{title}\n")
     print(
-        "| n | edges | SC s | s-FairSC s | FairSC s | ratio | s per 10^6 edges | SC products "
-        "| s-FairSC products | SC error | s-FairSC error | FairSC error |"
+        "| n | edges | SC s | s-FairSC s | FairSC s | ratio | s per 10^6 edges "
+        "| SC error | s-FairSC error | FairSC error |"
     )
-    print("|" + " --- |" * 12)
+    print("|" + " --- |" * 10)
     for label, graphs in cases:
         n_edges = int(np.median([made.W.nnz // 2 for made in graphs if made.W is not None]))
         print(row(label, n_edges, measure(graphs, dense)), flush=True)

@@ -207,9 +207,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U. None takes the shares of the data.
     init : "k-means++" or array-like of shape (n_clusters, n_features), default="k-means++"
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        With "cosine", rows are scaled to unit length and centres are means scaled to unit length (spherical k-means).
-        A squared distance is then ``2 (1 - cos)``. Rows of zeros are refused, and rows in chunks not supported.
     precision : "single" or "double", default="single"
         Arithmetic of the distances or potentials and of softmax rows. Sums are always double.
     verbose : int, default=0
@@ -254,8 +251,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     _power = 0
     # Whether `fit` needs groups. Without them, all rows are one group.
     _needs_groups: Any = True
-    # Whether a fit from given centres sorts the rows first, see `_row_order`.
-    _sorts_rows = False
     # Weights of penalties, too, have the unit of the costs.
     _COSTS = (
         *("cost_", "lower_bound_", "inertia_", "objective_", "lp_cost_", "fairlet_cost_", "group_costs_"),
@@ -333,41 +328,10 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         check_same_order(X, sample_weight, "sample_weight")
         X, codes = self._check_input(X, sensitive_features)
-        self._fit_in_frame(X, codes, self._check_weights(sample_weight, X.shape[0]))
-
-    def _fit_in_frame(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Call `_fit` with the rows in their frame, in the order of `_row_order`, and put the results back."""
+        weights = self._check_weights(sample_weight, X.shape[0])
         self._frame = self._framing(X)
-        framed = self._frame.into(X)
-        order = self._row_order(X, framed, codes)
-        if order is not None:
-            # The frame is computed from sums over the rows, so its last digits depend on their order as well.
-            self._frame = self._framing(X[order])
-            framed, codes = self._frame.into(X[order]), codes[order]
-            weights = None if weights is None else weights[order]
-        self._fit(framed, codes, *(() if weights is None else (weights,)))
-        if order is not None:
-            self._put_back(order)
+        self._fit(self._frame.into(X), codes, *(() if weights is None else (weights,)))
         self._restore(X)
-
-    def _row_order(self, X: np.ndarray, framed: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-        """Sorted order of the rows, shape (n_samples,), for a fit from given centres; None to leave them as they are.
-
-        The last digits of a sum in single precision depend on the order of its terms, and the result of a fit can
-        depend on these digits. A fit from given centres should not depend on the order of the rows, so it sorts them.
-        """
-        given = getattr(self, "init", "") is not None and not isinstance(getattr(self, "init", ""), str)
-        if not (self._sorts_rows and given) or is_mapped(X):
-            return None
-        # The sorted numbers of a row come first, so that the order of the columns matters only among rows with the same
-        # numbers and the same group.
-        return np.lexsort((*framed.T[::-1], codes, *np.sort(framed, axis=1).T[::-1]))
-
-    def _put_back(self, order: np.ndarray) -> None:
-        """Put the labels, and all other results for each row, back into the order of the data."""
-        labels = np.empty_like(self.labels_)
-        labels[order] = self.labels_
-        self.labels_ = labels
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
         """Validated parameters, features and group codes of a fit."""

@@ -10,10 +10,9 @@ import pandas as pd
 from scipy.stats import hypergeom
 
 from fairclust.messages import count, percent, shortened
-from fairclust.tables import Asked
+from fairclust.tables import decide
 from fairclust.tables.cells import truth
-from fairclust.tables.columns import Column, as_text, numbers, understand
-from fairclust.tables.preparation import encode, learn
+from fairclust.tables.columns import Column, as_text, numbers
 
 __all__ = ["chance_ranges", "profile_lines", "profiles"]
 
@@ -69,10 +68,10 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
         raise ValueError(f"labels has {len(labels)} rows, X has {len(frame)}")
     there = (labels >= 0).to_numpy()
     frame, clusters = frame[there], labels[there].to_numpy(dtype=int)
-    columns = understand(frame, Asked())
     places = frame.reset_index(drop=True)
-    rows = encode(learn(columns, places), places)
-    return profiles_of(frame, clusters, columns, rows, n_columns=n_columns)
+    found = decide(places, [])
+    rows = found.preparation.transform(places)
+    return profiles_of(frame, clusters, found.columns, rows, n_columns=n_columns)
 
 
 def _matrix(X: Any) -> np.ndarray:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.preprocessing import normalize
 
 from fairclust.stored import Stored
 
@@ -124,20 +123,6 @@ class Frame(NamedTuple):
     def weight_into(self, weight: float, power: int) -> float:
         """Convert a weight with the unit of costs, that is of distances to the given power, into this frame."""
         return weight / self.cost_unit(power)
-
-
-def as_directions(X: np.ndarray, name: str = "X") -> np.ndarray:
-    """The rows of `X`, shape (n_rows, n_features), divided by their lengths.
-
-    ValueError, with `name` and the row, if all numbers of a row are zero.
-    """
-    zero = ~X.any(axis=1)
-    if zero.any():
-        raise ValueError(
-            f"{name} has only zeros in row {int(zero.argmax())}, which has no direction, and metric='cosine' compares "
-            f"directions; rows of zeros: {zero.sum()}. Leave them out"
-        )
-    return normalize(X)
 
 
 def needs_double(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:

@@ -36,20 +36,20 @@ class Front:
     points: pd.DataFrame
     higher: bool  # whether higher values of y are better
 
-    def window(self, bounded: bool, *, whole: bool = False) -> tuple[float, float, float, float]:
+    def window(self, bounded: bool) -> tuple[float, float, float, float]:
         """The ranges of both axes (x0, x1, y0, y1): the front of the methods with several settings, and a margin.
 
-        If the ranges included every point, as with `whole`, one distant reference method or an error that is not
-        `bounded` would squeeze all others.
+        If the ranges included every point, one distant reference method or an error that is not `bounded` would squeeze
+        all others.
         """
         points = self.points[self.points.finite]
         on = points.best
         reach = on & points.several if (on & points.several).any() else on
         low, high = points.x.min(), points.x[reach].max()
-        x1 = points.x.max() if whole else min(points.x.max(), max(low + 1.6 * (high - low), 1.1 * low))
+        x1 = min(points.x.max(), max(low + 1.6 * (high - low), 1.1 * low))
         shown = points.y[points.x <= x1]
         y0, y1 = shown.min(), shown.max()
-        if not bounded and not whole:
+        if not bounded:
             y1 = min(y1, max(1.15 * points.y[on].max(), y0 + 1e-3))
         x_pad = 0.05 * (x1 - low) or 0.05 * abs(low) or 1
         y_pad = 0.06 * (y1 - y0) or 0.05

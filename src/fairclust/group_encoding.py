@@ -39,11 +39,6 @@ class Values(NamedTuple):
     entries: np.ndarray
     names: np.ndarray | None = None
 
-    @property
-    def words(self) -> list[Any]:
-        """The different values of a factored column."""
-        return [] if self.names is None else self.names.tolist()
-
     def at(self, rows: Any) -> np.ndarray:
         """The values of some rows of a factored column."""
         return np.asarray(self.names)[self.entries[rows]]
@@ -234,10 +229,6 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
         entries, names = pd.factorize(values)
     except TypeError:  # lists cannot be hashed
         entries, names = np.arange(len(values)), values
-    except SystemError:  # NumPy lets Python make text of numbers that are no characters.
-        raise ValueError(
-            f"{what} has text that is damaged, because it holds numbers that are no characters: write it again"
-        ) from None
     if values.dtype.kind == "M":
         days, seconds = names.astype("datetime64[D]"), names.astype("datetime64[s]")
         names = np.where(names == days, days.astype(str), seconds.astype(str))
@@ -359,15 +350,6 @@ def combination_names(cells: np.ndarray, values: Iterable[Iterable[Any]], of: st
             f"{BETWEEN!r}"
         )
     return names
-
-
-def natural_codes(values: Values, kept: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Codes of the kept rows of a factored column of texts, and the texts that occur there, sorted by `natural`."""
-    used = np.bincount(values.entries[kept], minlength=len(values.words)).astype(bool)
-    names = sorted((text for text, occurs in zip(values.words, used, strict=True) if occurs), key=natural)
-    place = {text: code for code, text in enumerate(names)}
-    of_text = np.array([place.get(text, -1) for text in values.words], np.int32)
-    return of_text[values.entries[kept]], tuple(names)
 
 
 @dataclass(frozen=True)

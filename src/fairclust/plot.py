@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairclust.fronts import Front, front_of
 from fairclust.group_encoding import encode_groups
 from fairclust.looks import COLOURS, in_matplotlib, look
 from fairclust.metrics import Scored, contingency, score_labels
@@ -105,21 +104,6 @@ class FrontDisplay:
             n_clusters = int(np.max(labels)) + 1
             rows.append({"method": method, "setting": setting, "n_clusters": n_clusters, **scores})
         return cls(pd.DataFrame(rows))
-
-    def front(self, x: str = "sse", y: str = "balance") -> Front:
-        """Find the clusterings that no other clustering beats in two metrics.
-
-        Parameters
-        ----------
-        x, y : str
-            Columns of `points`: a cost, and a fairness metric.
-
-        Returns
-        -------
-        Front
-            Its `points` have the columns `own` (no other clustering of the method beats it) and `best` (none at all).
-        """
-        return front_of(self.points, x, y, higher=y in METRICS and METRICS[y].direction == "higher")
 
     def plot(self, x: str = "sse", y: str = "balance", *, ax: Any = None) -> FrontDisplay:
         """Draw one metric against another.

@@ -7,7 +7,7 @@ while the solvers see only the groups.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,6 @@ class Sensitive:
         if len(self.columns) < 2:
             return {}
         return {column.name: self.cells[self.codes, i] for i, column in enumerate(self.columns)}
-
-    def reordered(self, order: np.ndarray) -> Sensitive:
-        """The groups of a single column in another order: `order` has their positions, shape (n_groups,)."""
-        column = replace(self.columns[0], values=self.columns[0].values[order])
-        return replace(self, columns=(column,), codes=np.argsort(order).astype(np.int32)[self.codes])
 
     def members(self, column: int) -> np.ndarray:
         """Which groups have which value of a column, shape (n_values, n_groups), as ones and zeros."""

@@ -4,10 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import refused, run, told
-from sklearn.preprocessing import normalize
 
 from fairclust.cli.options import COMMANDS
-from fairclust.metrics import sse
 
 
 def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
@@ -21,15 +19,6 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
     model = VariationalFairKMeans(3, lam=20, random_state=4)
     expected = model.fit_predict(frame[["age", "income"]].to_numpy(), sensitive_features=frame.sex)
     np.testing.assert_array_equal(pd.read_csv(out).cluster, expected)
-
-
-def test_costs_of_cosine_are_those_of_rows_of_unit_length(people, tmp_path, capsys):
-    options = ["--sensitive", "sex", "--n-clusters", 3, "--scale", "none", "--features", "age,income"]
-    options += ["--set", "metric=cosine", "--out", tmp_path / "labels.csv"]
-    text = told(run(capsys, "fit", people, *options))
-    assert "clustered by: age, income (rows of unit length)" in text
-    X = normalize(pd.read_csv(people)[["age", "income"]])
-    assert f"distances {sse(X, pd.read_csv(tmp_path / 'labels.csv').cluster):,.1f}; " in text
 
 
 @pytest.mark.parametrize(
@@ -141,19 +130,12 @@ def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, as
 def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     from fairclust.solvers.prices import certificate_text
 
-    found = {
-        "gap": 1e-5,
-        "cost": 99.0,
-        "lower_bound": 100.0,
-        "violation": violation,
-        "spread": 0.004,
-        "n_finished": 5,
-    }
+    found = {"gap": 1e-5, "cost": 99.0, "lower_bound": 100.0, "violation": violation}
     line = certificate_text(found)
     assert line.startswith("with these centres, no labels within the bounds are more than 0.001 % cheaper")
     reason = "off the bounds by up to 0.4 rows in a cluster" if violation else "because of rounding errors"
     assert "below the bound 100.0 because" in line and reason in line
-    assert line.endswith("other centres may be cheaper: the costs of 5 starts differ by up to 0.40 %")
+    assert line.endswith("other centres may be cheaper")
     line = certificate_text({**found, "cost": 101.0})
     assert "(cost 101.0, lower bound 100.0)" in line and "because" not in line
 

@@ -19,9 +19,7 @@ from sklearn.cluster import KMeans
 from fairclust import methods
 from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import mean_deviation, sse
-from fairclust.tables import load_model
-from fairclust.tables.columns import understand
-from fairclust.tables.preparation import encode, learn
+from fairclust.tables import decide, load_model
 from outline import Outline
 
 N = 400
@@ -141,8 +139,7 @@ def test_json_has_certificate_payers_and_as_many_starts_of_k_means(people, capsy
     assert payers["all rows"]["PriceFairKMeans"] * N == pytest.approx(cost)
     # The table is prepared by hand, and k-means gets the same two starts, and the search.
     frame = pd.read_csv(people)
-    others = frame.drop(columns="gender")
-    X = encode(learn(understand(others), frame), frame)
+    X = decide(frame, ["gender"]).preparation.transform(frame)
     plain = methods.KMeans(3, n_init=2, search=True, random_state=0).fit(X, sensitive_features=frame.gender)
     assert found["metrics"]["KMeans"]["sse"] == pytest.approx(plain.inertia_)
     assert sum(cluster["size"] for cluster in found["clusters"]) == N
@@ -461,7 +458,7 @@ def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
     # The bound holds for the weighted shares, up to a row in a cluster.
     for cluster in weighted["clusters"]:
         assert abs(cluster["shares"]["male"] - total["male"]) * cluster["size"] < 3
-    X = encode(learn(understand(frame[["age", "income"]]), frame), frame)
+    X = decide(frame[["age", "income"]], []).preparation.transform(frame)
     plain = KMeans(3, n_init=2, random_state=0).fit(X, sample_weight=frame["count"])
     # A row counts once on average.
     cost = plain.inertia_ / frame["count"].mean()

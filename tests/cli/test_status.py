@@ -205,7 +205,7 @@ def test_all_problems_are_named_at_once(people, capsys):
     )
     assert status == 2 and "3 problems:" in err
     for words in (
-        "column 'age': a feature has cells that are not finite numbers; found '' in data row 1, 40 such cells",
+        "column 'age': a column of numbers has cells that are not finite numbers; found '' in data row 1, 40 such",
         "no such column",
         "'sexx'",
         "nowhere.csv",

@@ -70,7 +70,6 @@ def test_small_groups_are_left_out_with_their_nodes(tmp_path):
     ("error", "changes", "message"),
     [
         (DatasetError, {"components": "error"}, r"3 pieces; expected one piece; found 5 nodes.*'largest'$"),
-        (DatasetError, {"components": "keep"}, r"3 pieces; expected no isolated node; found .* 1 isolated"),
         (DatasetError, {"nodes": NODES + "a,f\n"}, r"the node 'a' is listed twice"),
         (
             DatasetError,
@@ -86,11 +85,6 @@ def test_small_groups_are_left_out_with_their_nodes(tmp_path):
 def test_errors_say_what_to_do(tmp_path, error, changes, message):
     with pytest.raises(error, match=message):
         prepare(tmp_path, **changes)
-
-
-def test_pieces_can_be_kept(tmp_path):
-    nodes, lines = NODES.replace("z,f\n", ""), EDGES.replace("a,z,0\n", "")
-    assert len(prepare(tmp_path, nodes=nodes, lines=lines, components="keep").groups) == 7
 
 
 def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path):

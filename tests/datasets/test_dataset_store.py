@@ -133,16 +133,11 @@ def test_skipped(tmp_path):
     assert names(tmp_path / "census") == ["card.json"]
 
 
-@pytest.mark.parametrize("skipped", [False, True])
-def test_a_damaged_card_is_no_card(tmp_path, skipped):
+def test_a_damaged_card_is_no_card(tmp_path):
     folder = tmp_path / "toy"
     save_prepared(complete(), folder)
-    if skipped:
-        write_skipped(folder, "toy", "größer")
     whole = (folder / "card.json").read_bytes()
-    flipped = [bytes([*whole[:at], whole[at] ^ 1 << at % 8, *whole[at + 1 :]]) for at in range(len(whole))]
-    others = b"", b"[]", b"{}", b"null", whole[:-1], whole + b" ", whole.replace(b"\n", b"\r\n")
-    for content in (*flipped[:: 1 if skipped else 5], *others):
+    for content in (b"", b"[]", b"{}", b"null", whole[:-2], whole[1:], b"\xff" + whole):
         (folder / "card.json").write_bytes(content)
         with pytest.raises(DatasetError, match="holds no data card, or a damaged one"):
             read_card(folder)

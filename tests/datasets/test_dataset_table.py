@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,19 +17,28 @@ from fairclust.datasets.spec import ReaderSpec
 from fairclust.tables import TableError
 
 
+class Found(NamedTuple):
+    """Columns of a file in the order in which they were asked for."""
+
+    numbers: np.ndarray
+    texts: list[list[str]]
+    dropped: list[dict]
+
+
 def read(folder, text, numbers=(), texts=(), drops=None, *, name="t.csv", **reader):
     """Read columns of a file, which are given by name or number."""
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
     table = Table.open(path, ReaderSpec(**reader))
-    return table.read([*map(table.place, numbers)], [*map(table.place, texts)], drops)
+    numbers, texts = [*map(table.place, numbers)], [*map(table.place, texts)]
+    frame, card = table.read(numbers, texts, drops)
+    return Found(frame[numbers].to_numpy(), [frame[i].tolist() for i in texts], card["dropped"])
 
 
-def words(found, column=None):
-    """All cells of a column of text, by default of the first one."""
-    column = next(iter(found.texts)) if column is None else column
-    return found.texts[column].at(slice(None)).tolist()
+def words(found):
+    """All cells of the first column of text."""
+    return found.texts[0]
 
 
 cell = st.text(
@@ -91,7 +102,7 @@ def test_dropping_rows_of_a_feature(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a,b\n1,2\n3,x\n4,x\n", "column 'b': a feature has cells that are not finite numbers; found 'x' in "
+        ("a,b\n1,2\n3,x\n4,x\n", "column 'b': a column of numbers has cells that are not finite numbers; found 'x' in "
          "data row 2, 2 such cells in all. Fix: list the column under"),
         ("a,b\n1,2\n\n3,\n", "column 'b': .*found '' in data row 2, 1 such cell"),
         ("a,b\n1,2\nNaN,2\n", "column 'a': .*found 'NaN' in data row 2"),
@@ -168,7 +179,7 @@ def test_cells_that_count_as_zero(tmp_path):
     text, zeros = "fee,age,g\nNA,1,NA\n2,2,x\n,3,y\nExempt,?,z\n", ("NA", "Exempt", "")
     found = read(tmp_path, text, [0, 1], [2], {1: ["?"]}, as_zero=zeros)
     assert_array_equal(found.numbers, [[0, 1], [2, 2], [0, 3]])
-    assert words(found, 2) == ["NA", "x", "y", "z"]
+    assert words(found) == ["NA", "x", "y"]
     with pytest.raises(DatasetError, match=r"column 'age': .* found '\?' in data row 4, 1 such cell"):
         read(tmp_path, text, [0, 1], as_zero=zeros)
     blanks = read(tmp_path, "fee,g\n1,x\n NA,y\nNA ,x\n  ,y\n2,x\n", [0], as_zero=("NA", ""))

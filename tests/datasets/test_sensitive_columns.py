@@ -108,7 +108,7 @@ def test_numbers_are_cut_into_ranges_and_kept(prepared, tmp_path):
 
 
 def test_bins_need_numbers_and_no_groups(prepared):
-    with pytest.raises(DatasetError, match="holds a value that is no number"):
+    with pytest.raises(DatasetError, match="or the values of a sensitive one under 'groups'"):
         prepared(sensitive={"column": "race", "bins": 2})
     with pytest.raises(ValidationError, match="Fix: omit one of them"):
         prepared(sensitive={"column": "x", "bins": 2, "groups": {"a": ["1"], "b": "*"}}, features=["y"])

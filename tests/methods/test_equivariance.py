@@ -117,30 +117,6 @@ def test_labels_are_the_same(request, name, change):
         np.testing.assert_array_equal(labels, labels_before(name, number, given_start)[rows])
 
 
-@pytest.mark.parametrize(
-    "name, params",
-    [
-        ("PriceFairKMeans", {}),
-        ("PriceFairKMedians", {"tolerance": 0.1}),
-        ("VariationalFairKMeans", {"lam": 100.0}),
-        ("FairMixture", {"lam": 5.0, "max_iter": 20}),
-    ],
-)
-def test_sums_in_single_precision_do_not_depend_on_the_order_of_rows(name, params):
-    for number in range(4):
-        X, groups = make_grouped_blobs(400, seed=number)
-        rows = np.random.default_rng(number).permutation(400)
-        model = getattr(methods, name)(6, init=X[:6], **params)
-        labels = model.fit(X, sensitive_features=groups).labels_
-        medoids = getattr(model, "medoid_indices_", None)
-        again = model.fit(X[rows], sensitive_features=groups[rows])
-        np.testing.assert_array_equal(again.labels_, labels[rows])
-        if medoids is not None:
-            np.testing.assert_array_equal(rows[model.medoid_indices_], medoids)
-            np.testing.assert_allclose(model.cluster_centers_, X[medoids])
-            assert model.medoid_gap_ == 0
-
-
 @pytest.mark.parametrize("factor, offset", [(1e-3, 0.0), (1e5, 0.0), (1.0, 1e6), (50.0, -1e7)])
 @pytest.mark.parametrize("name", ["KMeans", "PriceFairKMeans", "PriceFairKMedians", "BeraFairKMeans"])
 def test_costs_are_in_the_unit_of_the_data(name, factor, offset):

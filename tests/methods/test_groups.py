@@ -7,10 +7,11 @@ import pytest
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.sources import ArrayChunk
 from fairclust.chunks.survey import survey
-from fairclust.group_encoding import encode_groups, natural_codes, one_spelling, resolve_target
+from fairclust.datasets.read import code_groups
+from fairclust.datasets.spec import SensitiveSpec
+from fairclust.group_encoding import encode_groups, one_spelling, resolve_target
 from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
 from fairclust.metrics import group_codes
-from fairclust.tables.columns import factor
 from fairclust.tables.preparation import Preparation, cross
 
 
@@ -128,7 +129,7 @@ def test_every_road_finds_the_same_groups():
     np.testing.assert_array_equal(known.codes[np.argsort(known.codes)], np.sort(codes))
     table = Preparation([], ["sex"]).groups(pd.DataFrame({"sex": [*map(one_spelling, cells)]}))
     np.testing.assert_array_equal(encode_groups(cross(table), 6)[0], codes)
-    listed, found = natural_codes(factor(table["sex"]), np.ones(6, dtype=bool))
+    listed, found = code_groups(SensitiveSpec(column="sex"), table["sex"].astype("category"), "")
     np.testing.assert_array_equal(listed, codes)
     assert list(found) == names.tolist()
 

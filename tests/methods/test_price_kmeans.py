@@ -168,24 +168,9 @@ def test_a_fit_says_what_its_certificate_is_about(cls, grouped_blobs):
     model = cls(4, n_init=4, random_state=0)
     assert "#" not in repr(model)
     model.fit(X, sensitive_features=codes)
-    assert 1 <= model.n_finished_ <= 4 and model.spread_ >= 0
     said = repr(model).splitlines()[-1]
     assert said.startswith("# with these centres, no labels within the bounds are more than ")
-    n = model.n_finished_
-    assert (
-        f"may be cheaper: the costs of {n} starts differ by up to "
-        if n > 1
-        else "may be cheaper, and only one start"
-    ) in said
-    # Starts that end at the same centres are no single start.
-    rng = np.random.default_rng(0)
-    far = np.repeat(np.eye(3), 60, axis=0) * 9 + 0.1 * rng.normal(size=(180, 3))
-    for params in ({}, {"search": False}, {"init": "k-means++", "search": True}):
-        agree = cls(3, tolerance=0.5, n_init=3, random_state=0, **params)
-        agree.fit(far, sensitive_features=np.arange(180) % 2)
-        assert (agree.n_finished_, round(agree.spread_, 6)) == (3, 0), params
-    one = cls(4, init=X[:4]).fit(X, sensitive_features=codes)
-    assert one.n_finished_ == 1 and repr(one).endswith("and only one start ran to its end")
+    assert said.endswith("other centres may be cheaper")
 
 
 def test_medoids_of_equal_rows_are_rows_of_the_data():

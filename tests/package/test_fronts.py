@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairclust import FrontDisplay
 from fairclust.fronts import front_of, pareto
 
 numbers = st.floats(0, 10, allow_nan=False).map(lambda value: round(value, 1))
@@ -56,27 +55,19 @@ SHOWN = POINTS.fillna({"balance": 0.95}).assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 
 
 
 @pytest.mark.parametrize(
-    "rows, y, bounded, whole, window",
+    "rows, y, bounded, window",
     [
         # On the front of methods with several points, the costs are 100 to 150. The window ends at 100 + 1.6 * 50, and
         # has a margin.
-        (6, "balance", True, False, (96, 184, -0.054, 0.954)),
-        (6, "balance", True, True, (60, 940, -0.057, 1.007)),
+        (6, "balance", True, (96, 184, -0.054, 0.954)),
         # An error without a bound is shown up to 1.15 times that of the front: 9, or 0.5 without the first point.
-        (6, "error", False, False, (96, 184, -0.434, 9.534)),
-        (5, "error", False, False, (106.8, 177.2, 0.0715, 0.6035)),
-        (5, "error", True, False, (106.8, 177.2, 0.07, 0.63)),
-        (5, "error", False, True, (70.5, 939.5, 0.017, 0.633)),
+        (6, "error", False, (96, 184, -0.434, 9.534)),
+        (5, "error", False, (106.8, 177.2, 0.0715, 0.6035)),
+        (5, "error", True, (106.8, 177.2, 0.07, 0.63)),
         # A single point has a margin, too.
-        (1, "error", False, False, (855, 945, 0, 0.1)),
+        (1, "error", False, (855, 945, 0, 0.1)),
     ],
 )
-def test_the_window_shows_the_front_of_methods_with_several_points(rows, y, bounded, whole, window):
+def test_the_window_shows_the_front_of_methods_with_several_points(rows, y, bounded, window):
     front = front_of(SHOWN[-rows:], "sse", y, higher=y == "balance")
-    assert front.window(bounded, whole=whole) == pytest.approx(window)
-
-
-def test_the_display_has_the_same_front():
-    front = FrontDisplay(POINTS).front()
-    assert front.higher and front.points.best.tolist() == [True, True, False, False, True, False]
-    assert not FrontDisplay(POINTS).front(y="sse").higher
+    assert front.window(bounded) == pytest.approx(window)

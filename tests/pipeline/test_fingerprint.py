@@ -7,8 +7,6 @@ from fairclust import methods
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import fingerprint
 from fairclust.pipeline.fingerprint import ClassNotFound, class_fingerprint, class_parameters
-from fairclust.pipeline.fit_cell import VERSION
-from fairclust.pipeline.plan import digest_of
 from toys import forget_code
 
 
@@ -48,11 +46,10 @@ def test_a_relative_import_is_followed_and_what_a_class_does_not_reach_does_not_
     "text",
     [
         '"""Adding."""\n\n\ndef add(a, b):\n    """Sum."""\n    # as in school\n    return (a\n        + b)\n',
-        "LIMIT = 3\n\n\ndef add(a, b):\n    return a + b\n",
         "def add(a: int, b: int) -> int:\n    return a + b\n",
     ],
 )
-def test_comments_docstrings_layout_annotations_and_other_names_do_not_count(package, text):
+def test_comments_docstrings_layout_and_annotations_do_not_count(package, text):
     before = package()
     assert package("kernel", text) == before
 
@@ -122,32 +119,17 @@ def test_every_way_to_use_another_module_is_followed(package, text):
     assert package("more", "print()\n" + more)[0] != before[0]
 
 
-def test_a_scorer_is_the_code_of_its_metrics():
-    metrics = [METRICS[name] for name in ("balance", "sse")]
-    closure = fingerprint._closure(
-        "fairclust.metrics.table", *(metric.function.__module__ for metric in metrics)
-    )
-    for metric in metrics:
-        assert f"{metric.function.__module__}:{metric.function.__name__}" in closure
-    assert not any(name.startswith("fairclust.metrics.individual:") for name in closure)
-
-
-def test_a_change_of_what_calls_a_method_is_noticed():
-    """If it changes results, set `VERSION` in `fit_cell.py`, which fits everything again. Then set the digest here."""
-    roots = (
-        "fairclust.pipeline.fit_cell",
-        "fairclust.pipeline.fits:_input",
-        "fairclust.pipeline.fits:_fit",
-    )
-    places = {place: code for place, code in fingerprint._closure(*roots).items() if place.startswith(roots)}
-    assert (VERSION, digest_of(places)) == ("", "cd0feff105")
+def test_a_scorer_is_the_code_of_the_modules_of_its_metrics():
+    homes = {METRICS[name].function.__module__ for name in ("balance", "sse")}
+    closure = fingerprint._closure("fairclust.metrics.table", *homes)
+    assert homes <= set(closure) and "fairclust.metrics.individual" not in closure
 
 
 @pytest.mark.parametrize(
     "name", sorted(set(methods.__all__) - {"FairSpectralClustering", "SpectralClustering"})
 )
 def test_everything_that_a_fit_calls_counts(name, grouped_blobs):
-    """Record the functions that run in a fit: each must be in the closure of the method's code."""
+    """Record the modules that run in a fit: each must be in the closure of the method's code."""
     cls = getattr(methods, name)
     X, codes = grouped_blobs(n_groups=2)
     called = set()
@@ -155,16 +137,13 @@ def test_everything_that_a_fit_calls_counts(name, grouped_blobs):
     def record(frame, event, _):
         module = frame.f_globals.get("__name__", "")
         if event == "call" and module.startswith("fairclust."):
-            called.add(f"{module}:{frame.f_code.co_qualname.partition('.')[0]}")
+            called.add(module)
 
     sys.setprofile(record)
     try:
         cls(2, random_state=0).fit(X, sensitive_features=codes)
     finally:
         sys.setprofile(None)
-    closure = fingerprint._closure(f"{cls.__module__}:{cls.__name__}")
-    # Functions of one expression, bodies of modules, and what `dataclass` writes have no name of their own.
-    called = {place for place in called if not place.partition(":")[2].startswith(("<", "__create_fn__"))}
-    # If the kernels are not in Numba's cache yet, they are compiled here.
-    called = {place for place in called if not place.startswith("fairclust.kernels:")}
-    assert called <= set(closure)
+    # The packages find their members when these are first used, and the kernels may be compiled here.
+    called -= {"fairclust.lazy", "fairclust.kernels"}
+    assert called <= set(fingerprint._closure(cls.__module__))

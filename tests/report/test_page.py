@@ -158,28 +158,6 @@ def test_fronts_are_pictures_and_tables_without_javascript(frame, page, html):
     assert [float(row[4]) for row in body] == sorted(float(row[4]) for row in body)
 
 
-def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):
-    assert "audit" not in page.ids
-    assert "Individual fairness" not in html
-    audited = frame.copy()
-    of = {"kmeans": (3.0, 1.5), "vfc_kmeans": (2.0, 1.25), "bera": (2.0, np.inf)}
-    here = (audited.dataset == "adult") & (audited.status == "ok")
-    for method, (ratio, individual) in of.items():
-        rows = here & (audited.method == method)
-        audited.loc[rows, ["group_cost_ratio", "individual_fairness"]] = ratio, individual
-    reader = Outline(make_page_folder(tmp_path, audited).read_text())
-    assert "audit" in reader.ids
-    head, *rows = reader.tables["Audit of Adult, K = 10"]
-    assert head == ["Method", "Setting", "Balance", "Worst to best group's cost", "Individual fairness"]
-    assert [row[0] for row in rows] == ["K-means", "VFC K-means", "Bera </script> et al."]
-    assert [row[3:] for row in rows] == [["3.0000", "1.5000"], ["2.0000", "1.2500"], ["2.0000", "∞"]]
-    # The value is that of the method's fairest setting.
-    vfc = audited[here & (audited.method == "vfc_kmeans")]
-    assert rows[1][2] == f"{best_starts(vfc).balance.max():.4f}"
-    assert "Audit of Bank <J=3> & co, K = 10" not in reader.tables
-    assert "Individual fairness" in [row[0] for row in reader.tables["What the metrics mean"]]
-
-
 def test_missing_cells_are_listed_without_the_name_of_a_user(page, html):
     rows = page.tables["Fits without a result"]
     assert ["timeout", "Bank <J=3> & co", NAMES.methods["bera"], "1", "longer than 5 s"] in rows

@@ -9,8 +9,8 @@ from fairclust.report.render import (
     escape_latex,
     escape_markdown,
     fixed,
-    lam,
     number,
+    plain,
     seconds_text,
     signed_percent,
     table_name,
@@ -33,7 +33,7 @@ def test_numbers_for_readers():
     assert signed_percent(0.0123) == "+1.2 %"
     assert signed_percent(0.0001) == signed_percent(-0.0001) == "0.0 %"
     assert signed_percent(np.nan) == "–"
-    assert lam(9000.0) == "9,000" and lam(0.05) == "0.05" and lam(np.nan) == "–"
+    assert plain(9000.0) == "9,000" and plain(0.05) == "0.05"
 
 
 def test_names_of_tables():

@@ -48,8 +48,6 @@ def test_both_solvers_span_the_space_of_the_papers_algorithm(laplacian, n_groups
         scale = graph.degrees.max() if laplacian == "unnormalized" else 1.0
         assert found.residual < 1e-8 * scale
         assert max(found.orthogonality, found.constraint) < 1e-12
-    assert projected.n_products > 0
-    assert dense.n_products == 0
 
 
 @pytest.mark.parametrize("laplacian", LAPLACIANS)
@@ -82,7 +80,6 @@ def test_davidson_finds_the_eigenvectors_of_complete_graphs(points, fair):
     assert found.unique == (points != "copies")
     assert found.residual < 1e-9 * width
     assert max(found.orthogonality, found.constraint) < 1e-12
-    assert found.n_products < 540
 
 
 @pytest.mark.parametrize("affinity", ["nearest_neighbors", "max_scaled"])

@@ -37,13 +37,14 @@ def read(cells, name="x", **asked):
         ("7:45", 7.75), ("7 h 45", 7.75), ("2h30min", 2.5), ("12345678B", 12345678), ("1:30:00", 1.5),
         ("2h 15m", 2.25), ("3 Tage 12 Std.", 3.5), ("5 ft 6 in", 5.5), ("10 st 7 lb", 10.5), ("1 an et 6 mois", 1.5),
         ("6 min 30 s", 6.5), ("5 km 3 h", None), ("3 h 2 d", None), ("27/30", 0.9),
+        ("3/4 km", 0.75), ("12/3 A", None), ("7:30 pm", None),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
         ("", None), ("km", None),
     ],
 )  # fmt: skip
 def test_a_cell_that_states_a_number(text, number):
-    found = measured(text, ",", ".")
+    found = measured(text, ".")
     assert (None if found is None else found[0]) == (None if number is None else pytest.approx(number))
 
 

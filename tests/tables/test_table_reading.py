@@ -15,7 +15,7 @@ from pyarrow import feather
 from fairclust.messages import UserError
 from fairclust.tables import TableError, cross, decide, numbers, read_table
 from fairclust.tables.columns import Asked, understand
-from fairclust.tables.preparation import Preparation, encode, encoded_names, learn
+from fairclust.tables.preparation import Preparation, encoded_names
 
 N = 200
 
@@ -63,29 +63,31 @@ def test_columns_that_are_asked_for_are_taken(people):
         understand(people, Asked(features=["person"]))
 
 
+def prepared(frame, **options):
+    """Return the matrix of features, and the names of its columns."""
+    preparation = decide(frame, [], **options).preparation
+    return preparation.transform(frame), encoded_names(preparation.columns)
+
+
 def test_preparation(people):
     people.loc[:3, "age"] = np.nan
     people.loc[4:9, "education"] = None
-    columns = understand(people)
-    X = encode(learn(columns, people, scale="none"), people)
-    names = encoded_names(learn(columns, people, scale="none"))
+    X, names = prepared(people, scale="none")
     assert list(names[:3]) == ["age", "income", "population"]
     assert len(names) == X.shape[1] == 3 + 3 + 2
     np.testing.assert_array_equal(X[:4, 0], people.age.median())
     np.testing.assert_array_equal(X[:, 1], people.income.str.replace(",", "").astype(float))
     assert set(np.unique(X[:, 3:])) == {0.0, 1.0}
     # Two rows in different categories are as far apart as two rows usually are in a standardised number.
-    scaled = encode(learn(columns, people), people)
+    scaled, _ = prepared(people)
     np.testing.assert_allclose(scaled[:, :3].std(axis=0), 1)
-    group = encode(learn(columns, people, missing="group"), people)
+    group, _ = prepared(people, missing="group")
     assert group.shape[1] == X.shape[1] + 2  # which ages are missing, and the category of no education
-    lengths = np.linalg.norm(Preparation(learn(columns, people), [], scale="l2").transform(people), axis=1)
-    np.testing.assert_allclose(lengths, 1)
+    np.testing.assert_allclose(np.linalg.norm(prepared(people, scale="l2")[0], axis=1), 1)
 
 
 def test_new_rows_are_prepared_as_the_old_ones(people):
-    columns = understand(people)
-    preparation = Preparation(learn(columns, people), [])
+    preparation = decide(people, []).preparation
     new = people.head(5).assign(education="doctorate")
     old = preparation.transform(people.head(5))
     one = preparation.transform(new)
@@ -102,7 +104,7 @@ def test_many_categories_share_one_column():
     )
     columns = understand(frame)
     assert "49 most frequent" in next(c.note for c in columns if c.name == "town")
-    assert encode(learn(columns, frame), frame).shape[1] == 51
+    assert prepared(frame)[0].shape[1] == 51
 
 
 @pytest.mark.parametrize(
@@ -310,7 +312,7 @@ def test_rows_of_a_frame_with_an_index_are_counted_from_the_first(tmp_path):
 def test_infinite_numbers_name_their_row(people):
     people.loc[7, "age"] = np.inf
     with pytest.raises(TableError, match="column 'age' has inf in data row 8, which is"):
-        encode(learn(understand(people), people), people)
+        decide(people, [])
 
 
 def groups_of(frame, sensitive, missing="impute"):

@@ -89,7 +89,7 @@ rule neighbour_graph:
         n_neighbors=CONFIG.graph.n_neighbors,
         exact_max_rows=CONFIG.graph.exact_max_rows,
         code=lambda _: code_of(
-            "fairclust.pipeline.data:build_graph",
+            "fairclust.pipeline.data",
             packages=("numpy", "scipy", "scikit-learn", "numba", "pynndescent"),
         ),
     message:

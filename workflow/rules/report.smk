@@ -1,8 +1,8 @@
 # From the fits to the scores of the run, the tables, figures and claims of the papers, and the page.
 
 # The code that reads what tables, figures and claims show, and that which reads the scores of the run.
-PRODUCT_CODE = ("fairclust.pipeline.papers", "fairclust.report.material:load_material")
-SCORES_CODE = "fairclust.pipeline.scores:load_scores"
+PRODUCT_CODE = ("fairclust.pipeline.papers", "fairclust.report.material")
+SCORES_CODE = "fairclust.pipeline.scores"
 PAGE_FILES = sorted(Path(fairclust.__file__).parent.glob("report/page/*.*"))
 
 
@@ -23,7 +23,7 @@ rule scores:
         runtime=scaled(20),
     params:
         settings=lambda _: PLAN.settings(),
-        code=lambda _: code_of("fairclust.pipeline.scores:gather_scores"),
+        code=lambda _: code_of("fairclust.pipeline.scores"),
     message:
         "Gathering scores"
     script:

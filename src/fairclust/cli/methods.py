@@ -43,9 +43,7 @@ NEEDS = {
     "The data are a graph.": "sfairsc",
     "Most columns are categories.": "fmc",
     "There are millions of rows.": "price --set n_init=1",
-    "Embeddings are split into parts of equal size by their angles.": (
-        "price --equal-sizes --scale none --set metric=cosine"
-    ),
+    "Embeddings are split into parts of equal size.": "price --equal-sizes --scale none",
     "No bound is needed, but a paper's method is wanted for a comparison.": "vfc",
 }
 

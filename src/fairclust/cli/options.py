@@ -112,9 +112,6 @@ class Raw(File):
         _Missing,
         _columns("insert the median, leave the rows out, or make them a group", "HOW", show_default=True),
     ] = "impute"
-    thousands: Annotated[str | None, _columns("separator of thousands (default: not the point)", "SIGN")] = (
-        None
-    )
     scale: Annotated[
         _Scale, _columns("l2: then rows of unit length, as in most papers", "HOW", show_default=True)
     ] = "standardize"

@@ -14,7 +14,7 @@ from scipy.stats import chi2_contingency
 
 from fairclust.cli.labels import labels_table, write_labels
 from fairclust.cli.options import Audit, Fit
-from fairclust.cli.rows import Rows, RowsInMemory, is_cosine
+from fairclust.cli.rows import Rows, RowsInMemory
 from fairclust.cli.screen import in_columns
 from fairclust.explain import chance_ranges, profile_lines
 from fairclust.messages import count, percent, shortened
@@ -97,7 +97,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
     if method != "KMeans":
         measured["KMeans"] = measure(rows, rows.plain(model), model)
     scales = ["standardised"] if scale != "none" else []
-    scales += ["rows of unit length"] if scale == "l2" or is_cosine(model) else []
+    scales += ["rows of unit length"] if scale == "l2" else []
     of_model = measured[method]
     names, table = of_model.groups
     # Several columns are bounded each, or by their combinations, which come last.
@@ -178,9 +178,8 @@ def _certificate(model: Any) -> dict[str, float | None] | None:
     """The cost with its lower bound and violation; None for a method without a certificate."""
     if not hasattr(model, "lower_bound_"):
         return None
-    stated = ("cost", "lower_bound", "gap", "violation", "tolerance", "spread")
-    certificate = {name: _number(getattr(model, f"{name}_")) for name in stated if hasattr(model, f"{name}_")}
-    return certificate | ({"n_finished": model.n_finished_} if hasattr(model, "n_finished_") else {})
+    stated = ("cost", "lower_bound", "gap", "violation", "tolerance")
+    return {name: _number(getattr(model, f"{name}_")) for name in stated if hasattr(model, f"{name}_")}
 
 
 def _cluster(

@@ -17,7 +17,6 @@ from fairclust.cli import CommandError
 from fairclust.cli.options import Raw
 from fairclust.cli.progress import progress
 from fairclust.explain import profiles_of
-from fairclust.frame import as_directions
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import nearest, shortened
 from fairclust.tables import Asked, Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
@@ -82,21 +81,17 @@ class RowsInMemory(Rows):
         several = len(self.by_name.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed
         return self.preparation.for_method(self.frame, self.by_name, by_column=bool(means) or several)
 
-    def _seen(self, model: Any) -> np.ndarray:
-        """The rows as the model sees them, of which costs are computed."""
-        return as_directions(self.X) if is_cosine(model) else self.X
-
     def plain(self, model: Any) -> np.ndarray:
         plain = plain_kmeans(model)
         with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
             warnings.simplefilter("ignore")
             if self.weights is not None:
                 weighted = KMeans(plain.n_clusters, n_init=plain.n_init, random_state=plain.random_state)
-                return weighted.fit(self._seen(model), sample_weight=self.weights).labels_
+                return weighted.fit(self.X, sample_weight=self.weights).labels_
             return plain.fit(self.X, sensitive_features=self.crossed).labels_
 
     def counts_and_costs(self, labels: np.ndarray, model: Any) -> tuple[np.ndarray, np.ndarray]:
-        X, shape = self._seen(model), (len(self.combinations), model.n_clusters)
+        X, shape = self.X, (len(self.combinations), model.n_clusters)
         weights = np.ones(len(labels)) if self.weights is None else self.weights
         n_used = int(labels.max()) + 1
         sizes = np.maximum(np.bincount(labels, weights, n_used), np.finfo(float).tiny)
@@ -114,15 +109,9 @@ class RowsInMemory(Rows):
         return profiles_of(self.frame, np.asarray(labels), features, self.X).to_dict("records")
 
 
-def is_cosine(model: Any) -> bool:
-    """Whether a model compares rows by their angles."""
-    return getattr(model, "metric", None) == "cosine"
-
-
 def plain_kmeans(model: Any) -> Any:
     """k-means with the starts and the search of a fair fit. With less of them, fairness would look too cheap."""
     params = {"n_init": getattr(model, "n_init", 1), "search": getattr(model, "search", False)}
-    params |= {"metric": "cosine"} if is_cosine(model) else {}
     seed = model.get_params().get("random_state", 0)
     return methods.KMeans(model.n_clusters, random_state=seed, **params)
 
@@ -139,9 +128,7 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
     counts = None
     counted = pd.Series(True, index=frame.index)
     for name in _weight(frame, args):
-        decimal = frame.attrs["decimal"]
-        thousands = args.thousands or ("." if decimal == "," else ",")
-        counts = numbers(frame[name], {"thousands": thousands, "decimal": decimal})
+        counts = numbers(frame[name], {"decimal": frame.attrs["decimal"]})
         counted = (counts > 0) & np.isfinite(counts)
         if not counted.any():
             raise CommandError(
@@ -211,7 +198,6 @@ def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Deci
         asked=Asked(
             **{name: listed[name] for name in ("features", "categories", "numbers", "log", "clip")},
             ordered=_scales(args.ordered, frame, args),
-            thousands=args.thousands,
             decimal=frame.attrs["decimal"],
         ),
         means=means,

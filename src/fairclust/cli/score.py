@@ -24,19 +24,16 @@ from fairclust.pipeline.config import user_config
 from fairclust.pipeline.scores import read_arrow
 from fairclust.report.leaderboard import EQUAL, deviation, place_labels
 from fairclust.report.render import number
-from fairclust.report.selection import best_starts, varied
 
 _COSTS = ("sse", "ncut")
 # One metric for each notion of fairness: shares, balance, social, individual and proportional fairness.
 _FAIRNESS = ("fairness_error", "balance", "worst_group_cost", "individual_fairness", "proportionality")
 # The first of these that has the data set with this K is compared: the benchmark of the field, the run of the papers.
 _PUBLISHED = [Path("docs/results/scores") / f"{name}.parquet" for name in ("field", "scores")]
-# Values are rounded to this many digits before they are compared, because machines round differently.
-_DIGITS = 9
 
 
 def run(args: Score) -> list[str | Table]:
-    """The scores of labels of a data set, and for each notion of fairness what the run has at the same cost."""
+    """The scores of labels of a data set, and where they lie among the clusterings of a run."""
     config, dataset = user_config(args.configfile), args.dataset
     if dataset not in config.datasets:
         raise CommandError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
@@ -103,7 +100,7 @@ def _beside(
     unfair: float,
     titles: Mapping[str, str],
 ) -> list[str | Table]:
-    """What the run has at the same cost and at the same fairness: a row for each notion that it measures."""
+    """Where the labels lie among the methods of the run at each level of fairness of its leaderboard."""
     file, cells = source
     known = _known(cells)
     cells = cells[cells.n_clusters == n_clusters]
@@ -118,56 +115,17 @@ def _beside(
     if cost is None or n_clusters not in known:
         others = f": it has K of {', '.join(map(str, known))} (--n-clusters)" if known else ""
         return [f"{file} has no clustering of {dataset} with K = {n_clusters}{others}"]
-    points = best_starts(cells)
-    settings = points.groupby("method").params.transform(
-        lambda texts: [varied(text, texts) for text in texts]
-    )
-    named = [titles.get(method, method) for method in points.method]
-    points = points.assign(
-        _name=[", ".join(filter(None, pair)) for pair in zip(named, settings, strict=True)]
-    )
-    lowest = f"lowest {METRICS[cost].label} at least as fair"
-    head = ["", "these labels", "best at this cost or less", lowest, ""]
-    rows = [
-        _row(points, scores, cost, metric)
-        for metric in _FAIRNESS
-        if metric in scores and metric in points and points[metric].notna().any()
-    ]
-    title = f"Beside the {len(points)} settings of {file} with K = {n_clusters} (of each, the best start):"
-    shown = in_columns([head, *rows], left=(0, 2, 3, 4))
-    levels = place_labels(cells, cost, scores[cost], unfair)
-    return ["", title, shown, "", *_levels(levels, cost, scores[cost], titles)]
-
-
-def _levels(levels: pd.DataFrame, cost: str, value: float, titles: Mapping[str, str]) -> list[str | Table]:
-    """Where the labels lie at each level of fairness of the leaderboard."""
+    title = f"Beside the clusterings of {file} with K = {n_clusters}, at levels of fairness, which say how far the "
+    title += "shares of the groups may be from those in the data:"
     rows = [["shares within", "these labels", "best known", "cheaper methods"]]
-    for of in levels.itertuples():
+    for of in place_labels(cells, cost, scores[cost], unfair).itertuples():
         level, mine, best, cheaper = percent(of.level, 0), "no method is as fair", "none", ""
         if of.method:
-            share = value / of.best - 1
+            share = scores[cost] / of.best - 1
             mine = f"{percent(abs(share))} {'above' if share > 0 else 'below'} the best known"
             mine = "as cheap as the best known" if abs(share) < EQUAL else mine
             best = f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
         if of.reached:
             cheaper = f"{of.cheaper} of {of.methods}"
         rows.append([level, mine if of.reached else "not reached", best, cheaper])
-    title = "At levels of fairness, which say how far the shares of the groups may be from those in the data:"
-    return [title, in_columns(rows, left=(0, 1, 2))]
-
-
-def _row(points: pd.DataFrame, scores: dict[str, float], cost: str, metric: str) -> list[str]:
-    """The fairest setting at the cost of the labels, the cheapest that is as fair, and whether one beats the labels."""
-    sign = 1 if METRICS[metric].direction == "higher" else -1
-    mine = pd.Series({"cost": scores[cost], "gain": sign * scores[metric]}).round(_DIGITS)
-    known = pd.DataFrame({"cost": points[cost], "gain": sign * points[metric]}).dropna().round(_DIGITS)
-    cheap, fair = known[known.cost <= mine.cost], known[known.gain >= mine.gain]
-    best = "none" if cheap.empty else _named(points.loc[cheap.gain.idxmax()], metric)
-    cheapest = "none" if fair.empty else _named(points.loc[fair.cost.idxmin()], cost)
-    beaten = known.loc[cheap.index.intersection(fair.index)].ne(mine).any(axis=None)
-    words = "not on the front" if beaten else "on the front"
-    return [METRICS[metric].label, number(scores[metric], METRICS[metric].decimals), best, cheapest, words]
-
-
-def _named(point: pd.Series, metric: str) -> str:
-    return f"{number(point[metric], METRICS[metric].decimals)} ({point['_name']})"
+    return ["", title, in_columns(rows, left=(0, 1, 2))]

@@ -23,17 +23,16 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     assert edges is not None  # DatasetSpec
     file = groups_table(spec, files[1])
     named, column = file.place(edges.node), file.place(sensitive.column)
-    nodes = file.read([], [named, column])
-    names = nodes.texts[named]
-    n_read = len(names.entries)
-    if len(names.words) < n_read:
-        twice = names.words[int(np.bincount(names.entries).argmax())]
+    nodes, _ = file.read([], [named, column])
+    names = nodes[named]
+    if names.duplicated().any():
+        twice = names[names.duplicated()].iloc[0]
         raise DatasetError(
             f"file '{files[1].name}', column '{file.names[named]}': the node {twice!r} is listed twice. Fix: list "
             "every node once"
         )
     place = f"file '{files[1].name}', column '{file.names[column]}'"
-    groups, group_names = code_groups(sensitive, nodes.texts[column], np.ones(n_read, dtype=bool), place)
+    groups, group_names = code_groups(sensitive, nodes[column], place)
     sizes = np.bincount(groups, minlength=len(group_names))
     large, of_group = sizes >= edges.min_group, dict(zip(group_names, sizes.tolist(), strict=True))
     small = {group: size for group, size in of_group.items() if size < edges.min_group}
@@ -41,18 +40,19 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     dropped = [{"column": own, "value": group, "rows": size} for group, size in small.items()]
     # -1 stands for nodes of dropped groups, -2 for nodes that are not listed.
     number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
-    numbers = dict(zip(names.words, number, strict=True))
+    numbers = dict(zip(names, number, strict=True))
 
     table = Table.open(files[0], spec.reader)
     at = [*map(table.place, edges.ends)]
-    read, ends = table.read([], at, spec.drop_rows), []
+    lines, card = table.read([], at, spec.drop_rows)
+    ends = []
     for i in at:
-        values = read.texts[i]
-        of_value = np.array([numbers.get(value, -2) for value in values.words], dtype=np.int64)
-        ends.append(of_value[values.entries[read.kept]])
-        if (ends[-1] == -2).any():
-            stranger = next(v for v in values.words if v not in numbers)
-            many = count(int((ends[-1] == -2).sum()), "such edge")
+        values = lines[i]
+        of_value = np.array([numbers.get(value, -2) for value in values.cat.categories], dtype=np.int64)
+        ends.append(of_value[values.cat.codes])
+        strangers = values[ends[-1] == -2]
+        if len(strangers):
+            stranger, many = strangers.iloc[0], count(len(strangers), "such edge")
             raise DatasetError(
                 f"file '{files[0].name}', column '{table.names[i]}': some edges end at nodes that are not listed; "
                 f"expected nodes of '{files[1].name}'; found {stranger!r}, {many} in all. Fix: check "
@@ -67,30 +67,26 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     W.sort_indices()
     codes = (np.cumsum(large) - 1)[groups[large[groups]]].astype(np.int32)
     kept_names = tuple(group for group in group_names if group not in small)
-    card = {"rows_read": n_read, "dropped": dropped + read.dropped}
+    card = {"rows_read": len(nodes), "dropped": dropped + card["dropped"]}
     return Generated(np.empty((n_nodes, 0)), codes, (), kept_names, W, card=card)
 
 
 def join_pieces(made: Generated, components: str) -> Generated:
     """Check the connected components of a graph, or restrict it to the largest.
 
-    A graph in pieces is a DatasetError if `components` is "error", and isolated nodes are one if all are kept.
+    A graph in pieces is a DatasetError if `components` is "error".
     """
     W = made.W
     assert W is not None
     n_pieces, piece = sp.csgraph.connected_components(W, directed=False)
     sizes = np.bincount(piece, minlength=n_pieces)
-    n_single = int((sizes == 1).sum())
-    if (components == "error" and n_pieces > 1) or (components == "keep" and n_single):
+    if components == "error" and n_pieces > 1:
         raise DatasetError(
-            f"the graph falls into {n_pieces} pieces; expected "
-            f"{'one piece' if components == 'error' else 'no isolated node'}; found "
-            f"{count(int(sizes.max()), 'node')} in the largest, {count(n_single, 'isolated node')}. "
-            f"Fix: set 'components' to 'largest'"
-            f"{'' if n_single else ', or to ' + repr('keep')}"
+            f"the graph falls into {n_pieces} pieces; expected one piece; found {count(int(sizes.max()), 'node')} in "
+            f"the largest, {count(int((sizes == 1).sum()), 'isolated node')}. Fix: set 'components' to 'largest'"
         )
     dropped = list(made.card["dropped"])
-    if components == "largest" and n_pieces > 1:
+    if n_pieces > 1:
         inside = piece == sizes.argmax()
         dropped.append({"column": "piece", "value": "not the largest", "rows": int((~inside).sum())})
         truth = None if made.truth is None else made.truth[inside]

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,9 @@ import pandas as pd
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated
 from fairclust.datasets.spec import ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
-from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
+from fairclust.group_encoding import combination_names, cross_codes, cut_column, natural
 from fairclust.messages import count, nearest
-from fairclust.tables.columns import factor, find_reading, numbers
+from fairclust.tables.columns import as_text, find_reading
 from fairclust.tables.reading import Format, Opened, TableError, open_table
 
 log = logging.getLogger(__name__)
@@ -32,49 +32,40 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     """
     table = Table.open(files[0], spec.reader)
     features, coded, asked = _chosen(spec, table)
-    read = table.read(features, [*coded, *asked.values()], spec.drop_rows)
+    frame, card = table.read(features, [*coded, *asked.values()], spec.drop_rows)
     columns, measured = {}, {}
     for column in spec.sensitive_columns:
         if column.source is None:
-            own, values = table.names[asked[column.column]], read.texts[asked[column.column]]
+            file, at, cells = table, asked[column.column], frame
         else:
-            own, values = _groups_of_file(spec, column, files[1], table.names, len(read.kept))
-        place = f"file '{files[-1].name}', column '{own}'"
+            file, at, cells = _groups_of_file(spec, column, files[1], table.names, card["rows_read"])
+        own = file.names[at]
         if column.bins is None:
-            columns[own] = code_groups(column, values, read.kept, place)
+            place = f"file '{file.path.name}', column '{own}'"
+            columns[own] = code_groups(column, cells.loc[frame.index, at], place)
             continue
-        cells = numbers(pd.Series(values.at(slice(None)), dtype=object), {}).to_numpy()
-        wrong = np.flatnonzero(read.kept & ~np.isfinite(cells))
-        if len(wrong):
-            raise DatasetError(
-                f"{place}: a sensitive column with 'bins' holds a value that is no number; found "
-                f"{values.at(wrong[0])!r} in data row {wrong[0] + 1}. Fix: list it under 'drop_rows', or use 'groups'"
-            )
-        measured[own] = cells[read.kept]
+        numbers, _ = file.read([at], [], spec.drop_rows if file is table else {})
+        measured[own] = numbers.loc[frame.index, at].to_numpy()
         ranges = cut_column(own, measured[own], column.bins)
         columns[own] = ranges.encode(measured[own], len(measured[own])), tuple(map(str, ranges.values))
     codes, values_of = zip(*columns.values(), strict=True)
     groups, group_names = codes[0], values_of[0]
     if len(columns) > 1:
-        groups, cells = cross_codes(codes, [len(of) for of in values_of])
-        group_names = tuple(combination_names(cells, values_of))
-    of_codes = [natural_codes(read.texts[i], read.kept) for i in coded]
-    words, n_ordered = [words for _, words in of_codes], len(spec.ordered)
-    levels = {table.names[i]: list(of) for i, of in zip(coded[:n_ordered], words, strict=False)}
+        groups, combinations = cross_codes(codes, [len(of) for of in values_of])
+        group_names = tuple(combination_names(combinations, values_of))
+    words, n_ordered = [tuple(frame[i].cat.categories) for i in coded], len(spec.ordered)
+    if n_ordered:
+        card["ordered"] = {table.names[i]: [*of] for i, of in zip(coded[:n_ordered], words, strict=False)}
     return Generated(
-        np.column_stack([read.numbers, *(of for of, _ in of_codes)]) if coded else read.numbers,
+        np.column_stack([*(frame[i] for i in features), *(frame[i].cat.codes for i in coded)]).astype(float),
         groups,
         tuple(table.names[i] for i in (*features, *coded)),
         group_names,
-        truth=None if spec.truth is None else natural_codes(read.texts[asked[spec.truth]], read.kept)[0],
+        truth=None if spec.truth is None else frame[asked[spec.truth]].cat.codes.to_numpy(np.int32),
         categories=tuple(words[n_ordered:]),
         columns=columns if len(columns) > 1 else {},
         numbers=measured,
-        card={
-            "rows_read": len(read.kept),
-            "dropped": read.dropped,
-            **({"ordered": levels} if levels else {}),
-        },
+        card=card,
     )
 
 
@@ -97,9 +88,10 @@ def _chosen(spec: DatasetSpec, table: Table) -> tuple[list[int], list[int], dict
     return features, coded, asked
 
 
-def _texts(cells: pd.Series) -> Values:
-    """A column as text; a missing cell is an empty text."""
-    return factor(cells.astype(object).where(cells.notna(), ""))
+def _texts(cells: pd.Series) -> pd.Series:
+    """A column of texts as categories, sorted by `natural`; a missing cell is an empty text."""
+    texts = as_text(cells).fillna("")
+    return texts.astype(pd.CategoricalDtype(sorted(texts.unique(), key=natural)))
 
 
 def groups_table(spec: DatasetSpec, path: Path) -> Table:
@@ -109,55 +101,48 @@ def groups_table(spec: DatasetSpec, path: Path) -> Table:
 
 def _groups_of_file(
     spec: DatasetSpec, sensitive: SensitiveSpec, path: Path, names: list[str], n_rows: int
-) -> tuple[str, Values]:
-    """The column of the groups in a file of their own, whose rows are in the table's order: its name and values."""
+) -> tuple[Table, int, pd.DataFrame]:
+    """The file of the groups, whose rows are in the table's order, the place of its column, and its cells."""
     file = groups_table(spec, path)
-    place = file.place(sensitive.column)
-    groups, own = file.read([], [place]).texts[place], file.names[place]
+    at = file.place(sensitive.column)
+    cells, _ = file.read([], [at])
     shared = sorted({*names} & {*file.names}) if spec.reader.header else []
     if shared:
         raise DatasetError(
             f"file '{path.name}', column '{shared[0]}': the file of the groups has a column of the table, so its rows "
             "may be in another order. Fix: write the groups into the table, or remove the column from the file"
         )
-    if len(groups.entries) != n_rows:
+    if len(cells) != n_rows:
         raise DatasetError(
-            f"file '{path.name}', column '{own}': the file of the groups has another number of rows than the table; "
-            f"expected {count(n_rows, 'row')}; found {len(groups.entries):,}. Fix: use the file that belongs "
-            "to the table; check 'header' in 'reader'"
+            f"file '{path.name}', column '{file.names[at]}': the file of the groups has another number of rows than "
+            f"the table; expected {count(n_rows, 'row')}; found {len(cells):,}. Fix: use the file that belongs to the "
+            "table; check 'header' in 'reader'"
         )
-    return own, groups
+    return file, at, cells
 
 
 def code_groups(
-    sensitive: SensitiveSpec, values: Values, kept: np.ndarray, place: str
+    sensitive: SensitiveSpec, values: pd.Series, place: str
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Group codes (int32) of the kept rows, and names of the groups. A value of no group is a DatasetError."""
-    codes, used = natural_codes(values, kept)
+    """Group codes (int32) of rows by their texts, and names of the groups. A text of no group is a DatasetError."""
+    values = values.cat.remove_unused_categories()
+    used = [*values.cat.categories]
     listed: Mapping[str, Any] = sensitive.groups or {value: (value,) for value in used if value}
     owner = {value: code for code, of in enumerate(listed.values()) if of != "*" for value in of}
     # '*' means every other value, but not an empty cell.
     rest = next((code for code, of in enumerate(listed.values()) if of == "*"), -1)
     group_of = np.array([owner.get(value, rest if value else -1) for value in used] or [-1], np.int32)
-    unknown = [value for value in values.words if value in used and group_of[used.index(value)] < 0]
-    if unknown:
-        rows = np.flatnonzero(kept)[codes == used.index(unknown[0])]
-        more = f", and also {', '.join(map(repr, unknown[1:6]))}" if unknown[1:] else ""
+    codes = group_of[values.cat.codes]
+    unknown = values[codes < 0]
+    if len(unknown):
+        first, *others = unknown.unique()
+        more = f", and also {', '.join(map(repr, others[:5]))}" if others else ""
         raise DatasetError(
-            f"{place}: unknown group value {unknown[0]!r}; expected {', '.join(map(repr, owner)) or 'a value'}; found "
-            f"{unknown[0]!r} in {count(len(rows), 'row')}, first in data row {rows[0] + 1}{more}. Fix: add the value "
-            "to 'sensitive.groups', or list it under 'drop_rows'"
+            f"{place}: unknown group value {first!r}; expected {', '.join(map(repr, owner)) or 'a value'}; found "
+            f"{first!r} in {count(int((unknown == first).sum()), 'row')}, first in data row {unknown.index[0] + 1}"
+            f"{more}. Fix: add the value to 'sensitive.groups', or list it under 'drop_rows'"
         )
-    return group_of[codes], tuple(listed)
-
-
-class Columns(NamedTuple):
-    """Columns of a file."""
-
-    numbers: np.ndarray  # (n_kept, n_numbers), in the order in which they were asked for
-    texts: dict[int, Values]  # of all rows, by the number of the column
-    kept: np.ndarray  # (n_read,)
-    dropped: list[dict[str, object]]  # column, value, number of rows
+    return codes, tuple(listed)
 
 
 @dataclass(frozen=True)
@@ -194,44 +179,48 @@ class Table:
 
     def read(
         self,
-        features: Sequence[int],
+        numbers: Sequence[int],
         texts: Sequence[int],
         drop_rows: Mapping[ColumnRef, Sequence[str]] | None = None,
-    ) -> Columns:
-        """Columns of numbers and of text. A DatasetError names the first cell that is not a finite number."""
+    ) -> tuple[pd.DataFrame, dict[str, Any]]:
+        """Columns of numbers and of text without the rows to leave out, and what the card says of these.
+
+        A DatasetError names the first cell that is not a finite number.
+        """
         drops = {self.place(column): listed for column, listed in (drop_rows or {}).items()}
         zeros = self.reader.as_zero
         # A long file is read in parts, and a column can be numbers in one part and text in another, such as 1.5 and
         # '1,5', unless all of it is read as text.
-        as_text = {*texts, *drops, *(features if self.reader.decimal != "." else ())}
-        frame = self.opened.read({*features, *as_text}, as_text, zeros)
-        # In a text, only the cells of `as_zero` are missing.
-        of_missing = 0.0 if self.opened.delimiter or "" in zeros else np.nan
-        words = {i: _texts(frame[i]) for i in (*texts, *drops)}
+        as_texts = {*texts, *drops, *(numbers if zeros or self.reader.decimal != "." else ())}
+        frame = self.opened.read({*numbers, *as_texts}, as_texts)
+        words = {i: _texts(frame[i]) for i in as_texts}
         # A row is dropped under the first of its values that is listed.
         kept, dropped = np.ones(len(frame), dtype=bool), list[dict[str, object]]()
         for i, value in ((i, value) for i, listed in drops.items() for value in listed):
-            hit = np.array([text == value for text in words[i].words])[words[i].entries] & kept
+            hit = (words[i] == value).to_numpy() & kept
             dropped.append({"column": self.names[i], "value": value, "rows": int(hit.sum())})
             kept &= ~hit
-        X = np.empty((int(kept.sum()), len(features)))
-        for j, i in enumerate(features):
+        found = {i: words[i][kept].cat.remove_unused_categories() for i in texts}
+        for i in numbers:
             cells = frame[i]
             if cells.dtype.kind in "iuf":
-                X[:, j] = cells.fillna(of_missing).to_numpy()[kept]
-                continue
-            values = words.get(i) or _texts(cells)
-            _, found = find_reading(values.words, np.bincount(values.entries), self.reader.decimal)
-            found[[word in zeros for word in values.words]] = 0.0
-            X[:, j] = np.where(cells.isna(), of_missing, found[values.entries])[kept]
-        wrong = ~np.isfinite(X)
-        if wrong.any():
-            row, j = np.argwhere(wrong)[0]
-            row, i = int(np.flatnonzero(kept)[row]), features[j]
-            cell = str(self.read([], [i]).texts[i].at(row))
-            raise DatasetError(
-                f"file '{self.path.name}', column '{self.names[i]}': a feature has cells that are not finite numbers; "
-                f"found {cell!r} in data row {row + 1}, {count(int(wrong[:, j].sum()), 'such cell')} in all. Fix: "
-                "list the column under 'categorical', leave it out of 'features', or list the value under 'drop_rows'"
-            )
-        return Columns(X, {i: words[i] for i in texts}, kept, dropped)
+                values = (cells.fillna(0.0) if "" in zeros else cells).astype(float)[kept]
+            else:
+                of = (words[i] if i in words else _texts(cells)).cat
+                names = [*of.categories]
+                _, of_names = find_reading(names, np.bincount(of.codes), self.reader.decimal)
+                of_names[[name in zeros for name in names]] = 0.0
+                values = pd.Series(of_names[of.codes[kept]], frame.index[kept])
+            wrong = values[~np.isfinite(values)]
+            if len(wrong):
+                row = wrong.index[0]
+                cell = self.read([], [i])[0].loc[row, i]
+                raise DatasetError(
+                    f"file '{self.path.name}', column '{self.names[i]}': a column of numbers has cells that are not "
+                    f"finite numbers; found {cell!r} in data row {row + 1}, {count(len(wrong), 'such cell')} in all. "
+                    "Fix: list the column under 'categorical', or the values of a sensitive one under 'groups', leave "
+                    "it out of 'features', or list the value under 'drop_rows'"
+                )
+            found[i] = values
+        card = {"rows_read": len(frame), "dropped": dropped}
+        return pd.DataFrame(found, index=frame.index[kept], copy=False), card

@@ -304,8 +304,8 @@ class DatasetSpec(Spec):
     """Column of true classes, with which labels are compared. It is no feature, and methods do not see it."""
     edges: EdgesSpec | None = None
     """If given, the rows of the table are the edges of a graph."""
-    components: Literal["error", "largest", "keep"] = "error"
-    """Treatment of a graph in several pieces: an error, use of the largest piece, or use of all pieces."""
+    components: Literal["error", "largest"] = "error"
+    """Treatment of a graph in several pieces: an error, or use of the largest piece."""
     scale: Annotated[
         tuple[ScaleStep, ...], BeforeValidator(lambda of: SCALES.get(of, of) if isinstance(of, str) else of)
     ] = ("standardize", "l2")

@@ -11,21 +11,19 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from fairclust.base import FairClusterer, NotSupported
+from fairclust.base import FairClusterer
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
-from fairclust.frame import Frame, as_directions
+from fairclust.frame import Frame
 from fairclust.group_encoding import SensitiveColumn, check_same_order, encode_groups, split_columns
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import DTYPES, TiledPoints, worth_listing
 from fairclust.metrics.centers import squared_distances_to_centers
 from fairclust.sensitive import Sensitive, new_groups
-from fairclust.solvers.alternation import Prototypes, mean_centers, mean_directions, medoid_centers
+from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.stored import Stored
-
-EUCLIDEAN, COSINE = METRICS = ("euclidean", "cosine")
 
 
 class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClusterer):
@@ -53,8 +51,6 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     init: Any
     n_init: int
     search: bool
-    # "cosine" makes rows and centres as long as one; a parameter of some methods.
-    metric: str = EUCLIDEAN
     cluster_centers_: np.ndarray
     scale_: float
     offset_: np.ndarray
@@ -71,11 +67,6 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             super()._fit_rows(X, sensitive_features, sample_weight)
             return
         self._validate_params()
-        if self.metric == COSINE:
-            raise NotSupported(
-                "metric='cosine' is for rows in memory: read them into an array, or divide every row in the file by "
-                "its length and leave metric out, which differs only in that the centres are means"
-            )
         self._check_chunks(sample_weight)
         with nullcontext(X) if isinstance(X, ChunkTable) else open_chunks(X, sensitive_features) as table:
             if self._needs_groups and not table.has_groups:
@@ -127,21 +118,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
 
     def _update(self, points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
         """Best centres for hard labels. An empty cluster keeps its old centre."""
-        return (mean_directions if self.metric == COSINE else mean_centers)(points, labels, old)
-
-    def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
-        rows = super()._valid_rows(X, reset=reset)
-        return as_directions(rows) if self.metric == COSINE else rows
-
-    def _framing(self, X: np.ndarray) -> Frame:
-        frame = super()._framing(X)
-        # Centred rows would not be as long as one.
-        return frame.left_alone() if self.metric == COSINE else frame
-
-    def _framed_init(self) -> Any:
-        init = super()._framed_init()
-        given = not isinstance(init, str) and np.ndim(init) == 2 and np.isfinite(init).all()
-        return as_directions(init, "init") if given and self.metric == COSINE else init
+        return mean_centers(points, labels, old)
 
     def _keep(
         self, points: MeasuredPoints, prototypes: Prototypes, offset: np.ndarray, scale: float = 1.0
@@ -197,7 +174,6 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         """What `predict` needs, for a file; `_take_stored` sets it."""
         content = {
             "precision": self._precision,
-            "metric": self.metric,
             **self._frame.stored(),
             "groups": self.groups_.tolist(),
             "shift": self._shift.tolist(),
@@ -217,7 +193,6 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     def _take_stored(self, stored: Stored, n_features: int) -> None:
         """Set what `predict` needs from a file that may be damaged: every shape is checked."""
         self.precision = stored.text("precision", DTYPES)
-        self.metric = stored.text("metric", METRICS)
         self.n_features_in_ = n_features
         self._frame = Frame.from_stored(stored, n_features)
         self.groups_ = stored.names("groups")
@@ -254,8 +229,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         Returns
         -------
         ndarray of shape (n_samples, n_clusters)
-            Euclidean distances, after ``metric="cosine"`` of rows scaled to unit length. After
-            ``set_output(transform="pandas")`` it is a data frame.
+            Euclidean distances. After ``set_output(transform="pandas")`` it is a data frame.
         """
         rows = self._new_rows(X)
         # `euclidean_distances` expands the squares, whose rounding errors are as large as the rows are far from zero.
@@ -325,11 +299,6 @@ class MedoidClusterer(PrototypeClusterer):
         unmoved = np.full(self.n_clusters, -1)
         self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
         self.medoid_gap_ = prototypes.gap
-
-    def _put_back(self, order: np.ndarray) -> None:
-        super()._put_back(order)
-        moved = self.medoid_indices_ >= 0
-        self.medoid_indices_ = np.where(moved, order[self.medoid_indices_], -1)
 
     def _restore(self, X: np.ndarray) -> None:
         super()._restore(X)

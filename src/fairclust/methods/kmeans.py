@@ -10,13 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import initial_centers, record
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.frame import Frame
-from fairclust.messages import count
-from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
+from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, plain_step
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.search import plain_run, plain_search
@@ -60,13 +58,11 @@ class KMeans(PrototypeClusterer):
     takes_chunks = _takes_lists = True
     _needs_groups = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "metric": [StrOptions(set(METRICS))],
         "search": ["boolean"],
     }
     init: Any = "k-means++"
     n_init: int = 1
     search: bool = False
-    metric: str = EUCLIDEAN
     max_iter: int = 300
     tol: float = 1e-4
     verbose: int = 0
@@ -74,9 +70,6 @@ class KMeans(PrototypeClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
-        if self.metric == COSINE:
-            self._fit_directions(X)
-            return
         effort = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
         self._model = Lloyd.started_as(self, **effort, random_state=self.random_state)
         if self._searches:
@@ -98,29 +91,6 @@ class KMeans(PrototypeClusterer):
         starts = (initial_centers(X, self.n_clusters, "k-means++", rng) for _ in range(self.n_init))
         runs = [plain_run(points, Prototypes(start), self._update, _TOL) for start in starts]
         return plain_search(points, runs, self._update, _TOL, rng).prototypes.centers
-
-    def _fit_directions(self, X: np.ndarray) -> None:
-        """Spherical k-means, which scikit-learn does not have."""
-        rng = check_random_state(self.random_state)
-        init = self._searched(X) if self._searches else self._framed_init()
-        points = self._points(X, np.zeros(X.shape[0], np.int32), n_groups=1)
-        runs = []
-        for _ in range(self.n_init if isinstance(init, str) else 1):
-            start = Prototypes(initial_centers(X, self.n_clusters, init, rng))
-            runs.append(plain_run(points, start, self._update, self.tol, self.max_iter, self.verbose))
-        best = min(runs, key=lambda run: run.last.objective)
-        if best.verdict != "at rest":
-            self._complain_of_moving()
-        self.cluster_centers_ = best.prototypes.centers
-        self._model = _nearest(self.cluster_centers_)
-        self.labels_ = self._model.predict(X.astype(self.cluster_centers_.dtype, copy=False))
-        self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
-        self.n_iter_, self.history_ = best.n_steps, best.history
-
-    def _complain_of_moving(self) -> None:
-        self._complain(
-            f"stopped after {count(self.max_iter, 'step')} and may not have converged: raise max_iter or tol"
-        )
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         alternation = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
@@ -159,12 +129,10 @@ class KMeans(PrototypeClusterer):
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
-        centers = self._model.cluster_centers_.tolist()
-        return self._frame.stored() | {"metric": self.metric, "centers": centers}
+        return self._frame.stored() | {"centers": self._model.cluster_centers_.tolist()}
 
     def _take_stored(self, stored: Stored, n_features: int) -> None:
         self.n_features_in_, self._frame = n_features, Frame.from_stored(stored, n_features)
-        self.metric = stored.text("metric", METRICS)
         self.cluster_centers_ = stored.array("centers", None, n_features)
         self.n_clusters = len(self.cluster_centers_)
         self._model = _nearest(self.cluster_centers_)

@@ -14,20 +14,19 @@ from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
 from fairclust.base import initial_centers, record
-from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Prototypes
 
-# Costs with a smaller relative difference than this differ by rounding errors only.
+# Costs with a smaller relative difference than this differ by rounding errors of the search only.
 _ALIKE = 1e-9
 # The least weight of a group. With weight zero, a cluster that has only points of this group would have no centre.
 _LEAST = 1e-12
-# Tolerance of the searches for the weights.
+# Tolerance of the search for the weights.
 _TOL = 1e-10
 
 
@@ -68,8 +67,7 @@ class SociallyFairKMeans(PrototypeClusterer):
 
     Notes
     -----
-    The shares of the groups in the clusters are not bounded. The result is a local optimum, as in k-means. For more
-    than two groups the centres come from the convex dual, see `fairclust.methods.socially_fair`.
+    The shares of the groups in the clusters are not bounded. The result is a local optimum, as in k-means.
 
     References
     ----------
@@ -103,6 +101,7 @@ class SociallyFairKMeans(PrototypeClusterer):
         rng = check_random_state(self.random_state)
         points = self._points(X, codes)
         starts = self.n_init if isinstance(self.init, str) else 1
+        weights = np.ones(len(X)) if weights is None else weights
         runs = [
             self._run(points, codes, initial_centers(X, self.n_clusters, self._framed_init(), rng), weights)
             for _ in range(starts)
@@ -119,28 +118,25 @@ class SociallyFairKMeans(PrototypeClusterer):
         self.n_iter_ = len(best.history)
         self._keep(points, Prototypes(best.centers), np.zeros((len(self.groups_), self.n_clusters)))
 
-    def _run(
-        self, points: TiledPoints, codes: np.ndarray, centers: np.ndarray, weights: np.ndarray | None
-    ) -> _Run:
+    def _run(self, points: TiledPoints, codes: np.ndarray, centers: np.ndarray, weights: np.ndarray) -> _Run:
         nothing = np.zeros((points.n_groups, self.n_clusters))
-        centred = points.X - points.shift
-        masses = np.bincount(codes, weights, points.n_groups)
+        centred, masses = points.X - points.shift, np.bincount(codes, weights)
+        of_groups = np.full(points.n_groups, 1 / points.n_groups)
         history: list[dict[str, float]] = []
         kept: _Run | None = None
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             points.measure(centers)
             labels = points.hard(1.0, nothing)[0]
-            moments = group_moments(centred, codes, labels, points.n_groups, self.n_clusters, weights)
+            moments = group_moments(centred, codes, labels, self.n_clusters, weights)
             costs = moments.costs(centers - points.shift)
             worst = float(costs.max())
             last = np.inf if kept is None else float(kept.group_costs.max())
             if kept is not None and worst > last:
                 # Rounding errors of the new centres can make the last step a little worse than the one before.
                 break
-            fair = fair_centers(
-                moments, centers - points.shift, start=None if kept is None else kept.fair.weights
-            )
+            fair = fair_centers(moments, centers - points.shift, of_groups)
+            of_groups = fair.weights
             mean = float(masses @ costs / masses.sum())
             history.append(record(step, begin, worst, mean, worst - float(costs.min())))
             kept = _Run(labels, centers, costs, fair, history)
@@ -189,72 +185,34 @@ class FairCenters(NamedTuple):
 
 
 def group_moments(
-    X: np.ndarray,
-    codes: np.ndarray,
-    labels: np.ndarray,
-    n_groups: int,
-    n_clusters: int,
-    weights: np.ndarray | None = None,
+    X: np.ndarray, codes: np.ndarray, labels: np.ndarray, n_clusters: int, weights: np.ndarray
 ) -> GroupMoments:
     """Shares and means of the groups in the clusters. The mean of X should be near zero, against rounding errors."""
-    cells = codes.astype(np.int64) * n_clusters + labels
-    n_cells = n_groups * n_clusters
-    if weights is None:
-        sizes, sums = cluster_moments(X, cells, n_cells)
-    else:
-        sizes = np.bincount(cells, weights, n_cells)
-        sums = np.stack([np.bincount(cells, weights * column, n_cells) for column in X.T], axis=1)
+    of_group = np.bincount(codes, weights)
+    cells, n_cells = codes.astype(np.int64) * n_clusters + labels, len(of_group) * n_clusters
+    sizes = np.bincount(cells, weights, n_cells)
+    sums = np.stack([np.bincount(cells, weights * column, n_cells) for column in X.T], axis=1)
     means = sums / np.where(sizes > 0, sizes, 1)[:, None]
-    squares = ((X - means[cells]) ** 2).sum(axis=1)
-    of_group = np.bincount(codes, weights, n_groups)
-    rest = np.bincount(codes, squares if weights is None else weights * squares, n_groups)
-    counts = sizes.reshape(n_groups, n_clusters)
-    return GroupMoments(counts / of_group[:, None], means.reshape(n_groups, n_clusters, -1), rest / of_group)
+    rest = np.bincount(codes, weights * ((X - means[cells]) ** 2).sum(axis=1))
+    shares = sizes.reshape(-1, n_clusters) / of_group[:, None]
+    return GroupMoments(shares, means.reshape(*shares.shape, -1), rest / of_group)
 
 
-def fair_centers(moments: GroupMoments, old: np.ndarray, *, start: np.ndarray | None = None) -> FairCenters:
+def fair_centers(moments: GroupMoments, old: np.ndarray, start: np.ndarray) -> FairCenters:
     """Centres that minimise the cost of the group with the highest cost; empty clusters keep those of `old`.
 
-    For two groups, the difference of their costs falls with the weight of the first one, and a line search finds its
-    zero, as in Ghadiri et al. For more, the dual is maximised over the simplex by sequential quadratic programming.
+    The dual is maximised over the simplex by sequential quadratic programming, from near the weights `start`.
     """
-    n_groups = len(moments.rest)
-    if n_groups == 1:
-        weights = np.ones(1)
-    elif n_groups == 2:
-        weights = _two_weights(moments, old)
-    else:
-        weights = _weights(moments, old, start)
-    centers = moments.best_for(weights, old)
-    costs = moments.costs(centers)
-    return FairCenters(centers, costs, float(weights @ costs), weights)
-
-
-def _two_weights(moments: GroupMoments, old: np.ndarray) -> np.ndarray:
-    def difference(weight: float) -> float:
-        costs = moments.costs(moments.best_for(np.array([weight, 1 - weight]), old))
-        return float(costs[0] - costs[1])
-
-    if difference(1.0) >= 0:
-        return np.array([1.0, 0.0])
-    if difference(0.0) <= 0:
-        return np.array([0.0, 1.0])
-    weight = brentq(difference, 0.0, 1.0, xtol=_TOL)
-    return np.array([weight, 1 - weight])
-
-
-def _weights(moments: GroupMoments, old: np.ndarray, start: np.ndarray | None) -> np.ndarray:
-    n_groups = len(moments.rest)
+    n_groups = len(start)
     scale = max(float(moments.costs(moments.best_for(np.ones(n_groups), old)).max()), 1e-300)
 
     def dual(weights: np.ndarray) -> tuple[float, np.ndarray]:
         costs = moments.costs(moments.best_for(weights, old)) / scale
         return -float(weights @ costs), -costs
 
-    begin = np.full(n_groups, 1 / n_groups) if start is None else 0.9 * start + 0.1 / n_groups
     solution = minimize(
         dual,
-        begin,
+        0.9 * start + 0.1 / n_groups,
         jac=True,
         method="SLSQP",
         bounds=[(0.0, 1.0)] * n_groups,
@@ -262,4 +220,7 @@ def _weights(moments: GroupMoments, old: np.ndarray, start: np.ndarray | None) -
         options={"ftol": _TOL, "maxiter": 200},
     )
     weights = np.clip(solution.x, 0.0, 1.0)
-    return weights / weights.sum()
+    weights /= weights.sum()
+    centers = moments.best_for(weights, old)
+    costs = moments.costs(centers)
+    return FairCenters(centers, costs, float(weights @ costs), weights)

@@ -17,10 +17,6 @@ import numpy as np
 
 from fairclust.pipeline.grids import Cell
 
-VERSION = ""
-"""A part of the key of every fit. If it is changed, everything is fitted again. Change it if a change of this file, or
-of `_input` and `_fit` in `fits.py`, changes results. A test notices changes of this code."""
-
 _WARM_UP_ROWS = 256
 
 

@@ -29,7 +29,6 @@ from fairclust.pipeline.fingerprint import (
     class_parameters,
     code_fingerprint,
 )
-from fairclust.pipeline.fit_cell import VERSION
 from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec, ExperimentSpec, FigureSpec, PaperSpec, TableSpec
@@ -421,10 +420,10 @@ class Plan:
         return code_of(*self._preparing(dataset), packages=packages, files=self.own_files(dataset))
 
     def _preparing(self, dataset: str) -> list[str]:
-        """The function and the module that prepare a data set."""
+        """The modules that prepare a data set."""
         generator = self.config.datasets[dataset].generator
         modules = [generator.replace(":", ".").rpartition(".")[0]] if generator else []
-        return ["fairclust.pipeline.data:prepare", *modules]
+        return ["fairclust.pipeline.data", *modules]
 
     # Fits
 
@@ -462,15 +461,14 @@ class Plan:
         return [asdict(grid) for grid in fit.grids]
 
     def fit_code(self, fit: Fit) -> str:
-        """Fingerprint of the code of a method, and the version of what calls it; keys of fits depend on it."""
-        return class_fingerprint(self.method(fit).class_) + VERSION
+        """Fingerprints of the code of a method and of what calls it; keys of fits depend on it."""
+        return class_fingerprint(self.method(fit).class_) + code_fingerprint("fairclust.pipeline.fit_cell")
 
     def scorer_code(self, fit: Fit) -> str:
         """Fingerprint of the code of the metrics of a fit job."""
         names = set().union(*self.metrics(fit).values())
         homes = sorted({METRICS[name].function.__module__ for name in names})
-        scored = ("fairclust.pipeline.columns:record_of", "fairclust.datasets.store:PreparedDataset")
-        return code_fingerprint("fairclust.metrics.table", *scored, *homes)
+        return code_fingerprint("fairclust.pipeline.columns", "fairclust.datasets.store", *homes)
 
     def metrics(self, fit: Fit) -> dict[int, list[str]]:
         """For each K, the cheap metrics and those that a table, a figure or a claim shows."""

@@ -40,7 +40,7 @@ def front_chart(
 
     `marked` has the methods that are no better than random labels, by cost. They are on no front but their own.
     ``marks`` are the settings, as in the first picture. In ``data``, ``pictures`` has a picture for every pair of
-    metrics, by their positions in `SHOWN`, and one of all costs where settings lie beyond its edges.
+    metrics, by their positions in `SHOWN`.
     """
     # Costs and fairness that agree to seven digits are equal: machines round differently.
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
@@ -54,8 +54,6 @@ def front_chart(
             values = points[["method", cost, fairness]]
             front = front_of(values, cost, fairness, higher=higher, apart=marked.get(cost, ()))
             pictures[pair] = _picture(front, names, fairness)
-            if pictures[pair]["note"]:
-                pictures[f"{pair},whole"] = _picture(front, names, fairness, whole=True)
     first = next(iter(pictures.values()))
     places = [place.split(",") for place in first["at"].split(";")]
     marks = []
@@ -130,7 +128,7 @@ def ranks_picture(ranks: pd.Series, differ: float, names: Names, marked: Collect
     )
 
 
-def _picture(front: Front, names: Names, fairness: str, *, whole: bool = False) -> dict[str, str]:
+def _picture(front: Front, names: Names, fairness: str) -> dict[str, str]:
     """What the script shows: axes, lines and region as SVG, the place and level of each mark, and a note.
 
     A place is empty for a mark beyond the edges. The level is 2 on the front of all methods, 1 on that of its own.
@@ -142,7 +140,7 @@ def _picture(front: Front, names: Names, fairness: str, *, whole: bool = False) 
     levels = np.where(best, 2, np.where(own, 1, 0))
     if not finite.any():
         return {"frame": "", "at": ";".join(",,0" for _ in levels), "note": "No setting has both values."}
-    x0, x1, y0, y1 = front.window(bounded=bool(np.isfinite(metric.range[1])), whole=whole)
+    x0, x1, y0, y1 = front.window(bounded=bool(np.isfinite(metric.range[1])))
 
     def across(x: Any) -> Any:
         return np.round(LEFT + (x - x0) / (x1 - x0) * (RIGHT - LEFT), 1)

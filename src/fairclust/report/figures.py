@@ -34,7 +34,6 @@ from fairclust.report.selection import (
     settings_table,
     varied,
     where,
-    whole,
     whole_settings,
 )
 
@@ -228,7 +227,7 @@ def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
     ok = _usable(panel.cells, panel.y, with_lam=True)
     ks = ok.groupby("lam").n_clusters.transform("nunique")
     ok = ok[ks == ks.max()]
-    used = whole(ok)
+    used = ok[~(ok.n_nonempty.astype(float) < ok.n_clusters)]
     lost = ok.drop(used.index).groupby(["lam", "n_clusters"]).size()
     if len(lost):
         words = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())

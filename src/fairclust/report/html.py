@@ -138,8 +138,7 @@ def _tables(results: Results) -> dict[str, Any]:
         "boards": page_tables.leaderboards(results.leaderboard, names),
         "columns": page_tables.columns_table(settings, names),
         "times": page_tables.times_table(scores, names),
-        "audits": page_tables.audit_tables(settings, names),
-        "glossary": page_tables.glossary(page_tables.audited_metrics(settings)),
+        "glossary": page_tables.glossary(),
         "missing": page_tables.missing_table(scores, names),
         "about": page_tables.datasets_table(scores, names),
     }

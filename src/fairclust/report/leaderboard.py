@@ -284,28 +284,6 @@ def compared(mine: pd.Series, other: pd.Series) -> tuple[int, int, int]:
     return int(cheaper.sum()), int(dearer.sum()), len(mine)
 
 
-def with_ours(board: pd.DataFrame, cost: str) -> pd.DataFrame:
-    """The rows of a cost on the instances where one of our methods was run."""
-    rows = board[(board.cost == cost) & board.dataset.notna()]
-    return rows[rows.ours.astype(bool).groupby([rows[name] for name in INSTANCE]).transform("any")]
-
-
-def losses(board: pd.DataFrame, cost: str) -> pd.DataFrame:
-    """Where another method is cheaper than all of ours: a row for each instance and level, the clearest first.
-
-    Columns of `INSTANCE` and level, ``method`` and ``share``, by which it is cheaper.
-    """
-    rows, place = with_ours(board, cost), [*INSTANCE, "level"]
-    rows = rows[np.isfinite(rows.value)]
-    is_ours = rows.ours.astype(bool)
-    best = rows[~is_ours].sort_values("value", kind="stable").drop_duplicates(place).sort_index()
-    ours = rows[is_ours].groupby(place).value.min().rename("ours_best")
-    best = best.join(ours, on=place).fillna({"ours_best": math.inf})
-    best = best[best.value < (1 - EQUAL) * best.ours_best]
-    best = best.assign(share=1 - best.value / best.ours_best)[[*place, "method", "share"]]
-    return best.sort_values("share", ascending=False, ignore_index=True)
-
-
 def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) -> pd.DataFrame:
     """Where labels with this cost and deviation lie among the methods of one instance: a row for each level.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,13 @@ from fairclust.report.charts import ranks_picture
 from fairclust.report.drawing import EMPTY
 from fairclust.report.leaderboard import (
     CONTROL,
-    FAIRNESS,
     LEVELS,
     SHOWN,
     compared,
     instances_of,
     kinds_of_data,
-    losses,
     mean_ranks,
     no_better,
-    with_ours,
 )
 from fairclust.report.printed import LEGEND
 from fairclust.report.render import (
@@ -41,9 +38,9 @@ from fairclust.report.render import (
     fixed,
     joined,
     labelled,
-    lam,
     metric_label,
     number,
+    plain,
     seconds_text,
     signed_percent,
     spread_text,
@@ -59,11 +56,11 @@ def instance_title(names: Names, dataset: Any, k: Any) -> str:
     return f"{names.dataset(str(dataset))}, K = {k}"
 
 
-def glossary(audited: Iterable[str] = ()) -> Table:
-    """The meaning of each metric, from its docstring. Metrics of the audit are listed only if they are in `audited`."""
+def glossary() -> Table:
+    """The meaning of each metric, from its docstring, without those of the audit."""
     rows = []
     for metric in METRICS.values():
-        if metric.audit and metric.name not in audited:
+        if metric.audit:
             continue
         low, high = (tick_text(bound) if np.isfinite(bound) else "∞" for bound in metric.range)
         better = f", {metric.direction} is better" if metric.direction != "none" else ""
@@ -104,50 +101,32 @@ def _between(board: pd.DataFrame, cost: str) -> str:
 
 
 def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
-    """Where another method is cheaper than all of ours: a sentence, with which the page begins, facts and a table."""
-    if not board[board.cost == cost].ours.any():
-        return {"losses": "", "facts": [], "against": None}
-    lost, values = losses(board, cost), instances_of(with_ours(board, cost), cost)
-    sentence = f"No other method is cheaper than ours on any of {len(values)} settings"
-    facts: list[str] = []
-    if len(lost):
-        sentence = f"Our methods lose on {len(lost)} of {len(values)} settings"
-        worst, rivals = lost.iloc[0], lost.method.value_counts()
-        by = [f"{names.method(str(name))} on {n}" for name, n in rivals.head(3).items()]
-        by += [f"others on {rivals[3:].sum()}"] if len(rivals) > 3 else []
-        how = f"is {percent(worst.share)} cheaper" if worst.share < 1 else "alone reaches the level"
-        place = instance_title(names, worst.dataset, worst.n_clusters)
-        how = f"shares within {percent(worst.level, 0)}, where {names.method(worst.method)} {how}"
-        facts = [f"The cheapest method there: {', '.join(by)}.", f"The clearest loss: {place}, {how}."]
+    """Where another method is cheaper than all of ours: a sentence, with which the page begins, and one on two methods.
+
+    Our best method is compared with the best of all others, of those that were run on at least half of the settings.
+    """
+    values = instances_of(board, cost)
     ours = [name for name in values if names.is_ours(str(name))]
-    rival = values.drop(columns=ours).min(axis=1)
-    records = []
-    for name in ours:
-        cheaper, dearer, both = compared(values[name], rival)
-        record = {"Method": names.method(str(name)), "Cheaper on": cheaper, "Dearer on": dearer}
-        records.append({**record, "Settings": both})
-    against = Table("Each of our methods against the cheapest of all others", records)
-    facts += _duel(board, cost, values, names)
-    return {
-        "losses": f"{sentence} (a data set, a K and a level of fairness), by more than 0.1 %.",
-        "facts": facts,
-        "against": against,
-    }
-
-
-def _duel(board: pd.DataFrame, cost: str, values: pd.DataFrame, names: Names) -> Iterator[str]:
-    """On how many settings our best method is cheaper than the best of all others, of those run on at least half."""
+    values = values[values[ours].notna().any(axis=1)]
+    if values.empty:
+        return {"losses": "", "duel": ""}
+    n_lost, _, _ = compared(values.drop(columns=ours).min(axis=1), values[ours].min(axis=1))
+    of = f"of {len(values)} settings (a data set, a K and a level of fairness), by more than 0.1 %."
+    none_lost = f"No other method is cheaper than ours on any {of}"
+    losses = f"Our methods lose on {n_lost} {of}" if n_lost else none_lost
     run = values.columns[2 * values.notna().sum() >= len(values)]
     order = [name for name in board[(board.cost == cost) & board.level.isna()].method if name in run]
     first, rival = (
-        next((name for name in order if names.is_ours(name) == ours), "") for ours in (True, False)
+        next((name for name in order if names.is_ours(name) == is_ours), "") for is_ours in (True, False)
     )
-    if first and rival:
-        cheaper, dearer, both = compared(values[first], values[rival])
-        yield (
-            f"{labelled(names, first)} is cheaper than {names.method(rival)}, the best of all others, on {cheaper} of "
-            f"{both} settings, and dearer on {dearer}."
-        )
+    if not (first and rival):
+        return {"losses": losses, "duel": ""}
+    cheaper, dearer, both = compared(values[first], values[rival])
+    duel = (
+        f"{labelled(names, first)} is cheaper than {names.method(rival)}, the best of all others, on {cheaper} of "
+        f"{both} settings, and dearer on {dearer}."
+    )
+    return {"losses": losses, "duel": duel}
 
 
 def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
@@ -236,59 +215,28 @@ def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
     return {"Data set": names.dataset(str(dataset)), "K": str(k), "Method": names.method(str(method))}
 
 
-def _fairest_settings(
-    points: pd.DataFrame, names: Names, column: str | None = None
-) -> Iterator[tuple[Any, Any, str, Any]]:
-    """Data set, K, method, and its setting with the highest balance, among those that have a text in the column."""
-    usable = points[points[FAIRNESS[0]].notna()]
-    if column is not None:
-        usable = usable[usable[column].map(lambda text: isinstance(text, str)).astype(bool)]
-    for (dataset, k), settings in usable.groupby(INSTANCE, sort=False):
-        for method in names.in_order(settings.method.unique()):
-            mine = settings[settings.method == method]
-            yield dataset, k, method, mine.loc[mine[FAIRNESS[0]].idxmax()]
-
-
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
-    records = [
-        {
-            **_place(names, dataset, k, method),
-            "Setting": fairest.setting or MISSING,
-            "Sensitive column": column,
-        }
-        | _values(values, [*BY_COLUMN, OF_NUMBERS])
-        for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
-        for column, values in json.loads(fairest.by_column).items()
+    usable = points[
+        points.balance.notna() & points.by_column.map(lambda text: isinstance(text, str)).astype(bool)
     ]
+    records = []
+    for place, settings in usable.groupby(INSTANCE, sort=False):
+        for method in names.in_order(settings.method.unique()):
+            mine = settings[settings.method == method]
+            fairest = mine.loc[mine.balance.idxmax()]
+            for column, values in json.loads(fairest.by_column).items():
+                known = [METRICS[name] for name in (*BY_COLUMN, OF_NUMBERS) if name in values]
+                records.append(
+                    {
+                        **_place(names, *place, method),
+                        **{"Setting": fairest.setting or MISSING, "Sensitive column": column},
+                        **{metric.label: number(values[metric.name], metric.decimals) for metric in known},
+                    }
+                )
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
     return Table(title, records, filters=filters) if records else None
-
-
-def _values(values: Mapping[str, Any], shown: Iterable[str]) -> dict[str, str]:
-    known = [METRICS[name] for name in shown if name in values]
-    return {metric.label: number(values[metric.name], metric.decimals) for metric in known}
-
-
-def audited_metrics(points: pd.DataFrame) -> list[str]:
-    """Names of the audit's metrics for which at least one fit has a value."""
-    asked = [name for name, metric in METRICS.items() if metric.audit and name in points]
-    return [name for name in asked if points[name].notna().any()]
-
-
-def audit_tables(points: pd.DataFrame, names: Names) -> list[Table]:
-    """For each data set and K, the fairness of every method at its setting with the highest balance.
-
-    Data without a value of any metric of the audit have none. `points` are the best starts of all settings.
-    """
-    asked = audited_metrics(points)
-    records: dict[str, list[dict[str, str]]] = {}
-    for dataset, k, method, row in _fairest_settings(points[points[asked].notna().any(axis=1)], names):
-        record = {"Method": names.method(method), "Setting": row.setting or MISSING}
-        title = f"Audit of {instance_title(names, dataset, k)}"
-        records.setdefault(title, []).append(record | _values(row, [FAIRNESS[0], *asked]))
-    return [Table(title, rows, filters=["Method"]) for title, rows in records.items()]
 
 
 def times_table(scores: pd.DataFrame, names: Names) -> Table:
@@ -416,7 +364,7 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
         best = Spread(low=value.low, high=value.high).best(value.metric) if column.is_cost else math.nan
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
-            setting = f"{setting} (printed: {lam(value.lam)})".strip()
+            setting = f"{setting} (printed: {plain(value.lam)})".strip()
         by_program = bool(value.program_runs)
         records.append({
             "Data set": names.dataset(value.dataset),

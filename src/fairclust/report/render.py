@@ -82,11 +82,6 @@ def seconds_text(value: float) -> str:
     return number(value, max(0, 1 - math.floor(math.log10(value)))) if value > 0 else number(value, 0)
 
 
-def lam(value: float) -> str:
-    """A lambda with all of its digits; a dash if it is missing."""
-    return MISSING if math.isnan(value) else f"{value:,.10g}"
-
-
 def plain(value: object) -> str:
     """A parameter: a number with all of its digits, or a text."""
     return f"{value:,.10g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
@@ -141,7 +136,7 @@ def labelled(names: Names, method: str) -> str:
 
 def method_text(names: Names, method: str, of_lam: float) -> str:
     """The label of a method with a printed lambda, which is NaN if there is none."""
-    return names.method(method) + ("" if math.isnan(of_lam) else f", λ = {lam(of_lam)}")
+    return names.method(method) + ("" if math.isnan(of_lam) else f", λ = {plain(of_lam)}")
 
 
 def joined(*texts: str) -> str:

@@ -105,14 +105,11 @@ def of_k(n_clusters: float | None) -> dict[str, int]:
     return {} if n_clusters is None or pd.isna(n_clusters) else {"n_clusters": int(n_clusters)}
 
 
-def whole(points: pd.DataFrame) -> pd.DataFrame:
-    """The clusterings that use all clusters: a single cluster would be perfectly fair."""
-    # Where empty clusters were not counted, NaN is no evidence of any.
-    return points[~(points.n_nonempty.to_numpy(float) < points.n_clusters.to_numpy(float))]
-
-
 def whole_settings(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells that use all clusters, of the settings in which at least half of the starts do."""
+    """The cells that use all clusters, of the settings in which at least half of the starts do.
+
+    A single cluster would be perfectly fair.
+    """
     empty = cells.n_nonempty < cells.n_clusters
     share = empty.groupby([cells.method, cells.n_clusters, cells.params]).transform("mean")
     return cells[~empty & (share <= 0.5)]

@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.preprocessing import normalize
 
 from fairclust.base import record
 from fairclust.kernels.medoid import medoids
@@ -17,8 +16,6 @@ from fairclust.solvers.points import MeasuredPoints, Points
 _OVERSHOOT = 0.5
 # A run stops if it would be above its target even after another fall so many times as large as the last one.
 _FURTHER_FALLS = 3.0
-# A mean of rows of unit length that is at most this long is zero but for rounding errors in single precision.
-_NO_DIRECTION = 1e-6
 # The exact search for a medoid may take quadratic time, so it is only made in clusters of at most _EXACT_SIZE points.
 # In larger ones at most _MAX_EVALUATIONS points are tried, those near the geometric median first.
 _EXACT_SIZE, _MAX_EVALUATIONS = 20_000, 100
@@ -48,9 +45,11 @@ class Step(NamedTuple):
     n_passes: int  # Passes over the points
     state: Any = None  # What the solver needs, besides `offset`, to start the next assignment from here
     more: Mapping[str, float] = {}  # Further columns for the history
+    converged: bool = True  # Whether the solver converged
 
     @property
     def n_empty(self) -> int:
+        """Number of clusters without points."""
         return int((self.counts.sum(axis=0) == 0).sum())
 
 
@@ -135,16 +134,6 @@ def mean_centers(points: MeasuredPoints, labels: Any, old: Prototypes) -> Protot
     sizes, sums = points.sums(labels)
     means = sums / np.where(sizes > 0, sizes, 1)[:, None]
     return Prototypes(np.where(sizes[:, None] > 0, means, old.centers))
-
-
-def mean_directions(points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
-    """Means of the clusters scaled to unit length, the best centres of this length for rows of this length.
-
-    A cluster that is empty or whose mean is zero, for which all centres are equally good, keeps its old direction.
-    """
-    means = mean_centers(points, labels, old).centers
-    known = np.linalg.norm(means, axis=1, keepdims=True) > _NO_DIRECTION
-    return Prototypes(normalize(np.where(known, means, old.centers)))
 
 
 def overshot(new: Prototypes, old: Prototypes) -> Prototypes:

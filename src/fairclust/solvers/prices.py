@@ -41,9 +41,8 @@ _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Lower temperatures, for problems with so few points that the bound is not tight yet. They need double precision.
 _DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
 _TIGHT, _DOUBLE_ROUNDING = 1e-7, 1e-12
-# Temperatures of rough prices, in the search for good centres. The first one is taken whose gap is small enough: on
-# data of few different numbers, rough prices cannot tell good centres from bad ones.
-_ROUGH_LEVELS = (0.05, 0.016, 0.005)
+# The temperature of rough prices, in the search for good centres.
+ROUGH_LEVEL = 0.008
 # No temperature is below this level divided by the number of points for each cell of the table.
 _LEAST_LEVEL = 0.5
 # The smallest and the largest damping. With the largest one, steps are negligible.
@@ -448,7 +447,7 @@ def certified_gap(
 
 
 def certificate_text(fit: Mapping[str, float | None]) -> str:
-    """How much cheaper other labels, and other centres, may be; `fit` has the attributes of a fit without "_"."""
+    """How much cheaper other labels may be; `fit` has the attributes of a fit without "_"."""
     gap, cost, bound, violation = (fit.get(name) for name in ("gap", "cost", "lower_bound", "violation"))
     text = "how much cheaper other labels can be is not known"
     if gap is not None and math.isfinite(gap):
@@ -465,13 +464,7 @@ def certificate_text(fit: Mapping[str, float | None]) -> str:
         )
         below = f"below the bound {bound:,.1f} because {reason})"
         text += f"lower bound {bound:,.1f})" if cost >= bound else below
-    text += "; other centres may be cheaper"
-    spread, n_finished = fit.get("spread"), int(fit.get("n_finished") or 0)
-    if n_finished == 1:
-        text += ", and only one start ran to its end"
-    elif n_finished and spread is not None:
-        text += f": the costs of {n_finished} starts differ by up to {math.ceil(spread * 1e4) / 1e2:.2f} %"
-    return text
+    return f"{text}; other centres may be cheaper"
 
 
 def _levels(
@@ -484,24 +477,6 @@ def _levels(
     """
     least = _LEAST_LEVEL * criterion.n_counted * points.n_clusters / points.n_samples
     return tuple(dict.fromkeys(max(level, least, rough) for level in levels))
-
-
-def rough_level(points: MeasuredPoints, criterion: Criterion, start: Prototypes, gap: float) -> float:
-    """The temperature of rough prices, at which their bound is too low by at most `gap` at the centres of a start.
-
-    It is the lowest one if the bound is too low at all of them.
-    """
-    if points.lists is not None:
-        # Prices far from those of the lists would have to be found first, see `approach`.
-        return _ROUGH_LEVELS[-1]
-    points.measure(start.centers)
-    for level in _ROUGH_LEVELS:
-        levels = _levels(_FIRST, points, criterion, level)
-        rough = dual_prices(points, criterion, levels=levels, max_steps=_STEPS, tol=ROUGH * _TOL, part=_PART)
-        bound = lower_bound(points, criterion, rough)
-        if rough.cost - bound <= gap * abs(bound):
-            break
-    return level
 
 
 def approach(

@@ -6,9 +6,7 @@
    Vidal 2019). The new run replaces the costlier one of the two if it is cheaper.
 
 Prices and bounds take part in both, because the search makes all steps with the alternation that it is given. Steps
-with rough prices, at a higher temperature, take less time and tell good centres from bad ones. In the functions for
-group prices, ``criterion_of(sizes, n_clusters=K)`` is the criterion for groups of these sizes, and ``run_of(points,
-criterion, start, multipliers, n_steps, **options)`` makes a run.
+with rough prices, at a higher temperature, take less time and tell good centres from bad ones.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from scipy.spatial.distance import cdist
 from fairclust.kernels.points import TiledPoints
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall, plain_step
 from fairclust.solvers.criteria import Criterion, Work
-from fairclust.solvers.prices import FAR, ROUGH, rough_level
+from fairclust.solvers.prices import FAR, ROUGH, ROUGH_LEVEL
 
 # So many of the cheapest runs take part in the search.
 PARENTS = 5
@@ -48,10 +46,8 @@ _APART, _NEAR = 0.01, 1.1
 # Two runs count as the same if no centre of one is farther from the nearest one of the other than this: as a squared
 # distance, a part of the mean squared distance of a point to its centre.
 _ALIKE = 1e-4
-# Without a search, starts take so many steps with rough prices, and so many of them continue.
+# Starts take so many steps with rough prices, and without a search so many of them continue.
 _ROUGH_STEPS, KEPT = 4, 3
-# Rough prices have a lower bound that is too low by at most this part of it, at the centres of a start.
-_ROUGH_GAP = 2e-3
 # Factor for `tol` of runs with rough prices, which are many and continue if they are good.
 _ROUGH_TOL = 30
 # The seconds of `Work` that the search may take in addition to the passes over the points.
@@ -234,46 +230,34 @@ def plain_search(
     return plain_run(points, best.prototypes, update, tol)
 
 
-def _rough_options(
-    points: TiledPoints, criterion: Criterion, start: Prototypes, patience: float = 1.0
-) -> dict[str, float]:
-    return {"rough": rough_level(points, criterion, start, _ROUGH_GAP / patience), "of_tol": _ROUGH_TOL}
-
-
-def best_starts(
-    points: TiledPoints, criterion_of: Callable[..., Criterion], starts: Starts, run_of: Callable[..., Run]
-) -> list[Run]:
-    """Runs from the best of these centres and multipliers, the cheapest first."""
-    criterion = criterion_of(points.group_sizes)
-    options = _rough_options(points, criterion, starts[0][0])
-    runs = [run_of(points, criterion, *start, _ROUGH_STEPS, **options) for start in starts]
-    return sorted(runs, key=rank)[:KEPT]
-
-
 def searched(
     points: TiledPoints,
     criterion_of: Callable[..., Criterion],
     starts: Starts,
     run_of: Callable[..., Run],
-    rng: np.random.RandomState,
+    rng: np.random.RandomState | None,
     n_joined: float,
-) -> tuple[list[Run], list[Run]]:
-    """The runs that the search finds from the best of these, and those that it crosses, the cheapest first.
+) -> list[Run]:
+    """The runs that continue, the cheapest first; without `rng` there is no search.
 
     The more rows are joined in a point, the less time a step takes. The search then goes on for longer, and its prices
     are less rough.
+
+    ``criterion_of(sizes, n_clusters=K)`` is the criterion for groups of these sizes, and ``run_of(points, criterion,
+    start, multipliers, n_steps, **options)`` makes a run.
     """
-    patience = n_joined**0.5
     work, numbers = Work(extra=_SEARCH_WORK), (points.n_clusters, *n_split(points))
     criteria = {n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers}
-    options = _rough_options(points, criterion_of(points.group_sizes), starts[0][0], patience)
+    patience = n_joined**0.5
+    options = {"rough": ROUGH_LEVEL / patience, "of_tol": _ROUGH_TOL}
 
     def run(points: TiledPoints, start: Prototypes, multipliers: Any, n_steps: int) -> Run:
         return run_of(points, criteria[points.n_clusters], start, multipliers, n_steps, **options)
 
-    parents = sorted((run(points, *start, 1) for start in starts), key=rank)[:PARENTS]
+    runs = sorted((run(points, *start, _ROUGH_STEPS) for start in starts), key=rank)
+    if rng is None:
+        return runs[:KEPT]
     search = Search(points, run, rng, work.is_done, patience)
-    split = search.breathe(parents)
-    crossed = search.cross(split)
+    crossed = search.cross(search.breathe(runs[:PARENTS]))
     best = crossed[0].last.objective
-    return [run for run in crossed if run.last.objective <= best * (1 + _CLOSE)], split
+    return [run for run in crossed if run.last.objective <= best * (1 + _CLOSE)]

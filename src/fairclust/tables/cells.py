@@ -33,7 +33,7 @@ _STAGE = re.compile(
 
 _CURRENCIES: dict[str, str] = {sign: sign for sign in WORDS["currencies"]} | WORDS["currency_signs"]
 # Units that are converted into the one that most cells of a column have: their dimension and size.
-_SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, (size, *_) in units.items()}
+SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, (size, *_) in units.items()}
 _SPELLINGS = {
     word: unit
     for units in WORDS["units"].values()
@@ -42,55 +42,53 @@ _SPELLINGS = {
 }
 _TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() for word in words}
 _TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
+# A number, a fraction or a time of the day, with what may stand around it.
 _MEASURED = re.compile(
-    r"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|ca\.?|approx\.?|about|etwa|env\.?)\s*)?(?P<sign>[+-])?\s*"
+    rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
     r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
-    r"(?P<number>\.?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
+    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ /:]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
     r"(?P<after>[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}[23]?)?(?P<end>[+-])?(?P<close>\s*\))?"
 )
-_FRACTION = re.compile(
-    r"(?P<sign>[+-])?(?:(?P<whole>\d+) +)?(?P<above>\d{1,3}(?:[.,]\d+)?)/(?P<below>\d{1,3})"
-)
+_FRACTION = re.compile(r"(?:(?P<whole>\d+) +)?(?P<above>\d{1,3}(?:[.,]\d+)?)/(?P<below>\d{1,3})")
 # Other denominators are those of dates, of blood pressures and the like.
 _PARTS = {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 32, 64, 100, 110}
 _NO_CENTS = re.compile(r"(?<=\d)[.,]-+(?=\D*$)")
-_INDIAN = re.compile(r"[+-]?\d{1,2}(,\d\d)+,\d{3}(\.\d+)?")
 _CLOCK = re.compile(r"(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(:(?P<seconds>[0-5]\d)([.,]\d+)?)?")
 # Numbers in several units, such as '2 h 30 min'. Behind some units, a number without one has the next smaller one.
 _PART = r"(\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
 _COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
 _NEXT_UNIT = {"h": "min", "min": "s", "ft": "in"}
+_UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "above", "to", "over", "or"))
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
 _RANGE = re.compile(
-    r"(?P<under>(?:<=?|≤|under|below|less than|up to|until|unter|bis(?: zu)?|moins de|jusqu'à|menos de|hasta|meno di|"
-    r"fino a|até|onder|tot|t/m)\s*)?(?P<above>(?:>=?|≥|over|above|more than|from|über|ab|mehr als|plus de|más de|"
-    rf"mais de|oltre|più di|boven)\s*)?[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*[^\d\s<>-]{{0,6}}?\s*"
-    rf"((?:-|to|bis(?: unter)?|à|a|ate|até|tot|t/m|til|until|y|e|and|und|et|\.\.+|,)\s*[^\d\s<>-]{{0,4}}?\s*"
-    rf"(?P<high>{_LIMIT})"
-    r"|(?P<over>\+|(?:or|and|und|oder|et|ou|y|o|e|en|of|eller) (?:more|over|older|above|up|mehr|älter|höher|darüber|"
-    r"plus|más|mayores|mais|oltre|più|greater|higher|ouder|meer|flere|fler|ældre|äldre)))?\s*[^\d<>+-]{0,12}",
+    rf"(?P<under>(?:<=?|≤|{_UNDER})\s*)?(?P<above>(?:>=?|≥|{_ABOVE})\s*)?"
+    rf"[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*[^\d\s<>-]{{0,6}}?\s*"
+    rf"((?:-|\.\.+|,|{_TO})\s*[^\d\s<>-]{{0,4}}?\s*(?P<high>{_LIMIT})|(?P<over>\+|(?:{_OR}) (?:{_OVER})))?"
+    r"\s*[^\d<>+-]{0,12}",
     re.IGNORECASE,
 )
 
 
 @cache
-def number_pattern(thousands: str | None, decimal: str) -> re.Pattern[str]:
-    """The pattern of a number, also of one with `thousands` between groups of three digits if that is given."""
-    point = re.escape(decimal)
-    number = rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
-    if thousands is not None:
+def _number_pattern(decimal: str, signs: str) -> re.Pattern[str]:
+    """The pattern of a number in which one of some signs may stand between groups of three digits."""
+    point, whole = re.escape(decimal), "[0-9]+"
+    if signs:
         # No number begins with a zero before the thousands.
-        groups = rf"[+-]?[1-9][0-9]{{0,2}}({re.escape(thousands)}[0-9]{{3}})+({point}[0-9]*)?"
-        number = f"(?:{groups})|(?:{number})"
-    return re.compile(number)
+        whole += rf"|[1-9][0-9]{{0,2}}(?P<sign>[{re.escape(signs)}])[0-9]{{3}}(?:(?P=sign)[0-9]{{3}})*"
+    if "," in signs:  # lakhs and crores
+        whole += "|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}"
+    return re.compile(rf"[+-]?(?:(?:{whole})(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def as_number(cell: str, decimal: str = ".", thousands: str | None = None) -> float | None:
-    """The finite number that a cell is; None if it is none."""
+def as_number(cell: str, decimal: str = ".", signs: str = "") -> float | None:
+    """The finite number that a cell is, with one of some signs between thousands; None if it is none."""
     cell = cell.strip()
-    if not number_pattern(thousands, decimal).fullmatch(cell):
+    if not _number_pattern(decimal, signs).fullmatch(cell):
         return None
-    number = float(cell.replace(thousands or "", "").replace(decimal, "."))
+    for sign in signs:
+        cell = cell.replace(sign, "")
+    number = float(cell.replace(decimal, "."))
     return number if math.isfinite(number) else None
 
 
@@ -105,39 +103,50 @@ def plain(text: str) -> str:
     return re.sub("[\u2010-\u2015\u2212]", "-", text).strip()
 
 
-def measured(text: str, thousands: str, decimal: str) -> tuple[float, str] | None:
+def measured(text: str, decimal: str) -> tuple[float, str] | None:
     """The number that a cell states, and its unit in one spelling; None if it states none.
+
+    Any sign but that of the decimal point may stand between thousands.
 
     Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' and
     '7 h 30' are 7.5 hours, and '1.2M' is 1200000.
     """
     # Excel writes an apostrophe before numbers that are text.
     text = _NO_CENTS.sub("", plain(text)).removeprefix("'")
-    if (number := _number(text, thousands, decimal)) is not None:
+    signs = ("." if decimal == "," else ",") + " '_"
+    if (number := as_number(text, decimal, signs)) is not None:
         return number, ""
-    if found := _FRACTION.fullmatch(text):
-        above, below = _number(found["above"], thousands, decimal), int(found["below"])
-        if above is None or below not in _PARTS:
-            return None
-        value = int(found["whole"] or 0) + above / below
-        return (-value if found["sign"] == "-" else value), ""
-    if found := _CLOCK.fullmatch(text):
-        return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
     if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
         return whole
     found = _MEASURED.fullmatch(text)
     if not found or bool(found["open"]) != bool(found["close"]):
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
-    number = _number(found["number"], thousands, decimal)
-    if number is None or (before and not is_currency(before)):
+    if before and not is_currency(before):
         return None
+    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
+    number, form = as_number(found["number"], decimal, signs), None
+    if number is None:
+        number, form = _of_parts(found["number"], decimal)
+        # Other words behind a fraction are those of dates and addresses.
+        if number is None or (before + after and (form == "h" or unit(before + after) not in SIZES)):
+            return None
     times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
     # Numbers of many digits with a letter are codes.
-    if times and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
+    if times and form is None and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
         number, after = number * _TIMES[times[1]], times[2]
-    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
-    return (-number if minus % 2 else number), unit(before + after)
+    return (-number if minus % 2 else number), form or unit(before + after)
+
+
+def _of_parts(text: str, decimal: str) -> tuple[float | None, str]:
+    """The number that a fraction is, or a time of the day in hours, with the unit that its form states."""
+    if found := _FRACTION.fullmatch(text):
+        above, below = as_number(found["above"], decimal), int(found["below"])
+        is_part = above is not None and below in _PARTS
+        return (int(found["whole"] or 0) + above / below if is_part else None), ""
+    if found := _CLOCK.fullmatch(text):
+        return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
+    return None, ""
 
 
 def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
@@ -146,7 +155,7 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
     for i in range(1, len(names)):
         if names[i] in ("", "m"):
             names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
-    kinds, sizes = zip(*(_SIZES.get(name, ("", 0.0)) for name in names), strict=True)
+    kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
     if not kinds[0] or len({*kinds}) > 1 or any(large <= small for large, small in pairwise(sizes)):
         return None
     numbers = (float(number.replace(",", ".")) for number, _ in parts)
@@ -166,19 +175,9 @@ def unit(text: str) -> str:
     return _SPELLINGS.get(singular, text if len(text) < 3 else singular)
 
 
-def is_converted(unit: str) -> bool:
-    """Whether a unit is converted into others of its dimension."""
-    return unit in _SIZES
-
-
 def by_any_sign(text: str) -> tuple[float, str] | None:
     """As `measured`, with a point or a comma as the decimal point."""
-    return measured(text, ",", ".") or measured(text, ".", ",")
-
-
-def has_known_unit(found: tuple[float, str] | None) -> bool:
-    """Whether a cell is a measured number, without a unit or in one that has the same meaning in all columns."""
-    return found is not None and (found[1] in ("", "%", *_SIZES) or is_currency(found[1]))
+    return measured(text, ".") or measured(text, ",")
 
 
 def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
@@ -190,15 +189,8 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
         return None
     if found is None or found[1] in (own, ""):
         return None if found is None else found[0]
-    (kind, size), (other, of_own) = (_SIZES.get(name, (name, 1.0)) for name in (found[1], own))
+    (kind, size), (other, of_own) = (SIZES.get(name, (name, 1.0)) for name in (found[1], own))
     return found[0] * size / of_own if kind == other else None
-
-
-def _number(text: str, thousands: str, decimal: str) -> float | None:
-    if decimal == "." and _INDIAN.fullmatch(text):
-        return float(text.replace(",", ""))
-    tried = (as_number(text, decimal, sign) for sign in (thousands, " ", "'", "_"))
-    return next((number for number in tried if number is not None), None)
 
 
 def is_currency(text: str) -> bool:
@@ -269,13 +261,11 @@ def _range(word: str) -> tuple[float, float] | None:
     if not found:
         return None
     low, high = (by_any_sign(found[end] or "") for end in ("low", "high"))
-    if low is None or (found["high"] is not None and (high is None or high[0] < low[0])):
+    if low is None or (found["high"] and (high is None or high[0] < low[0])):
         return None
-    if found["under"]:
-        return -math.inf, low[0]
-    if found["above"] or found["over"]:
-        return low[0], math.inf
-    return low[0], (high or low)[0]
+    return (-math.inf if found["under"] else low[0]), (
+        low[0] if found["under"] else math.inf if found["above"] or found["over"] else (high or low)[0]
+    )
 
 
 def is_named(name: str, words: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from fairclust.group_encoding import Values, value_text
+from fairclust.group_encoding import value_text
 from fairclust.messages import count, quoted, shortened
 from fairclust.tables import cells
 from fairclust.tables.reading import CODE, TableError, is_nested
@@ -89,7 +89,6 @@ class Asked:
     ordered: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the steps of a scale, in their order
     log: Collection[str] = ()  # numbers of which the logarithm is taken
     clip: Collection[str] = ()  # numbers that are cut at their 1 % and 99 % quantiles
-    thousands: str | None = None  # by default a comma, or a point if `decimal` is a comma
     decimal: str = "."
 
     @property
@@ -137,66 +136,60 @@ def _column(column: pd.Series, name: str, asked: Asked) -> Column:
         return Column(name, "category", _rare(values))
     if pd.api.types.is_timedelta64_dtype(values):
         return Column(name, "number", "durations, in days")
-    text = values.astype(str).str.strip()
     if name in asked.ordered:
         return _scale(as_text(values), name, [str(step) for step in asked.ordered[name]])
     if pd.api.types.is_numeric_dtype(values):
         return _number(Column(name, "number"), values, asked)
-    found = factor(text)
-    words, counts = found.words, np.bincount(found.entries, minlength=len(found.words))
-    by_word = None if name in asked.measured else _by_words(text, words, name, asked)
-    return by_word or _number_or_category(text, found.entries, words, counts, name, asked)
+    return _of_text(values.astype(str).str.strip(), name, asked)
 
 
-def _by_words(text: pd.Series, words: Sequence[str], name: str, asked: Asked) -> Column | None:
-    """The role of a column of dates, truth values, steps or codes; None if it is something else."""
-    if text.str.fullmatch(_DATE).mean() > _NEARLY_ALL and name not in asked.features:
-        return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
-    if cells.are_truths(words):
-        ways = shortened(", ".join(repr(word) for word in sorted(words) if not cells.is_unknown(word)), 200)
-        odd = _odd(text[text.map(cells.is_unknown)])
-        note = f"truth values: {ways} are read as yes or no"
-        return Column(name, "category", note, {"truth": True}, odd)
-    if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
-        return _scale(text, name, scale)
-    codes = [word for word in words if CODE.fullmatch(word)]
-    if codes or text.str.fullmatch(_PHONE).mean() > _NEARLY_ALL:
-        return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
-    return None
+def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
+    """The role of a column of text, in which no cell is missing."""
+    entries, found = pd.factorize(text)
+    words, counts = found.tolist(), np.bincount(entries)
+    unknown = np.array([cells.is_unknown(word) for word in words])
 
+    def share(fits: Sequence[Any]) -> float:
+        return float(counts[np.array(fits, bool)].sum() / len(text))
 
-def _number_or_category(
-    text: pd.Series, entries: np.ndarray, words: Sequence[str], counts: np.ndarray, name: str, asked: Asked
-) -> Column:
-    reading, found = find_reading(words, counts, asked.decimal, asked.thousands)
-    there, known = ~np.isnan(found), np.array([not cells.is_unknown(word) for word in words])
-    n_numbers, n_known, distinct = counts[there].sum(), counts[known | there].sum(), len(words)
-    any_odd = name in asked.numbers
-    amounts: list[tuple[float, str] | None] = [None] * len(words)
-    if reading:
-        swapped = {**reading, "thousands": reading["decimal"], "decimal": reading["thousands"]}
-        amounts = [_amount(word, reading) or _amount(word, swapped) for word in words]
+    def are_nearly_all(pattern: re.Pattern[str]) -> bool:
+        return share([pattern.fullmatch(word) for word in words]) > _NEARLY_ALL
 
-    def nearly_all(fit: np.ndarray) -> bool:
-        return counts[fit].sum() >= max(_NEARLY_ALL * n_known, len(text) / 2)
+    if name not in asked.measured:
+        if name not in asked.features and are_nearly_all(_DATE):
+            return Column(name, "left out", f"dates, such as {shortened(repr(words[0]))}")
+        if cells.are_truths(words):
+            ways = shortened(", ".join(map(repr, sorted(np.array(words)[~unknown].tolist()))), 200)
+            note = f"truth values: {ways} are read as yes or no"
+            return Column(name, "category", note, {"truth": True}, _odd(text[unknown[entries]]))
+        if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
+            return _scale(text, name, scale)
+        codes = [word for word in words if CODE.fullmatch(word)]
+        if codes or are_nearly_all(_PHONE):
+            return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
+    reading, values = find_reading(words, counts, asked.decimal)
+    there, any_odd, distinct = ~np.isnan(values), name in asked.numbers, len(words)
 
-    if any_odd and n_numbers == 0:
+    def fit_nearly_all(fits: np.ndarray) -> bool:
+        return share(fits) >= max(_NEARLY_ALL * share(there | ~unknown), 0.5)
+
+    if any_odd and not there.any():
         raise TableError(
             f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
         )
-    if any_odd or nearly_all(there):
-        reading = {**reading, **({"odd": True} if any_odd else {})}
-        column = Column(
-            name,
-            "number",
-            _example(words, found, str(reading.get("unit", ""))),
-            reading,
-            _odd(text[~there[entries]]),
-        )
-        return _number(column, pd.Series(found[entries], text.index).dropna(), asked)
-    many_differ = n_numbers > 0.5 * len(text) and distinct > MAX_CATEGORIES
-    if many_differ or nearly_all(there | [cells.has_known_unit(amount) for amount in amounts]):
-        strange = text[~(there | ~known)[entries]]
+    if any_odd or fit_nearly_all(there):
+        reading |= {"odd": True} if any_odd else {}
+        note = _example(words, values, str(reading.get("unit", "")))
+        column = Column(name, "number", note, reading, _odd(text[~there[entries]]))
+        return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
+    by_any_sign = [reading | {"decimal": sign} for sign in ".," if reading]
+    amounts = [next(filter(None, (_amount(word, of) for of in by_any_sign)), None) for word in words]
+    # Numbers in units that mean the same in all columns do not become categories.
+    units = [None if amount is None else amount[1] for amount in amounts]
+    known = [of is not None and (of in ("", "%", *cells.SIZES) or cells.is_currency(of)) for of in units]
+    many_differ = share(there) > 0.5 and distinct > MAX_CATEGORIES
+    if many_differ or fit_nearly_all(there | known):
+        strange = text[~(there | unknown)[entries]]
         unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
             f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first "
@@ -205,17 +198,17 @@ def _number_or_category(
             f"--exclude {quoted(name)} leaves the column out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
-    if distinct > 0.5 * len(text) and text.str.fullmatch(_SEVERAL).mean() > _NEARLY_ALL:
-        shown = shortened(repr(text.iloc[0]))
+    if distinct > 0.5 * len(text) and are_nearly_all(_SEVERAL):
+        shown = shortened(repr(words[0]))
         why = f"several numbers in a cell, such as {shown}; to cluster by them, give each a column of its own"
         return Column(name, "left out", why)
     if distinct > _NEARLY_ALL * len(text):
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    has_units = nearly_all(np.array([amount is not None for amount in amounts]))
-    units = "numbers in units that do not go together are taken as categories" if has_units else ""
-    return Column(name, "category", "; ".join(filter(None, [units, _rare(text)])))
+    has_units = fit_nearly_all(np.array([of is not None for of in units]))
+    note = "numbers in units that do not go together are taken as categories" if has_units else ""
+    return Column(name, "category", "; ".join(filter(None, [note, _rare(text)])))
 
 
 def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
@@ -242,7 +235,7 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
 
 def _codes(values: pd.Series, name: str, why: str, asked: Asked) -> Column:
     """A column of codes: a category if values repeat, or no feature."""
-    distinct, is_number = values.nunique(), cells.measured(str(values.iloc[0]), ",", ".")
+    distinct, is_number = values.nunique(), cells.measured(str(values.iloc[0]), ".")
     how = f"--numbers {quoted(name)} measures them" if is_number else ""
     if distinct > 0.5 * len(values) and distinct > MAX_CATEGORIES and name not in asked.features:
         many = f"{why}: {distinct:,} different values in {len(values):,} rows"
@@ -265,22 +258,18 @@ def _scale(text: pd.Series, name: str, scale: list[str]) -> Column:
 
 
 def find_reading(
-    words: Sequence[str], counts: np.ndarray, decimal: str = ".", thousands: str | None = None
+    words: Sequence[str], counts: np.ndarray, decimal: str = "."
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """The signs and the unit by which most cells are numbers, and these numbers; NaN for other cells.
+    """The decimal point and the unit by which most cells are numbers, and these numbers; NaN for other cells.
 
-    The decimal point and the separator that the file or the user has tell only which is tried first.
+    The decimal point that the file or the user has is taken unless the other one fits clearly better.
     """
     # Most columns of so many words are texts, which a sample shows in less time.
     if len(words) > _MANY and sum(cells.by_any_sign(word) is not None for word in words[:_MANY]) < _MANY / 5:
         return {}, np.full(len(words), np.nan)
-    other = "." if decimal == "," else ","
-    stated = _read(words, counts, thousands or other, decimal)
-    swapped = _read(words, counts, decimal, other)
-    usual = _read(words, counts, other, decimal) if thousands else stated
-    best = max(swapped, usual, key=lambda of: of[0])
-    if best[0] > _CLEARLY * stated[0]:
-        return best[1:]
+    stated, swapped = (_read(words, counts, of) for of in (decimal, "." if decimal == "," else ","))
+    if swapped[0] > _CLEARLY * stated[0]:
+        return swapped[1:]
     is_number, money = ~np.isnan(stated[2]), cells.is_currency(str(stated[1].get("unit", "")))
     signed = is_number & (stated[2] != swapped[2])
     # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of money,
@@ -290,11 +279,9 @@ def find_reading(
     return (swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated)[1:]
 
 
-def _read(
-    words: Sequence[str], counts: np.ndarray, thousands: str, decimal: str
-) -> tuple[int, dict[str, Any], np.ndarray]:
-    """How many rows are numbers with some signs, how they are read, and the numbers of the words; NaN for others."""
-    reading: dict[str, Any] = {"thousands": thousands, "decimal": decimal}
+def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
+    """How many rows are numbers with a decimal point, how they are read, and the numbers of the words, or NaN."""
+    reading: dict[str, Any] = {"decimal": decimal}
     if _are_addresses(words, counts):
         reading["addresses"] = True
     amounts = [_amount(word, reading) for word in words]
@@ -312,7 +299,7 @@ def _amount(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
     """The number and the unit of a cell, see `cells.measured`; None if it has none, or a letter as in an address."""
     if reading.get("addresses") and _LETTERED.fullmatch(word):
         return None
-    return cells.measured(word, reading.get("thousands", ","), reading.get("decimal", "."))
+    return cells.measured(word, reading.get("decimal", "."))
 
 
 def _are_addresses(words: Sequence[str], counts: np.ndarray) -> bool:
@@ -336,7 +323,7 @@ def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
     """How the first word that does not state the number plainly is read; empty if all do."""
     for word, number in zip(words, found, strict=True):
         if not np.isnan(number) and cells.as_number(word) != number:
-            of_unit = f" {unit}" if cells.is_converted(unit) and unit not in word else ""
+            of_unit = f" {unit}" if unit in cells.SIZES and unit not in word else ""
             return f"{shortened(repr(word))} is read as {number:.10g}{of_unit}"
     return ""
 
@@ -399,7 +386,7 @@ def _identifies(values: pd.Series, name: str, has_signs: bool = False) -> str | 
 def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     """The cells of a column as floats; NaN for those that are no numbers.
 
-    `reading` has what `Column.reading` has: the signs "thousands" and "decimal", the "unit", or the "levels" of a
+    `reading` has what `Column.reading` has: the sign "decimal", the "unit", or the "levels" of a
     scale, which become 0, 1, 2 and so on; then the logarithm is taken if "log", and numbers are cut at "clip".
     """
     if "levels" in reading:
@@ -417,20 +404,13 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     return read.clip(*reading["clip"]) if "clip" in reading else read
 
 
-def factor(column: pd.Series) -> Values:
-    """The cells of a column as different texts, see `value_text`; the entry of a missing cell is -1."""
-    codes, found = pd.factorize(column)
-    places, names = pd.factorize(np.array([value_text(value) for value in found], dtype=object))
-    return Values(np.append(places, -1)[codes], np.asarray(names, dtype=object))
-
-
 def as_text(column: pd.Series) -> pd.Series:
     """The cells of a column as texts, see `value_text`; a missing cell is NaN."""
     return _by_value(column, str, object)
 
 
 def _by_value(column: pd.Series, change: Callable[[str], Any], dtype: type = float) -> pd.Series:
-    """What every cell of a column of text is changed to, which is computed once for every different text."""
-    values = factor(column)
-    found = np.array([*map(change, values.words), np.nan], dtype)[values.entries]
-    return pd.Series(found, column.index, name=column.name)
+    """What the text of every cell is changed to, which is computed once for every different value."""
+    codes, found = pd.factorize(column)
+    values = [change(value_text(value)) for value in found]
+    return pd.Series(np.array([*values, np.nan], dtype)[codes], column.index, name=column.name)

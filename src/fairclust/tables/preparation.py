@@ -24,7 +24,6 @@ from fairclust.tables.columns import (
     Asked,
     Column,
     as_text,
-    factor,
     find_reading,
     numbers,
     understand,
@@ -43,19 +42,8 @@ SCALES = ("standardize", "l2", "none")
 ROLES = ("number", "ordered", "category")
 
 
-def learn(
-    columns: Iterable[Column], frame: pd.DataFrame, *, scale: str = "standardize", missing: str = "impute"
-) -> list[Column]:
-    """The features among columns, numbers first, with what `encode` needs to know of the rows of the fit.
-
-    Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
-    category, and a column says which numbers are missing; with "drop", no cell is missing.
-    """
-    features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
-    return [_learned(of, read(frame[of.name], of), scale, missing) for of in features]
-
-
 def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Column:
+    """A feature with what its preparation needs to know of the rows of the fit."""
     found: dict[str, Any] = {}
     lacks = cells.isna()
     if column.is_number:
@@ -84,32 +72,8 @@ def _mean_and_scale(numbers: pd.Series, scale: str) -> tuple[float, float]:
     return float(numbers.mean()), float(numbers.std(ddof=0)) or 1.0
 
 
-def encode(columns: Iterable[Column], frame: pd.DataFrame) -> np.ndarray:
-    """The features, shape (n_rows, n_features): standardised numbers, then zeros and ones for categories.
-
-    Columns of zeros and ones are not standardised: two rows that differ in a category are then as far apart as two rows
-    usually are in a standardised number (a squared distance of 2), however many categories there are.
-    """
-    parts = []
-    for column in columns:
-        cells, known = read(frame[column.name], column), column.reading
-        if column.is_number:
-            parts.append((cells.fillna(known["fill"]) - known["mean"]) / known["scale"])
-            if "lacks" in known:
-                mean, scale = known["lacks"]
-                parts.append((cells.isna() - mean) / scale)
-            continue
-        values, n_frequent = factor(cells), len(known["frequent"])
-        places = {value: place for place, value in enumerate(known["frequent"])}
-        places |= dict.fromkeys(known["rare"], n_frequent)
-        # A category that did not occur in the fit is none of the known ones.
-        codes = np.array([places.get(value, -1) for value in (*values.words, known.get("fill"))])
-        parts += [codes[values.entries] == place for place in range(n_frequent + bool(known["rare"]))]
-    return np.column_stack([np.asarray(part, np.float64) for part in parts])
-
-
 def encoded_names(columns: Iterable[Column]) -> list[str]:
-    """The names of the columns that `encode` returns."""
+    """The names of the columns that `Preparation.transform` returns."""
     found = []
     for column in columns:
         name, known = column.name, column.reading
@@ -137,10 +101,10 @@ class Preparation:
     (4, 3)
     """
 
-    columns: list[Column]  # the features, from `learn`
+    columns: list[Column]  # the features, numbers first, from `decide`
     sensitive: list[str]
     scale: str = "standardize"  # "l2" also divides every row by its length
-    missing: str = "impute"  # as in `learn`
+    missing: str = "impute"  # as in `decide`
     ids: list[str] = field(default_factory=list)  # columns to write beside the labels
     # The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
@@ -171,9 +135,8 @@ class Preparation:
         for name in self.sensitive:
             if name not in frame:
                 raise TableError(f"the table has no sensitive column {name!r}")
-            is_truth, ranges = "truth" in self.readings.get(name, {}), self.ranges.get(name)
-            cells = read(frame[name], Column(name, "category", reading={"truth": is_truth}))
-            if ranges is not None:
+            cells = read(frame[name], Column(name, "category", reading=self.readings.get(name, {})))
+            if (ranges := self.ranges.get(name)) is not None:
                 of_rows = self._numbers(frame, name)
                 there = of_rows.notna()
                 cells = pd.Series(np.nan, frame.index, dtype=object)
@@ -230,8 +193,28 @@ class Preparation:
         return found
 
     def transform(self, frame: pd.DataFrame) -> np.ndarray:
-        """The features of rows that have no reason to be left out, shape (n_rows, n_features)."""
-        X = encode(self.columns, frame)
+        """The features of rows that have no reason to be left out, shape (n_rows, n_features).
+
+        Numbers are standardised, and zeros and ones for categories are not: two rows that differ in a category are then
+        as far apart as two rows usually are in a standardised number (a squared distance of 2), however many categories
+        there are.
+        """
+        parts = []
+        for column in self.columns:
+            cells, known = read(frame[column.name], column), column.reading
+            if column.is_number:
+                parts.append((cells.fillna(known["fill"]) - known["mean"]) / known["scale"])
+                if "lacks" in known:
+                    mean, scale = known["lacks"]
+                    parts.append((cells.isna() - mean) / scale)
+                continue
+            (of_rows, values), n_frequent = pd.factorize(cells), len(known["frequent"])
+            places = {value: place for place, value in enumerate(known["frequent"])}
+            places |= dict.fromkeys(known["rare"], n_frequent)
+            # A category that did not occur in the fit is none of the known ones.
+            codes = np.array([places.get(value, -1) for value in (*values, known.get("fill"))])
+            parts += [codes[of_rows] == place for place in range(n_frequent + bool(known["rare"]))]
+        X = np.column_stack([np.asarray(part, np.float64) for part in parts])
         if self.scale == "l2":
             lengths = np.linalg.norm(X, axis=1, keepdims=True)
             X /= np.where(lengths > 0, lengths, 1.0)
@@ -274,26 +257,24 @@ class Preparation:
         )
 
 
-def _stored_reading(stored: Stored) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        key: stored.text(key) for key in filter(stored.has, ("thousands", "decimal", "unit"))
-    }
-    return found | {key: stored.flag(key) for key in filter(stored.has, ("addresses", "log", "odd", "truth"))}
+def _stored_reading(stored: Stored, role: str = "") -> dict[str, Any]:
+    """How a column is read: what any column may have, and what a feature of this role must have."""
+    found: dict[str, Any] = {key: stored.text(key) for key in ("decimal", "unit") if stored.has(key)}
+    found |= {key: stored.flag(key) for key in ("addresses", "log", "odd", "truth") if stored.has(key)}
+    found |= {key: stored.array(key, 2).tolist() for key in ("clip", "lacks") if stored.has(key)}
+    if role == "ordered":
+        found["levels"] = stored.texts("levels")
+    if role in ("number", "ordered"):
+        found |= {key: float(stored.array(key)) for key in ("fill", "mean", "scale")}
+    if role == "category":
+        found |= {key: stored.texts(key, null=True) for key in ("frequent", "rare")}
+        found |= {"fill": stored.text("fill")} if stored.has("fill") else {}
+    return found
 
 
 def _stored_column(stored: Stored) -> Column:
-    role, reading = stored.text("role", ROLES), stored.part("reading")
-    found = _stored_reading(reading)
-    for key in filter(reading.has, ("clip", "lacks")):
-        found[key] = reading.array(key, 2).tolist()
-    if role == "ordered":
-        found["levels"] = reading.texts("levels")
-    if role == "category":
-        found |= {key: reading.texts(key, null=True) for key in ("frequent", "rare")}
-        found |= {"fill": reading.text("fill")} if reading.has("fill") else {}
-    else:
-        found |= {key: float(reading.array(key)) for key in ("fill", "mean", "scale")}
-    return Column(stored.text("name"), role, reading=found)  # type: ignore[arg-type]
+    role: Any = stored.text("role", ROLES)
+    return Column(stored.text("name"), role, reading=_stored_reading(stored.part("reading"), role))
 
 
 class Decision(NamedTuple):
@@ -329,8 +310,9 @@ def decide(
     """Find the role of every column, and fit the preparation to the rows that have a group.
 
     Sensitive columns among the categories that are `asked` for are not cut into ranges, although they hold many
-    different numbers, and those in `means` are cut only to be shown. TableError if a column cannot be used as asked, or
-    no row is left.
+    different numbers, and those in `means` are cut only to be shown. Missing numbers become the median, and missing
+    categories the most frequent one; with `missing` "group", they are a category, and a column says which numbers are
+    missing; with "drop", their rows are left out. TableError if a column cannot be used as asked, or no row is left.
     """
     asked = asked or Asked()
     if nested := [name for name in sensitive if is_nested(frame[name])]:
@@ -410,13 +392,13 @@ def _reading(cells: pd.Series, asked: Asked) -> dict[str, Any]:
     """How the cells of a sensitive column of text are read; empty if they are numbers, or names of groups."""
     if pd.api.types.is_numeric_dtype(cells) or cells.dropna().empty:
         return {}
-    values = factor(cells.dropna())
-    if are_truths(values.words):
+    entries, words = pd.factorize(as_text(cells.dropna()))
+    if are_truths(words):
         return {"truth": True}
-    if all(word.isdecimal() for word in values.words) or any(map(CODE.fullmatch, values.words)):
+    if all(word.isdecimal() for word in words) or any(map(CODE.fullmatch, words)):
         return {}
-    reading, found = find_reading(values.words, np.bincount(values.entries), asked.decimal, asked.thousands)
-    return {} if np.isnan(found[values.entries]).mean() > _MOST_ODD else reading
+    reading, found = find_reading(words.tolist(), np.bincount(entries), asked.decimal)
+    return {} if np.isnan(found[entries]).mean() > _MOST_ODD else reading
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:
@@ -425,7 +407,7 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     UserError if two combinations have one name, because a value contains the sign between values.
     """
     complete = groups.notna().all(axis=1)
-    codes, values = zip(*(factor(groups.loc[complete, name]) for name in groups), strict=True)
+    codes, values = zip(*(pd.factorize(groups.loc[complete, name]) for name in groups), strict=True)
     crossed, cells = cross_codes(codes, [len(of) for of in values])
     names = combination_names(cells, values, f" of {' and '.join(groups.columns)}")
     found = pd.Series(np.nan, index=groups.index, dtype=object)

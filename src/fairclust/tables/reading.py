@@ -80,8 +80,8 @@ class Opened(NamedTuple):
     """A file whose columns are known."""
 
     names: list[str]  # of all columns, as they are written
-    # The cells, with the positions of columns as names. Arguments: the columns, all by default; those of text, which
-    # are not converted; and the cells of other columns that are missing.
+    # The cells, with the positions of columns as names. Arguments: some columns, in which no text stands for a missing
+    # cell, or by default all; and those that are not converted.
     read: Callable[..., pd.DataFrame]
     notes: list[str]  # on how the file is read
     delimiter: str | None = None  # of a text
@@ -205,7 +205,7 @@ def open_table(path: Path, form: Format) -> Opened:
     names = [str(name) for name in frame.columns]
     frame.columns = pd.RangeIndex(len(names))
     return Opened(
-        names, lambda columns=None, *_, **__: frame if columns is None else frame[sorted(columns)], notes
+        names, lambda columns=None, texts=(): frame if columns is None else frame[sorted(columns)], notes
     )
 
 
@@ -297,8 +297,8 @@ def _open_text(path: Path, form: Format) -> Opened:
             named = next((line for line in head[above:] if line.strip()), "")
             form = form._replace(delimiter=form.delimiter or _likely_delimiter(named))
             skipped = [line.strip() for line in head[:above] if line.strip()]
-            if skipped and form.header_row is None and not skipped[0].startswith("sep="):
-                notes.append(_header_note(above + 1, len(skipped), skipped[0]))
+            if skipped and not skipped[0].startswith("sep="):
+                notes += _header_note(form, above + 1, len(skipped), skipped[0])
     sign = form.delimiter or ","
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
     width, ahead = 0, list[list[str]]()
@@ -317,14 +317,11 @@ def _open_text(path: Path, form: Format) -> Opened:
                 ahead.append([cell.strip() for cell in row])
     if not ahead:
         raise TableError(f"{path} is empty")
-    names = ahead.pop(0) if form.header else _labels(form, width, path)
-    if form.header and form.header_row is None:
-        _check_header(names, ahead, path, form)
+    names, n_below, found = _heading(ahead, form, path)
+    notes += found
+    del ahead[: form.header + n_below]
     if not ahead:
         raise TableError(f"{path} has a header and no rows")
-    below = _rows_of_words(ahead) if form.header and form.header_row is None else []
-    notes += below
-    del ahead[: len(below)]
     decimal = form.decimal or "."
     if form.decimal is None and sign != ",":
         shown = Counter(
@@ -336,11 +333,7 @@ def _open_text(path: Path, form: Format) -> Opened:
                 "the comma is the decimal point, because more cells show one than a point; --decimal states it"
             )
 
-    def read(
-        columns: Collection[int] | None = None,
-        texts: Collection[int] = (),
-        missing: Sequence[str] = MISSING_TEXTS,
-    ) -> pd.DataFrame:
+    def read(columns: Collection[int] | None = None, texts: Collection[int] = ()) -> pd.DataFrame:
         as_text = {*texts}
         if columns is None:
             as_text |= {
@@ -356,12 +349,12 @@ def _open_text(path: Path, form: Format) -> Opened:
             return pd.read_csv(
                 text,
                 sep=sign,
-                header=len(below) if form.header else None,
+                header=n_below if form.header else None,
                 names=range(width),
                 usecols=None if columns is None else sorted(columns),
                 dtype=dict.fromkeys(as_text, str),
                 decimal=decimal,
-                na_values={i: missing for i in range(width) if i not in texts},
+                na_values={i: MISSING_TEXTS for i in range(width) if columns is None and i not in texts},
                 keep_default_na=False,
                 low_memory=columns is not None,  # only some columns, which saves memory
                 **_EXACT,
@@ -465,11 +458,33 @@ def _rows_of_words(rows: Sequence[Sequence[str]]) -> list[str]:
     return notes
 
 
-def _header_note(row: int, n_above: int, first: str) -> str:
-    return (
+def _header_note(form: Format, row: int, n_above: int, first: str) -> list[str]:
+    """A note on rows above the names of the columns, unless it is stated where these are."""
+    if form.header_row is not None or not n_above:
+        return []
+    return [
         f"the names of the columns are in row {row:,}, below {count(n_above, 'other row')}, the first with "
         f"{shortened(repr(first))}; --header-row states it"
-    )
+    ]
+
+
+def _heading(rows: list[list[str]], form: Format, path: Path) -> tuple[list[str], int, list[str]]:
+    """The names of the columns, the number of rows below them that are no data, and notes on these.
+
+    `rows` begin with that of the names, if there is one.
+    """
+    if not form.header:
+        if len(form.labels or rows[0]) != len(rows[0]):
+            raise TableError(
+                f"{path}: the names do not fit the rows; expected {count(len(rows[0]), 'name')}; found "
+                f"{len(form.labels)}. Fix: name every column, or none and use numbers"
+            )
+        return [*form.labels] or [f"column {i}" for i in range(len(rows[0]))], 0, []
+    if form.header_row is not None:
+        return rows[0], 0, []
+    _check_header(rows[0], rows[1:], path, form)
+    notes = _rows_of_words(rows[1:])
+    return rows[0], len(notes), notes
 
 
 def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Format) -> None:
@@ -497,16 +512,6 @@ def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Fo
             f"the first line of {path} looks like data: {shown}. Fix: write the names of the columns above it, or "
             "state their row by --header-row"
         )
-
-
-def _labels(form: Format, width: int, path: Path) -> list[str]:
-    """The names of the columns of a table without a header."""
-    if len(form.labels or range(width)) != width:
-        raise TableError(
-            f"{path}: the names do not fit the rows; expected {count(width, 'name')}; found {len(form.labels)}. Fix: "
-            "name every column, or none and use numbers"
-        )
-    return [*form.labels] or [f"column {i}" for i in range(width)]
 
 
 def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
@@ -587,21 +592,19 @@ def _read_workbook(path: Path, form: Format) -> _Read:
         )
     expected = [name for name in filled if places[name][1]]
     name = form.sheet if form.sheet is not None else (expected or filled)[0]
-    cells, notes = sheets[name].dropna(axis=1, how="all"), list[str]()
-    if not form.header:
-        return cells.infer_objects().set_axis(_labels(form, len(cells.columns), path), axis=1), notes
-    first = places[name][0] if form.header_row is None else form.header_row - 1
-    if first >= len(cells):
-        raise TableError(f"--header-row: {path} has {len(cells):,} rows. Fix: name one of them")
-    rows = cells.iloc[first + 1 :].dropna(how="all")
-    top = [*rows.head(_ROWS_AHEAD).fillna("").astype(str).itertuples(index=False)]
-    below = _rows_of_words(top) if form.header_row is None else []
-    notes += below
-    frame = rows.iloc[len(below) :].reset_index(drop=True).infer_objects()
-    frame.columns = cells.iloc[first].fillna("").tolist()
-    above = cells.iloc[:first].dropna(how="all")
-    if len(above) and form.header_row is None:
-        notes.append(_header_note(first + 1, len(above), str(above.iloc[0].dropna().iloc[0])))
+    cells = sheets[name].dropna(axis=1, how="all")
+    first = 0 if not form.header else places[name][0] if form.header_row is None else form.header_row - 1
+    above, rows = cells.iloc[:first].dropna(how="all"), cells.iloc[first:].dropna(how="all")
+    if rows.empty:
+        raise TableError(
+            f"--header-row: {path} has {len(cells):,} rows, and no cell from row {first + 1:,} on. Fix: name another "
+            "row, or another sheet"
+        )
+    top = rows.head(_ROWS_AHEAD).astype(object).fillna("").astype(str)
+    names, n_below, notes = _heading([[*row] for row in top.itertuples(index=False)], form, path)
+    frame = rows.iloc[form.header + n_below :].reset_index(drop=True).infer_objects().set_axis(names, axis=1)
+    if len(above):
+        notes += _header_note(form, first + 1, len(above), str(above.iloc[0].dropna().iloc[0]))
     if len(filled) > 1 and form.sheet is None:
         others = shortened(", ".join(repr(of) for of in filled if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")

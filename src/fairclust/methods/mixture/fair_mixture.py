@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -40,13 +40,6 @@ _BATCH = 0.1
 _MIN_VARIANCE = 1e-3
 # The authors' program adds this to the variances of plain EM.
 _PROGRAM_RIDGE = 1e-6
-
-
-class _Learned(NamedTuple):
-    mixture: Mixture
-    trace: Trace
-    offset: np.ndarray
-    labels: np.ndarray
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -206,7 +199,8 @@ class FairMixture(FairClusterer):
         family = self._set_frame(X[learned])
         rows = Rows(self._columns, X, codes, len(self.groups_))
         data = Data(rows, rows.part(learned), rows.part(sample).tiles(merge=True), family)
-        self._expose(data, self._learn(data, rng))
+        self._learn(data, rng)
+        self._expose(data)
         if not self.converged_:
             self._complain(
                 f"stopped after {count(self.n_iter_, 'step')} with the objective still moving: raise max_iter"
@@ -218,16 +212,17 @@ class FairMixture(FairClusterer):
                 "Take fewer clusters or a smaller lam"
             )
 
-    def _learn(self, data: Data, rng: np.random.RandomState) -> _Learned:
+    def _learn(self, data: Data, rng: np.random.RandomState) -> None:
         rows, tiles = data.rows, data.tiles
         start = start_mixture(data, self.n_clusters, self.init, rng, reference=bool(self.match_reference))
         watch = partial(self._watched, rows) if self.record_labels else None
         trace = Trace(watch, balance if self.match_reference == "best_balance" else None)
-        mixture = learn(self._objective(data, rng), start, trace, solver=self.solver, max_iter=self.max_iter)
-        offset = np.zeros(self.n_clusters)
+        objective = self._objective(data, rng)
+        self._mixture = learn(objective, start, trace, solver=self.solver, max_iter=self.max_iter)
+        self._offset = np.zeros(self.n_clusters)
         if self.calibrate and rows.n_groups > 1 and self.n_clusters > 1:
-            offset = calibrated(tiles, mixture)
-        return _Learned(mixture, trace, offset, rows.labels(mixture.shifted(offset)))
+            self._offset = calibrated(tiles, self._mixture)
+        self.history_, self.converged_ = trace.history, trace.converged
 
     def _objective(self, data: Data, rng: np.random.RandomState) -> Objective:
         """The objective, which draws the batches if there are any."""
@@ -252,11 +247,6 @@ class FairMixture(FairClusterer):
     def _log_volume(self) -> float:
         """What a log density loses if the numeric columns are put back into the unit of the data."""
         return float(len(self._columns.numeric) * np.log(self._columns.unit))
-
-    @property
-    def _sorts_rows(self) -> bool:  # type: ignore[override]
-        # Batches and samples depend on the positions of the rows, so rows are not sorted if there are any.
-        return self.sample_size is None and self.solver != "mini-batch"
 
     def _framing(self, X: np.ndarray) -> Frame:
         # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Columns`
@@ -284,11 +274,10 @@ class FairMixture(FairClusterer):
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
         return float(sum(delta(of_column) for of_column in self._tables(table)))
 
-    def _expose(self, data: Data, learned: _Learned) -> None:
+    def _expose(self, data: Data) -> None:
         """Set the attributes of the fit, with one more pass over the rows that were learned from."""
-        mixture, columns = learned.mixture, self._columns
-        self._mixture, self._offset, self.labels_ = mixture, learned.offset, learned.labels
-        self.history_, self.converged_ = learned.trace.history, learned.trace.converged
+        mixture, columns = self._mixture, self._columns
+        self.labels_ = data.rows.labels(mixture.shifted(self._offset))
         self.n_iter_ = max(1, int(self.history_[-1]["step"]))
         self.weights_ = np.exp(mixture.log_weights)
         self.means_ = mixture.means * columns.unit + columns.shift

@@ -10,16 +10,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import NON_NEGATIVE, NotSupported, initial_centers
 from fairclust.chunks.rows import ChunkedRows
-from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
+from fairclust.group_encoding import SensitiveColumn, is_measured
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count, percent
-from fairclust.methods._prototypes import COSINE, EUCLIDEAN, METRICS, PrototypeClusterer
+from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import Labels, cheapest, loose_labels, round_prices
@@ -39,7 +38,7 @@ from fairclust.solvers.prices import (
     price_step,
     solve,
 )
-from fairclust.solvers.search import KEPT, best_starts, different, plain_run, plain_search, rank, searched
+from fairclust.solvers.search import KEPT, different, plain_run, plain_search, rank, searched
 
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
@@ -120,12 +119,6 @@ class PriceFairKMeans(PrototypeClusterer):
     violation_ : float
         The largest violation of the bounds by a cell of the group-by-cluster table, in points, or in weight if there
         are weights.
-    spread_ : float
-        The cost of the costliest of the last starts, divided by that of the cheapest, minus 1. A start that would stay
-        costlier stops early, and counts with its cost at that step. After a search, `spread_` compares the clusterings
-        whose centres were crossed.
-    n_finished_ : int
-        The number of starts that `spread_` compares. Starts that end at the same centres count one each.
     tolerance_, tolerance_bound_ : float
         Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
         `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
@@ -158,12 +151,10 @@ class PriceFairKMeans(PrototypeClusterer):
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
     to the weight of a row at a boundary.
 
-    A few points far from all others can make it expensive to meet the bounds to the last point. If `gap_` is more than
-    5 % with at least 50 points for each cell of the group-by-cluster table, or more than 100 % with at least 10, `fit`
-    therefore also tries labels that violate the bounds by at most a point in every cell, except for rows in chunks or
-    with weights. They are kept, with a warning, if they are more than 5 % cheaper. If moving single points and then
-    the centres makes them cheaper by more than a third, or by more than 5 % at the same violation, from any start, that
-    result is kept. `cost_` may then be below `lower_bound_`, which holds for labels within the bounds.
+    A few points far from all others can make it expensive to meet the bounds to the last point. If `gap_` is large,
+    `fit` therefore also tries labels that violate the bounds by at most a point in every cell, except for rows in
+    chunks or with weights, and keeps them, with a warning, if they are much cheaper. `cost_` may then be below
+    `lower_bound_`, which holds for labels within the bounds.
 
     Examples
     --------
@@ -182,7 +173,7 @@ class PriceFairKMeans(PrototypeClusterer):
         "sample_weight": None,
     }
     takes_columns = takes_weights = takes_chunks = True
-    _sorts_rows = _takes_lists = True
+    _takes_lists = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "tolerance": [Interval(Real, 0, 1, closed="left"), dict],
         "min_balance": [None, Interval(Real, 0, 1, closed="both"), dict],
@@ -195,7 +186,6 @@ class PriceFairKMeans(PrototypeClusterer):
         "max_cost_increase": [None, *NON_NEGATIVE],
         "init": [StrOptions({"k-means", "k-means++"}), "array-like"],
         "search": ["boolean"],
-        "metric": [StrOptions(set(METRICS))],
     }
 
     tolerance: Any = 0.0
@@ -211,7 +201,6 @@ class PriceFairKMeans(PrototypeClusterer):
     init: Any = "k-means"
     n_init: int = 10
     search: bool = True
-    metric: str = EUCLIDEAN
     max_iter: int = 100
     tol: float = 1e-5
     precision: str = "single"
@@ -249,7 +238,7 @@ class PriceFairKMeans(PrototypeClusterer):
         text = super().__repr__(N_CHAR_MAX)
         if not hasattr(self, "gap_"):
             return text
-        names = ("cost", "lower_bound", "gap", "violation", "spread", "n_finished")
+        names = ("cost", "lower_bound", "gap", "violation")
         return f"{text}\n# {certificate_text({name: getattr(self, f'{name}_', None) for name in names})}"
 
     @property
@@ -261,12 +250,7 @@ class PriceFairKMeans(PrototypeClusterer):
         return self.max_cost is not None or self.max_cost_increase is not None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        order = None
-        if len(self._sensitive.columns) == 1 and self._sensitive.columns[0].edges is None:
-            # Newton's method and the search for whole numbers of points must not depend on the names of the groups.
-            order = neutral_order(X, codes)
-            codes = np.argsort(order).astype(np.int32)[codes]
-        self._fit_points(self._points(X, codes, weights=weights), codes, order)
+        self._fit_points(self._points(X, codes, weights=weights), codes)
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         known = rows.known
@@ -286,15 +270,14 @@ class PriceFairKMeans(PrototypeClusterer):
         self,
         points: Any,
         codes: np.ndarray | None = None,
-        order: np.ndarray | None = None,
         rows: ChunkedRows | None = None,
     ) -> None:
-        """Fit points in memory with the groups `codes`, see `_criterion` for `order`, or in chunks."""
+        """Fit points in memory with the groups `codes`, or in chunks."""
         rng = check_random_state(self.random_state)
         unit = None if points.weights is None else self._unit
-        criterion_of = partial(self._criterion, order=order, unit=unit)
+        criterion_of = partial(self._criterion, unit=unit)
         # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
-        for stated in ("tolerance_", "tolerance_bound_", "spread_", "n_finished_"):
+        for stated in ("tolerance_", "tolerance_bound_"):
             self.__dict__.pop(stated, None)
         starts: list[Prototypes] = []
         if self._has_budget:
@@ -303,14 +286,35 @@ class PriceFairKMeans(PrototypeClusterer):
             criterion = criterion_of(points.group_sizes)
             if rows is not None:
                 start, multipliers = self._start_on_samples(rows, rng)
-                alternation = self._priced(criterion, multipliers)
-                run = alternate(alternation, points, start, max_iter=self.max_iter, verbose=self.verbose)
+                run = self._run(points, criterion, start, multipliers)
                 points.measure(run.prototypes.centers)
                 prices = solve(points, criterion, run.last.state)
             else:
                 starts = self._starts(points, rng)
                 (run, *_), prices = self._best(points, criterion, criterion_of, starts, rng)
-        self._finish(points, criterion, run, prices, starts, codes, order)
+        self._finish(points, criterion, run, prices, starts, codes)
+
+    def _run(
+        self,
+        points: Any,
+        criterion: Criterion,
+        start: Prototypes,
+        multipliers: np.ndarray | None,
+        n_steps: int | None = None,
+        *,
+        rough: float = 0.0,
+        of_tol: float = 1.0,
+        target: float = np.inf,
+    ) -> Run:
+        """Assignments by prices and new centres in turn, until the cost falls by less than `of_tol` times `tol`.
+
+        The first prices are searched for from `multipliers`. With a number of steps, nothing is printed.
+        """
+        most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
+        step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
+        judge = partial(judge_fall, tol=of_tol * self.tol, target=target)
+        alternation = Alternation(step, self._update, judge)
+        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
 
     def _start_on_samples(
         self, rows: ChunkedRows, rng: np.random.RandomState
@@ -351,18 +355,15 @@ class PriceFairKMeans(PrototypeClusterer):
         sizes: np.ndarray,
         *,
         n_clusters: int | None = None,
-        order: np.ndarray | None = None,
         unit: float | None = None,
         **instead: Any,
     ) -> Criterion:
         """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds.
 
-        For another number of clusters than the user's, bounds on sizes become multiples of the mean size. `order`, if
-        given, has the positions in `groups_` of the groups that the sizes belong to. Sizes that are sums of weights are
-        in this `unit`.
+        For another number of clusters than the user's, bounds on sizes become multiples of the mean size. Sizes that
+        are sums of weights are in this `unit`.
         """
         bounds = self._bounds()._replace(**instead)
-        sensitive = self._sensitive
         if n_clusters is not None:
             share = self.n_clusters / (float(sizes.sum()) * (unit or 1.0))
             least, most = (
@@ -370,11 +371,7 @@ class PriceFairKMeans(PrototypeClusterer):
                 for size in (bounds.size_min, bounds.size_max)
             )
             bounds = bounds._replace(size_min=least, size_max=most)
-        if order is not None:
-            sensitive = sensitive.reordered(order)
-            if np.shape(bounds.target) == order.shape:
-                bounds = bounds._replace(target=np.asarray(bounds.target)[order])
-        return bounds_criterion(bounds, sensitive, sizes, n_clusters or self.n_clusters, unit=unit)
+        return bounds_criterion(bounds, self._sensitive, sizes, n_clusters or self.n_clusters, unit=unit)
 
     def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
         """Centres to start from. If plain clustering from several starts ends at nearly the same ones, one is kept.
@@ -426,62 +423,15 @@ class PriceFairKMeans(PrototypeClusterer):
         if rng is not None or len(priced) > KEPT:
             few, unit = self._joined(points) or (points, None)
             rough_of = criterion_of if unit is None else partial(criterion_of, unit=unit)
-            if rng is not None:
-                rough, split = searched(few, rough_of, priced, self._run, rng, unit or 1.0)
-                self._state_spread([*split, rough[0]], min(len(split), self.n_init))
-            else:
-                rough = best_starts(few, rough_of, priced, self._run)
+            rough = searched(few, rough_of, priced, self._run, rng, unit or 1.0)
             priced = [(run.prototypes, run.last.state) for run in rough]
         runs: list[Run] = []
         for start, multipliers in priced:
             # The cheapest rough run comes first, and most others need a few steps only to show that they are costlier.
             target = min((run.last.objective for run in runs), default=np.inf)
             runs.append(self._run(points, criterion, start, multipliers, target=target))
-        if rng is None:
-            # There is one start if the plain clusterings of all starts are alike.
-            n_starts = self.n_init if len(starts) == 1 and isinstance(self.init, str) else len(runs)
-            self._state_spread(runs, n_starts)
         best, prices = cheapest(points, criterion, sorted(runs, key=rank), self.tol)
         return [best, *(run for run in runs if run is not best)], prices
-
-    def _run(
-        self,
-        points: TiledPoints,
-        criterion: Criterion,
-        start: Prototypes,
-        multipliers: np.ndarray | None,
-        n_steps: int | None = None,
-        **options: float,
-    ) -> Run:
-        """Alternate from some centres and multipliers. With a number of steps, nothing is printed."""
-        if self.metric == COSINE:
-            # The centres of a split cluster are not quite as long as one.
-            start = start._replace(centers=normalize(start.centers))
-        most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
-        alternation = self._priced(criterion, multipliers, **options)
-        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
-
-    def _priced(
-        self,
-        criterion: Criterion,
-        multipliers: np.ndarray | None,
-        *,
-        rough: float = 0.0,
-        of_tol: float = 1.0,
-        target: float = np.inf,
-    ) -> Alternation:
-        """Assignments by prices and new centres in turn, until the cost falls by less than `of_tol` times `tol`.
-
-        The first prices are searched for from `multipliers`.
-        """
-        step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
-        return Alternation(step, self._update, partial(judge_fall, tol=of_tol * self.tol, target=target))
-
-    def _state_spread(self, runs: Sequence[Run], n_finished: int) -> None:
-        """State how far apart the costs are with which so many starts ended."""
-        costs = [run.last.objective for run in runs]
-        self.n_finished_ = n_finished
-        self.spread_ = float(max(costs) / min(costs) - 1) if min(costs) > 0 else 0.0
 
     def _within_budget(
         self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
@@ -503,12 +453,11 @@ class PriceFairKMeans(PrototypeClusterer):
         solved: Prices,
         starts: Sequence[Prototypes],
         codes: np.ndarray | None,
-        order: np.ndarray | None,
     ) -> None:
         """Round the prices of the best run to labels, and set the attributes of the fit.
 
         `starts` are tried in addition to the run if a few points lie far from all others. `codes`, the groups of the
-        rows, are None for rows in chunks. `order` is that of `_criterion`.
+        rows, are None for rows in chunks.
         """
         unit = self._unit
         points.measure(run.prototypes.centers)
@@ -529,8 +478,7 @@ class PriceFairKMeans(PrototypeClusterer):
             )
         saved = strict.cost / made.cost - 1 if made.cost > 0 else np.inf if strict.cost > 0 else 0.0
         prices, counts = made.solved.prices, made.counts
-        back = slice(None) if order is None else np.argsort(order)
-        self._keep(points, made.prototypes, prices[back])
+        self._keep(points, made.prototypes, prices)
         # The tiles may be in single precision, so the cost of rows in memory is summed again from the rows.
         cost = made.cost
         if codes is not None:
@@ -556,7 +504,7 @@ class PriceFairKMeans(PrototypeClusterer):
         if criterion.combined and self._sensitive.columns and not self.crossed:
             # Every row has one value of the first column, so the price of the cluster itself is added there.
             first, *others, cluster = criterion.column_prices(made.solved.multipliers)
-            self._column_prices = [(first + cluster)[back], *others]
+            self._column_prices = [first + cluster, *others]
         for complaint in self._complaints(criterion, counts, saved, expensive):
             self._complain(complaint)
 

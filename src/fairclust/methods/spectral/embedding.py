@@ -11,7 +11,7 @@ problem has the same solutions and does not need it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,6 @@ class Embedding:
 
     coordinates: np.ndarray  # (n_nodes, n_components); ``D^-1/2 U`` if normalised, else U
     eigenvalues: np.ndarray  # (n_components,); eigenvalues of the Laplacian, smallest first
-    n_products: int  # Number of products with the affinity; 0 for a dense solver
     residual: float  # Largest ``||P L P u - eigenvalue u||``
     orthogonality: float  # Largest entry of ``|U'U - I|``
     constraint: float  # Largest entry of ``|C'U|``, where the columns of C are orthonormal; 0 without groups
@@ -83,7 +82,6 @@ class _Problem:
         self.basis = np.empty((n_nodes, 0))
         if groups is not None:
             self.basis = np.linalg.qr(_balance(groups) / self.weight[:, None])[0]
-        self.n_products = 0
         W = graph.W
         if not sp.issparse(W):
             self._W = W.astype(np.float64, copy=False)
@@ -98,7 +96,6 @@ class _Problem:
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """``A x`` for a vector or for columns."""
-        self.n_products += 1 if x.ndim == 1 else x.shape[1]
         column = (slice(None),) + (None,) * (x.ndim - 1)
         if not self.normalized:
             return self._W @ x - self.graph.degrees[column] * x
@@ -221,7 +218,6 @@ class _Problem:
         # The signs of eigenvectors are arbitrary. The largest entry is made positive, so that all platforms agree.
         signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
         U, image = U * signs, image * signs
-        n_products = self.n_products
         if wanted is not None:
             wanted = min(wanted, len(theta))
             if len(theta) > wanted:
@@ -231,7 +227,6 @@ class _Problem:
         return Embedding(
             coordinates=U / self.weight[:, None],
             eigenvalues=(1.0 if self.normalized else 0.0) - theta,
-            n_products=n_products,
             residual=float(np.linalg.norm(image - U * theta, axis=0).max()),
             orthogonality=float(np.abs(U.T @ U - np.eye(U.shape[1])).max()),
             constraint=float(np.abs(self.basis.T @ U).max(initial=0.0)),
@@ -307,7 +302,7 @@ def spectral_embedding(
     if n_nodes <= max(_DENSE_MAX_NODES, 4 * n_components):
         operator = problem.without(known)[0]
         U = eigh(operator.matmat(np.eye(n_nodes)), subset_by_index=[n_nodes - n_left, n_nodes - 1])[1]
-        return replace(problem.embedding(np.hstack([known, U]), n_components), n_products=0)
+        return problem.embedding(np.hstack([known, U]), n_components)
 
     # Without the degrees' scale, Lanczos' method is slow on a complete graph, and Davidson's method on a sparse one.
     is_sparse = sp.issparse(graph.W)
@@ -353,8 +348,7 @@ def nullspace_embedding(
     # All eigenvectors of eigenvalue 0 are kept, because a selection of them would be arbitrary.
     wanted = max(min(n_components, n_nodes - n_constraints), _of_pieces(problem, n_components).shape[1])
     Y = eigh(A, B, subset_by_index=[0, wanted - 1], overwrite_a=True, overwrite_b=True, check_finite=False)[1]
-    embedding = problem.embedding(problem.weight[:, None] * (Z @ Y), n_components)
-    return replace(embedding, n_products=0)
+    return problem.embedding(problem.weight[:, None] * (Z @ Y), n_components)
 
 
 def check_memory(n_nodes: int, n_matrices: int, max_memory_mb: float, what: str, fix: str) -> None:

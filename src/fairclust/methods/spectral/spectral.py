@@ -57,8 +57,6 @@ class SpectralClustering(GraphClusterer):
     embedding_ : ndarray of shape (n_samples, n_components)
         `n_components` is mostly `n_clusters`. It can be larger for graphs with several connected components.
     eigenvalues_ : ndarray of shape (n_components,)
-    n_products_ : int
-        Number of products with the affinity.
     residual_, orthogonality_, constraint_ : float
         Errors of the eigenvectors U: the largest residual, the largest entry of ``|U'U - I|``, and that of ``|C'U|``
         for the constraints C.
@@ -112,7 +110,6 @@ class SpectralClustering(GraphClusterer):
         self.embedding_, self.eigenvalues_ = rows, embedding.eigenvalues
         self.residual_, self.orthogonality_ = embedding.residual, embedding.orthogonality
         self.constraint_ = embedding.constraint
-        self.n_products_ = embedding.n_products
         self.n_iter_ = int(model.n_iter_)
         cut = float(embedding.eigenvalues.sum())
         spent = {"embedding_seconds": middle - begin}

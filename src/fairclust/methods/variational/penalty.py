@@ -16,7 +16,6 @@ first), and return the next step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from fairclust.solvers.points import Points
 from fairclust.solvers.prices import curvature, dual_prices, rounding_error, temperature_unit
 
 
-class _Schedule(NamedTuple):
+class Effort(NamedTuple):
     """Temperatures, in units of the mean gap between a point's two smallest potentials, and the most passes at each."""
 
     levels: tuple[float, ...]
@@ -38,23 +37,11 @@ class _Schedule(NamedTuple):
 
 # The last temperature of a complete descent.
 _COLDEST = 0.002
-
-
-class Effort(Enum):
-    """How long to search near old prices: one or two passes, at most 15, or a new descent from a higher temperature.
-
-    FIRST is a descent that ends early, for centres that will move.
-    """
-
-    STEP = _Schedule((_COLDEST,), 1)
-    BRIEF = _Schedule((_COLDEST,), 2)
-    # A search near old prices that takes longer than this is not worth its time. The cold start is safer.
-    FULL = _Schedule((_COLDEST,), 15)
-    HEAT = _Schedule((0.02, 0.005, _COLDEST), 60)
-    FIRST = _Schedule((0.02, 0.005), 60)
-
-
-_FROM_NEAREST = _Schedule((1.0, 0.25, 0.06, 0.02, 0.005, _COLDEST), 60)
+# Searches near old prices. One that takes longer than `_NEAR` is not worth its time, and a cold start is safer.
+_STEP, _BRIEF, _NEAR = (Effort((_COLDEST,), most) for most in (1, 2, 15))
+# Descents: from higher temperatures, one that ends early, for centres that will move, and one from the nearest centres.
+_HEAT, _FIRST = Effort((0.02, 0.005, _COLDEST), 60), Effort((0.02, 0.005), 60)
+_FROM_NEAREST = Effort((1.0, 0.25, 0.06, 0.02, 0.005, _COLDEST), 60)
 _WORTH_HARDENING = 0.06
 # Temperature and tolerance of the prices for proportional clusters, from which a cold start begins.
 _FAIR_LEVELS, _FAIR_TOL = (0.1,), 1e-2
@@ -75,29 +62,6 @@ _FALL, _FALL_OF_MANY, _MANY_POINTS = 3e-5, 1e-5, 150
 _VANISHES = -float(np.log(np.finfo(float).smallest_subnormal) - np.log(2))
 # An offset that no point pays.
 _FORBIDDEN = float(np.finfo(np.float32).max) / 2
-
-
-class PenaltySolution(NamedTuple):
-    """Prices and their hard assignment."""
-
-    prices: np.ndarray  # (n_groups, n_clusters); W of the map ``argmin_k a_pk + W[g(p), k]``
-    labels: np.ndarray  # (n_samples,)
-    counts: np.ndarray  # (n_groups, n_clusters)
-    clustering: float  # Sum of the labels' potentials
-    fairness: float  # Cross-entropy of equation 4 for `counts` plus the pseudo-count
-    energy: float  # ``clustering + lam * fairness``
-    n_passes: int  # Passes over the points
-    converged: bool
-    unit: float = 0.0  # The scale of the temperatures
-
-    @property
-    def n_empty(self) -> int:
-        """Number of clusters without points."""
-        return int((self.counts.sum(axis=0) == 0).sum())
-
-    def rank(self) -> tuple[int, float]:
-        """Sort key. Fewer empty clusters come first, because the energy does not penalise them."""
-        return self.n_empty, self.energy
 
 
 Target = np.ndarray | Sequence[tuple[np.ndarray, np.ndarray]]
@@ -224,34 +188,34 @@ def _newton(
 def _descend(
     points: Points,
     prices: np.ndarray,
-    schedule: _Schedule,
+    effort: Effort,
     unit: float,
     lam: float,
     target: Target,
-) -> PenaltySolution:
+) -> Step:
     """Newton's method at one temperature after the other. Returns the best of the labels found on the way."""
     solutions, n_passes = [], 0
-    for level in schedule.levels:
+    for level in effort.levels:
         tol = _FINE if level == _COLDEST else _ROUGH
-        prices, passes, converged = _newton(
-            points, prices, level, unit, tol, schedule.max_passes, lam, target
-        )
+        prices, passes, converged = _newton(points, prices, level, unit, tol, effort.max_passes, lam, target)
         n_passes += passes
         # Where cells have few points, the labels of the lowest temperature are not always the best.
         if level <= _WORTH_HARDENING:
-            solutions.append(_harden(points, prices, lam, target, converged))
-    best = min(solutions, key=PenaltySolution.rank)
-    return best._replace(n_passes=n_passes + len(solutions), converged=converged, unit=unit)
+            solutions.append(_harden(points, prices, lam, target))
+    best = min(solutions, key=_rank)
+    return best._replace(n_passes=n_passes + len(solutions), converged=converged, state=unit)
 
 
-def _harden(
-    points: Points, prices: np.ndarray, lam: float, target: Target, converged: bool = True
-) -> PenaltySolution:
-    """The solution whose labels are the argmin at the prices."""
+def _harden(points: Points, prices: np.ndarray, lam: float, target: Target) -> Step:
+    """The step whose labels are the argmin at the prices. Its fairness term is that of the padded counts."""
     labels, counts, clustering = points.hard(1.0, prices)
     fairness = padded_fairness(counts, target)
-    energy = clustering + lam * fairness
-    return PenaltySolution(prices, labels, counts, clustering, fairness, energy, 1, converged)
+    return Step(labels, counts, 1.0, prices, clustering + lam * fairness, clustering, fairness, 1)
+
+
+def _rank(step: Step) -> tuple[int, float]:
+    """Sort key. Fewer empty clusters come first, because the energy does not penalise them."""
+    return step.n_empty, step.objective
 
 
 def minimize_penalty(
@@ -260,14 +224,14 @@ def minimize_penalty(
     lam: float,
     target: Target,
     start: np.ndarray | None = None,
-    effort: Effort = Effort.FULL,
+    effort: Effort = _NEAR,
     unit: float | None = None,
-) -> PenaltySolution:
+) -> Step:
     """Minimise clustering term plus `lam` times fairness term (equation 4) over assignments.
 
     This is not convex, so the start decides. Without `start`, the search begins at exactly proportional clusters, and
     again at zero prices and a high temperature if that fails. Among the solutions with the fewest empty clusters, the
-    best one.
+    best one. The state of the step is `unit`, the scale of the temperatures.
     """
     _check_finite(points, lam)
     shape = points.n_groups, points.n_clusters
@@ -275,17 +239,17 @@ def minimize_penalty(
         return _harden(points, np.zeros(shape), lam, target)
     unit = unit or temperature_unit(points)
     if start is not None:
-        return _descend(points, start, effort.value, unit, lam, target)
+        return _descend(points, start, effort, unit, lam, target)
     sizes = points.group_sizes
     # All clusters can have the shares of the data, but not those of every target.
     fair = dual_prices(points, exact_shares(sizes / sizes.sum()), levels=_FAIR_LEVELS, tol=_FAIR_TOL)
-    first = effort is Effort.FIRST
-    best = _descend(points, fair.prices, (effort if first else Effort.HEAT).value, unit, lam, target)
+    first = effort is _FIRST
+    best = _descend(points, fair.prices, _FIRST if first else _HEAT, unit, lam, target)
     n_passes = fair.n_passes + best.n_passes
     if not (best.converged or first) or (best.counts == 0).any():
         other = _descend(points, np.zeros(shape), _FROM_NEAREST, unit, lam, target)
         n_passes += other.n_passes
-        best = min(best, other, key=PenaltySolution.rank)
+        best = min(best, other, key=_rank)
     return best._replace(n_passes=n_passes)
 
 
@@ -348,45 +312,35 @@ def newton_step(
     many = points.n_samples >= _MANY_POINTS * points.n_groups * points.n_clusters
     if last is not None:
         prices = last.offset
-    cold = Effort.FIRST if hurried and last is None and many else Effort.FULL
+    cold = _FIRST if hurried and last is None and many else _NEAR
     starts: list[tuple[np.ndarray | None, Effort]] = [(None, cold)]
     if prices is not None:
-        starts.insert(0, (prices, Effort.FULL))
+        starts.insert(0, (prices, _NEAR))
     if last is not None:
         # If the centres have moved far, a cold start may end in a worse minimum than the last prices.
-        starts.append((last.offset, Effort.HEAT))
-        starts.insert(0, (last.offset, Effort.STEP if many else Effort.BRIEF))
-    tried: list[PenaltySolution] = []
+        starts.append((last.offset, _HEAT))
+        starts.insert(0, (last.offset, _STEP if many else _BRIEF))
+    tried: list[Step] = []
     for start, effort in starts:
         # As long as single Newton steps succeed, the scale of the temperatures need not be measured again.
         state = None if last is None else last.state
-        unit = float(state) if state is not None and effort is Effort.STEP else None
+        unit = float(state) if state is not None and effort is _STEP else None
         solution = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort, unit=unit)
         tried.append(solution)
         # A warm start may not get away from its start, or it may empty some cells. As long as the energy falls, a
         # result that has not converged is good enough to continue from.
         least_fall = _FALL
         if many:
-            least_fall = _FALL_OF_MANY if effort is Effort.STEP else 0.0
-        falls = last is not None and solution.energy <= most - least_fall * solution.clustering
+            least_fall = _FALL_OF_MANY if effort is _STEP else 0.0
+        falls = last is not None and solution.objective <= most - least_fall * solution.clustering
         sound = start is None or (
             (solution.converged or falls) and (solution.counts == 0).sum() <= empty_cells
         )
         # The energy does not penalise empty clusters, so their number is compared as well.
-        if sound and solution.n_empty <= most_empty and solution.energy <= most:
+        if sound and solution.n_empty <= most_empty and solution.objective <= most:
             break
     n_passes = sum(solution.n_passes for solution in tried)
-    solution = min(tried, key=PenaltySolution.rank)
-    if solution.n_empty > most_empty or solution.energy > most:
+    solution = min(tried, key=_rank)
+    if solution.n_empty > most_empty or solution.objective > most:
         return None
-    return Step(
-        solution.labels,
-        solution.counts,
-        1.0,
-        solution.prices,
-        solution.energy,
-        solution.clustering,
-        solution.fairness,
-        n_passes,
-        solution.unit,
-    )
+    return solution._replace(n_passes=n_passes)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import entr
@@ -26,18 +25,6 @@ from fairclust.solvers.points import MeasuredPoints
 
 # Default `tol` of the published program, and ours. Ours is tighter, which is cheap because the energy never rises.
 _REFERENCE_TOL, _TOL = 1e-4, 1e-5
-
-
-class Start(NamedTuple):
-    """The start of a fit: points, centres, the random state for restarts, and prices if there are any.
-
-    A fit that starts from the result of a fit on a sample has no random state, because that fit has had its restarts.
-    """
-
-    points: Any
-    prototypes: Prototypes
-    rng: np.random.RandomState | None
-    prices: np.ndarray | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -117,7 +104,6 @@ class VariationalFairKMeans(PrototypeClusterer):
     """
 
     takes_columns = takes_chunks = True
-    _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": [None, *NON_NEGATIVE],
         "lipschitz": POSITIVE,
@@ -144,23 +130,29 @@ class VariationalFairKMeans(PrototypeClusterer):
         return frame._replace(unit=1.0) if self.match_reference else frame
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        start, n_samples = self._start(X, codes), X.shape[0]
         self._set_target(codes)
-        frame, power = self._frame, self._power
-        lam = frame.whole_cost(n_samples, power) if self.lam is None else frame.weight_into(self.lam, power)
-        self._fit_from(start, codes, lam)
+        frame, power, rng = self._frame, self._power, check_random_state(self.random_state)
+        lam = frame.whole_cost(len(X), power) if self.lam is None else frame.weight_into(self.lam, power)
+        start = Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng))
+        self._fit_from(self._points(X, codes), start, codes, lam, rng=rng)
         self._complain_of_moving()
 
-    def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
-        rng = check_random_state(self.random_state)
-        points = self._points(X, codes)
-        return Start(points, Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng)), rng)
+    def _fit_from(
+        self,
+        points: Any,
+        prototypes: Prototypes,
+        codes: np.ndarray,
+        lam: float,
+        *,
+        rng: np.random.RandomState | None = None,
+        prices: np.ndarray | None = None,
+    ) -> None:
+        """Alternate assignments and centres, with new seeds if a cluster is empty. `lam` is that of the frame.
 
-    def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
-        """Alternate assignments and centres, with new seeds if a cluster is empty. `lam` is that of the frame."""
+        A fit that starts from the result of a fit on a sample has prices, and no `rng`, because that fit has had its
+        restarts.
+        """
         self.lam_ = lam
-        points, prototypes, _, prices = start
-        rng = deepcopy(start.rng)
         self._restarts_left = self.max_restarts if rng is not None else 0
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
@@ -226,7 +218,7 @@ class VariationalFairKMeans(PrototypeClusterer):
         if self.target is None:
             self.target_ = self._target = known.sizes / known.n_rows
         prototypes, prices, lam = self._start_on_samples(rows)
-        self._fit_from(Start(rows.points, prototypes, None, prices), known.codes, lam)
+        self._fit_from(rows.points, prototypes, known.codes, lam, prices=prices)
         self._complain_of_moving()
 
     def _start_on_samples(self, rows: ChunkedRows) -> tuple[Prototypes, np.ndarray, float]:

@@ -210,11 +210,11 @@ class VariationalFairNCut(GraphClusterer):
             for start in (None,) if run.prices is None else (run.prices, None):
                 solution = minimize_penalty(potentials, lam=self.lam, target=self.target_, start=start)
                 n_passes += solution.n_passes
-                if (solution.counts.sum(axis=0) == 0).any():
+                if solution.n_empty:
                     continue
                 terms = self._terms(graph, potentials, solution.labels, solution.counts)
                 if terms[0] < run.objective:
-                    run.labels, run.prices = solution.labels, solution.prices
+                    run.labels, run.prices = solution.labels, solution.offset
                     run.objective, run.cut, run.fairness = terms
                     return n_passes
         return n_passes

@@ -207,10 +207,9 @@
       place(p.mark);
     }
 
-    draw(wanted, fairness, whole) {
+    draw(wanted, fairness) {
       this.select(null);
-      const cost = this.costFor(wanted), key = `${cost},${fairness}`;
-      const picture = (whole && this.model.pictures[`${key},whole`]) || this.model.pictures[key];
+      const cost = this.costFor(wanted), picture = this.model.pictures[`${cost},${fairness}`];
       Object.assign(this, { cost, fairness });
       this.svg.querySelector(".frame").innerHTML = picture.frame;
       [[cost, ".xl"], [fairness, ".yl"]].forEach(([metric, at]) => {
@@ -287,7 +286,7 @@
   };
   const redraw = () => {
     const cost = Number(choose.cost.value), fairness = Number(choose.fairness.value);
-    charts.forEach((chart) => chart.draw(cost, fairness, choose.whole.checked));
+    charts.forEach((chart) => chart.draw(cost, fairness));
     dim();
   };
 
@@ -363,7 +362,7 @@
 
   if (charts.length && choose.cost.value !== "" && choose.fairness.value !== "") {
     redraw();
-    for (const name of ["cost", "fairness", "whole"]) choose[name].addEventListener("change", redraw);
+    for (const name of ["cost", "fairness"]) choose[name].addEventListener("change", redraw);
     choose.family.addEventListener("change", dim);
     recall();
     for (const name of FIELDS.slice(0, 3)) ask[name].addEventListener("change", () => { restart(); keep(); });
