@@ -215,7 +215,6 @@ PRICES = {
 OUT_OF_RANGE = {
     methods.BeraFairKMeans: BERA,
     methods.FairAlignmentKMeans: {"epsilon": [1.5], "block_size": [0], "transport_weight": [-1.0]},
-    methods.KMeans: {"metric": ["manhattan"]},
     methods.PriceFairKMeans: PRICES,
 }
 
