@@ -94,7 +94,8 @@ def cheapest_shares(costs, rows, limits, *, helpers=None, exact=None, method="hi
     digits.
     """
     n, n_clusters = costs.shape
-    unit, each = np.abs(costs).max() or 1.0, sparse.eye_array(n_clusters)
+    # The least cost has as many digits as its costs have in this unit, so a few far points must not decide it.
+    unit, each = np.median(np.abs(costs)) or 1.0, sparse.eye_array(n_clusters)
     helpers = np.empty((len(rows), 0)) if helpers is None else helpers
     n_helpers = helpers.shape[1] * n_clusters
     bounded = sparse.hstack([sparse.kron(rows, each), sparse.kron(helpers, each)]).tocsr()
