@@ -117,7 +117,7 @@ class Project:
         """Add a method that takes the graph of nearest neighbours."""
         cutter = {"class": "fairclust.methods.SpectralClustering", "params": {"affinity": "precomputed"}}
         self.config["methods"]["cutter"] = cutter | {"input": "graph"}
-        self.config["graph"] = {"n_neighbors": 5}
+        self.config["graph"] = {"n_neighbors": 8}
 
     def command(self, *arguments, profile="default"):
         """Return the command that runs Snakemake here."""

@@ -215,7 +215,6 @@ PRICES = {
 OUT_OF_RANGE = {
     methods.BeraFairKMeans: BERA,
     methods.FairAlignmentKMeans: {"epsilon": [1.5], "block_size": [0], "transport_weight": [-1.0]},
-    methods.KMeans: {"metric": ["manhattan"]},
     methods.PriceFairKMeans: PRICES,
 }
 
@@ -257,23 +256,6 @@ def test_numbers_in_single_precision_give_the_same_labels(model, grouped_blobs):
     if hasattr(model, "predict"):
         found = model.predict(single.astype(np.float64), codes)
         np.testing.assert_array_equal(found, model.predict(single, codes))
-
-
-@pytest.mark.parametrize(
-    "cls, params, near",
-    [
-        (methods.PriceFairKMeans, {"tolerance": 0.2}, 0.02),
-        (methods.PriceFairKMeans, {"tolerance": 0.2, "metric": "cosine"}, 0.02),
-        (methods.SociallyFairKMeans, {}, 1e-7),
-    ],
-)
-def test_weights_count_as_copies_of_rows(cls, params, near, grouped_blobs):
-    X, codes = grouped_blobs(200)
-    times = np.arange(200) % 3 + 1
-    model = cls(3, init=X[:3], precision="double", **params)
-    found = model.fit(X, sensitive_features=codes, sample_weight=times).history_[-1]["objective"]
-    model.fit(X.repeat(times, axis=0), sensitive_features=codes.repeat(times))
-    assert found == pytest.approx(model.history_[-1]["objective"], rel=near)
 
 
 def test_every_method_finds_two_blobs_far_apart(model):

@@ -60,6 +60,16 @@ def test_sizes_hold_after_the_search(grid, least, most):
         assert (sizes >= least).all()
 
 
+def test_weights_count_as_copies_of_rows(grid):
+    X, groups, _ = grid
+    weights = 1 + np.arange(len(X)) % 3
+    params = {"tolerance": 0.2, "n_init": 3, "random_state": 0}
+    model = PriceFairKMeans(SIDE**2, **params).fit(X, sensitive_features=groups, sample_weight=weights)
+    rows = np.repeat(np.arange(len(X)), weights)
+    copies = PriceFairKMeans(SIDE**2, **params).fit(X[rows], sensitive_features=groups[rows])
+    assert model.cost_ == pytest.approx(copies.cost_, rel=1e-3)
+
+
 @pytest.mark.parametrize("cls, cost", [(KMeans, "inertia_"), (PriceFairKMeans, "cost_")])
 def test_equal_rows_cost_nothing(cls, cost):
     X, groups = np.repeat(np.arange(3.0), 20)[:, None], np.arange(60) % 2

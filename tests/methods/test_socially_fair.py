@@ -76,3 +76,20 @@ def test_the_objective_never_rises(seed):
     objectives = [record["objective"] for record in model.history_]
     assert np.all(np.diff(objectives) <= 0)
     assert objectives[-1] == pytest.approx(model.group_costs_.max(), rel=1e-12)
+
+
+def test_weights_count_as_copies():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(3, size=60)
+    X = rng.normal(size=(60, 3)) + codes[:, None]
+    times = np.arange(60) % 3 + 1
+    start = X[:3]
+    weighted = SociallyFairKMeans(3, init=start, precision="double").fit(
+        X, sensitive_features=codes, sample_weight=times
+    )
+    copied = SociallyFairKMeans(3, init=start, precision="double").fit(
+        np.repeat(X, times, axis=0), sensitive_features=np.repeat(codes, times)
+    )
+    assert_allclose(weighted.group_costs_, copied.group_costs_)
+    assert_allclose(weighted.cluster_centers_, copied.cluster_centers_)
+    np.testing.assert_array_equal(np.repeat(weighted.labels_, times), copied.labels_)

@@ -94,7 +94,6 @@ def test_a_saved_model_of_every_method_predicts_the_same(fitted, people, name, c
         ("--scale", "none", "--missing", "drop", "--features", "age,income"),
         ("--features", "job", "town", "--missing", "group"),
         ("--method", "vfc"),
-        ("--scale", "none", "--set", "metric=cosine"),
         ("--method", "vfc", "--set", "precision=double", "--set", "lam=50"),
         ("--set", "size_max=200", "--set", "tolerance=0.1"),
         ("--method", "FairMixture", "--features", "age,race", "--set", "covariance=diag"),
