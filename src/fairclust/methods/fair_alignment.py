@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported, record
 from fairclust.group_encoding import neutral_order
-from fairclust.kernels.assignment import SquaredDistances
 from fairclust.kernels.tiles import blocks
+from fairclust.metrics.centers import nearest_centers
 from fairclust.solvers.lloyd import Lloyd
 
 # Lloyd steps on the aligned points in every round.
@@ -214,7 +214,7 @@ class FairAlignmentKMeans(FairClusterer):
         for block in blocks(len(saved), _BLOCK_ROWS):
             a, b = Z[plan.first[block]], Z[plan.second[block]]
             costs_a, costs_b, mean_costs = (
-                SquaredDistances(z, centers).nearest()[1] for z in (a, b, pi[0] * a + pi[1] * b)
+                nearest_centers(z, centers)[1] for z in (a, b, pi[0] * a + pi[1] * b)
             )
             saved[block] = plan.cost[block] - pi[0] * costs_a - pi[1] * costs_b + mean_costs
         order = np.argsort(-saved, kind="stable")
@@ -238,19 +238,17 @@ class FairAlignmentKMeans(FairClusterer):
         points[n_joint : n_joint + n_split] = Z[plan.first[split]]
         points[n_joint + n_split :] = Z[plan.second[split]]
         weights = np.concatenate([plan.mass[joint], pi[0] * plan.mass[split], pi[1] * plan.mass[split]])
-        distances = SquaredDistances(points, centers)
         labels = np.full(len(points), -1)
         for _ in range(_LLOYD_STEPS):
-            old, (labels, squares) = labels, distances.nearest()
+            old, (labels, squares) = labels, nearest_centers(points, centers)
             if np.array_equal(old, labels):
                 break
             mass = np.bincount(labels, weights, len(centers))
             sums = np.stack([np.bincount(labels, weights * x, len(centers)) for x in points.T], axis=1)
             # An empty cluster keeps its centre.
             centers = np.where(mass[:, None] > 0, sums / np.where(mass > 0, mass, 1)[:, None], centers)
-            distances = SquaredDistances(points, centers)
         else:
-            labels, squares = distances.nearest()
+            labels, squares = nearest_centers(points, centers)
         clustering = float(weights @ squares)
         transport = float(plan.mass[joint] @ plan.cost[joint])
 
