@@ -61,11 +61,14 @@ def one_spelling(text: str) -> str:
 
 def describe_merged(spellings: Iterable[Any], values: Iterable[Any], counts: Iterable[int]) -> list[str]:
     """A sentence for each of the first values that are written in several ways, with the numbers of rows."""
-    ways: dict[Any, list[str]] = {}
+    ways: dict[Any, list[tuple[Any, int]]] = {}
     for spelling, value, number in zip(spellings, values, counts, strict=True):
-        ways.setdefault(value, []).append(f"{shortened(ascii(spelling))} ({count(number, 'row')})")
+        ways.setdefault(value, []).append((spelling, number))
     merged = [written for written in ways.values() if len(written) > 1]
-    sentences = [f"{shortened(' and '.join(written), 300)} are one value" for written in merged[:_SHOWN]]
+    sentences = []
+    for written in merged[:_SHOWN]:
+        texts = [f"{shortened(ascii(spelling))} ({count(number, 'row')})" for spelling, number in written]
+        sentences.append(f"{shortened(' and '.join(texts), 300)} are one value")
     more = f"in all, {len(merged):,} values are written in several ways"
     return [*sentences, more] if len(merged) > _SHOWN else sentences
 

@@ -29,7 +29,7 @@ def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 def rows_without_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
     """The rows of weight 0, which do not count and get a label; none if `positive_weights` would refuse the others."""
-    weights = np.asarray(() if sample_weight is None else sample_weight)
+    weights = np.asarray(sample_weight)
     usable = weights.shape == (n_samples,) and weights.any()
     return np.flatnonzero(weights == 0) if usable else np.zeros(0, np.intp)
 
@@ -57,8 +57,8 @@ def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) ->
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
-    """Divide weights by their mean; returns them and the mean, or None and 1 without weights or if all are 1."""
-    weights = np.ones(n_samples) if sample_weight is None else positive_weights(sample_weight, n_samples)
+    """Divide weights by their mean; returns them and the mean, or None and 1 if all are 1."""
+    weights = positive_weights(sample_weight, n_samples)
     if (weights == 1).all():
         return None, 1.0
     mean = float(weights.mean())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import time
-from threading import Timer
 from typing import Any
 
 from numba.core import caching, event
@@ -23,38 +21,22 @@ def _watched() -> bool:
 
 
 class Announcer(event.Listener):
-    """Print once that code of this package is being compiled, when compiling has taken `patience` seconds altogether.
+    """Print once that code of this package is being compiled.
 
     Numba sends these events for functions that it compiles, not for functions that it reads from its cache.
     """
 
-    def __init__(self, patience: float = 1.0) -> None:
-        self._timer: Timer | None = None
-        self._depth = 0
-        self._since = 0.0
-        self._left = patience
+    def __init__(self) -> None:
         self._said = False
 
     def on_start(self, event: Any) -> None:
-        self._depth += 1
         ours = event.data["dispatcher"].py_func.__module__.startswith("fairclust.")
-        if ours and self._timer is None and not self._said and _watched():
-            self._since = time.monotonic()
-            self._timer = Timer(max(self._left, 0.0), self._say)
-            self._timer.daemon = True
-            self._timer.start()
+        if ours and not self._said and _watched():
+            self._said = True
+            print(_MESSAGE, file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
-        # Compiling a function can start the compilation of functions that it calls, so events are nested.
-        self._depth -= 1
-        if self._timer is not None and self._depth == 0:
-            self._timer.cancel()
-            self._timer = None
-            self._left -= time.monotonic() - self._since
-
-    def _say(self) -> None:
-        self._said = True
-        print(_MESSAGE, file=sys.stderr, flush=True)
+        """The other method that Numba asks of a listener."""
 
 
 def _save(self: Any, key: Any, data: Any) -> None:

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
-from scipy.spatial.distance import cdist
-from threadpoolctl import ThreadpoolController
 
 from fairclust.kernels.fast import FAST, exp, larger, larger_int, smaller, where_less
 from fairclust.kernels.tiles import (
@@ -32,10 +30,8 @@ from fairclust.kernels.tiles import (
     zero_tiles,
 )
 
-# The scale of temperatures is at most _MOST_MEDIANS times the median gap. The median is taken over about
-# _MEDIAN_TILES tiles.
-_MOST_MEDIANS = 30.0
-_MEDIAN_TILES = 64
+# The scale of temperatures is at most _MOST_MEDIANS times the median gap, taken over at most _MEDIAN_POINTS points.
+_MOST_MEDIANS, _MEDIAN_POINTS = 30.0, 1 << 15
 # With many clusters, a point has a share of at least _SMALL in few of them, mostly in less than _FEW. Products of
 # smaller shares do not change the curvature noticeably.
 # Vectors of this many shares are skipped at once if all of them are smaller, as most are with a thousand clusters.
@@ -43,12 +39,6 @@ _MANY_CLUSTERS, _SMALL, _FEW, _CHUNK = 64, 1e-6, 32, 32
 # With many clusters, at most so many tiles of a group add to the same products. Otherwise clearing and adding the
 # products would take much of a pass.
 _BUNDLE = 16
-# With at least `_MANY_CLUSTERS` clusters and so many features, distances by matrix products take less time, as long as
-# the squares of the points sum to at most _MOST_SQUARES times the cost. Otherwise too many digits cancel.
-_MANY_FEATURES, _MOST_SQUARES = 64, 100.0
-# In passes with second moments, a point has all of its share in one cluster if the exponents of its other clusters are
-# smaller by more than this. Their shares would be below 5e-18.
-_DECIDED = 40.0
 # Tables of costs are read in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
@@ -96,105 +86,43 @@ def _sum(values, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _distances(lo, hi, points, centers, norms, root, layout, a, row_min, total, squares):  # type: ignore[no-untyped-def]
-    """(Squared) distances minus the least of each point, the least ones, and their sum over each tile.
-
-    If `norms` has the ``|c|^2`` of the centers, squared distances are computed as ``|x|^2 - 2 c'x + |c|^2``, and
-    `squares` gets the sum of ``|x|^2`` over each tile. Numba compiles one version with and one without `norms`.
-    """
-    n_clusters, n_features = centers.shape
-    zero, two = a.dtype.type(0), a.dtype.type(2)
-    lengths = np.empty(TILE, a.dtype)
+def _distances(lo, hi, points, centers, root, layout, a, row_min, total):  # type: ignore[no-untyped-def]
+    """(Squared) distances minus the least of each point, the least ones, and their sum over each tile."""
     for t in range(lo, hi):
         n = padded(layout.count[t])
         low = row_min[t]
         low[:n] = np.inf
-        if norms is not None:
-            np.dot(centers, points[t], a[t])
-            lengths[:n] = zero
-            for f in range(n_features):
-                x = points[t, f]
-                for i in range(n):
-                    lengths[i] += x[i] * x[i]
-        for k in range(n_clusters):
+        for k in range(len(centers)):
             row = a[t, k]
-            if norms is not None:
-                norm = norms[k]
+            _squares(points[t], centers[k], n, row)
+            if root:
                 for i in range(n):
-                    row[i] = norm - two * row[i]
-            else:
-                _squares(points[t], centers[k], n, row)
-                if root:
-                    for i in range(n):
-                        row[i] = np.sqrt(row[i])
+                    row[i] = np.sqrt(row[i])
             for i in range(n):
                 low[i] = smaller(low[i], row[i])
-        for k in range(n_clusters):
+        for k in range(len(centers)):
             row = a[t, k]
             for i in range(n):
                 row[i] -= low[i]
-        if norms is not None:
-            for i in range(n):
-                low[i] = larger(low[i] + lengths[i], zero)
-            squares[t] = _sum(lengths, layout.count[t])
         total[t] = _sum(low, layout.count[t])
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _two_least(a, off, n, low, second, arg):  # type: ignore[no-untyped-def]
-    """The least and the second least ``a + off`` of each point of a tile; `arg` gets the cluster of the least if given.
-
-    There are at least two clusters.
-    """
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _two_cheapest(lo, hi, a, offset, layout, labels, low, second):  # type: ignore[no-untyped-def]
+    """The cluster with the least ``a + offset`` of each point, this number, and the second least one."""
     none = np.int32(0)
-    for i in range(n):
-        one, other = a[0, i] + off[0], a[1, i] + off[1]
-        low[i], second[i] = smaller(one, other), larger(one, other)
-        if arg is not None:
-            arg[i] = np.int32(other < one)
-    for k in range(2, a.shape[0]):
-        row, narrow, price = a[k], np.int32(k), off[k]
-        for i in range(n):
-            value = row[i] + price
-            if arg is not None:
-                arg[i] = larger_int(arg[i], where_less(value, low[i], narrow, none))
-            second[i] = smaller(second[i], larger(low[i], value))
-            low[i] = smaller(low[i], value)
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _gaps(lo, hi, a, layout, every, total, some):  # type: ignore[no-untyped-def]
-    """Sum over each tile of the second smallest minus the smallest potential, and these gaps of some of the tiles."""
-    low, second = np.empty(TILE, a.dtype), np.empty(TILE, a.dtype)
-    nothing = np.zeros(a.shape[1], a.dtype)
     for t in range(lo, hi):
-        count = layout.count[t]
-        _two_least(a[t], nothing, padded(count), low, second, None)
-        for i in range(padded(count)):
-            second[i] -= low[i]
-        total[t] = _sum(second, count)
-        if t % every == 0:
-            # Not `some[t // every] = second`: Numba would compile for two seconds what reports unequal shapes.
-            kept = some[t // every]
-            for i in range(count):
-                kept[i] = second[i]
-            for i in range(count, TILE):
-                kept[i] = np.nan
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _losses(lo, hi, a, row_min, offset, layout, weight, paid, lost):  # type: ignore[no-untyped-def]
-    """Potentials of the points of each cluster, and how much dearer their second cheapest clusters are, by tile."""
-    low, second, arg = np.empty(TILE, a.dtype), np.empty(TILE, a.dtype), np.empty(TILE, np.int32)
-    for t in range(lo, hi):
-        count = layout.count[t]
-        _two_least(a[t], offset[layout.group[t]], padded(count), low, second, arg)
-        paid[t] = 0.0
-        lost[t] = 0.0
-        for i in range(count):
-            each = 1.0 if weight is None else np.float64(weight[t, i])
-            paid[t, arg[i]] += each * np.float64(row_min[t, i] + a[t, arg[i], i])
-            lost[t, arg[i]] += each * np.float64(second[i] - low[i])
+        n, off, arg, one, two = padded(layout.count[t]), offset[layout.group[t]], labels[t], low[t], second[t]
+        arg[:n] = 0
+        one[:n] = np.inf
+        two[:n] = np.inf
+        for k in range(a.shape[1]):
+            row, number, price = a[t, k], np.int32(k), off[k]
+            for i in range(n):
+                value = row[i] + price
+                arg[i] = larger_int(arg[i], where_less(value, one[i], number, none))
+                two[i] = smaller(two[i], larger(one[i], value))
+                one[i] = smaller(one[i], value)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -255,56 +183,6 @@ def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no-untyped-def]
-    """Count the decided rows, whose share is all in one cluster, and move the open rows to the front of the tile.
-
-    Returns the number of open rows, and the sums of potentials and of logarithms over the decided rows. If more than
-    half of the n rows are open, it returns n and moves nothing. `width` is n in whole vectors, `top` holds the largest
-    exponent of each row, `mass` gets the number of decided rows per cluster, and the other arrays are space.
-    """
-    n_clusters = len(z)
-    zero, one, least = z.dtype.type(0), z.dtype.type(1), z.dtype.type(_DECIDED)
-    decided[:width] = zero
-    for k in range(n_clusters):
-        row = z[k]
-        for i in range(width):
-            decided[i] += one if row[i] > top[i] - least else zero
-    for i in range(width):
-        decided[i] = one if decided[i] == one else zero
-    decided[n:width] = zero
-    n_decided, logsum = zero, 0.0
-    for i in range(width):
-        n_decided += decided[i]
-    if 2 * n_decided < n:
-        return n, 0.0, 0.0
-    for i in range(width):
-        logsum += np.float64(decided[i] * top[i])
-    potential = zero
-    for k in range(n_clusters):
-        row, costs = z[k], a[k]
-        acc = zero
-        for i in range(width):
-            share = decided[i] if row[i] == top[i] else zero
-            acc += share
-            potential += share * costs[i]
-        mass[k] = acc
-    m = 0
-    for i in range(n):
-        which[m] = i
-        m += 1 if decided[i] == zero else 0
-    for k in range(n_clusters):
-        row, costs, other = z[k], a[k], rest[k]
-        for i in range(m):
-            row[i] = row[which[i]]
-            other[i] = costs[which[i]]
-        row[m : padded(m)] = other[m : padded(m)] = zero
-    for i in range(m):
-        top[i] = top[which[i]]
-    top[m : padded(m)] = zero
-    return m, np.float64(potential), logsum
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
     """Sums over the softmax rows of every tile, each row times its weight, unless `weight` is None.
 
@@ -318,12 +196,9 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
     # Products of two smaller shares would be subnormal numbers, with which a pass takes ten times as long.
     least = np.sqrt(np.finfo(a.dtype).tiny)
     s = np.empty((n_clusters, TILE), a.dtype)
-    rest = np.empty((n_clusters if curved else 0, TILE), a.dtype)
     top = np.empty(TILE, a.dtype)
     total = np.empty(TILE, a.dtype)
     weighted = np.empty(TILE, a.dtype)
-    settled = np.zeros(n_clusters)
-    which = np.empty(TILE, np.int32)
     bundle = lo
     if curved:
         products[lo:hi] = zero
@@ -340,23 +215,17 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
             for i in range(width):
                 z[i] = -(scale * row[i]) - off
                 top[i] = larger(top[i], z[i])
-        costs = a[t]
-        paid = lse = 0.0
-        if curved and weight is None:
-            settled[:] = 0.0
-            m, paid, lse = _settle(s, costs, top, n, width, total, which, settled, rest)
-            if m < n:
-                costs, n, width = rest, m, padded(m)
         total[:width] = zero
         weighted[:width] = zero
         for k in range(n_clusters):
-            row = costs[k]
+            row = a[t, k]
             z = s[k]
             for i in range(width):
                 e = exp(z[i] - top[i])
                 z[i] = e
                 total[i] += e
                 weighted[i] += e * row[i]
+        lse = 0.0
         if weight is None:
             for i in range(n):
                 lse += np.float64(top[i])
@@ -376,7 +245,7 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
         sa = zero
         for i in range(width):
             sa += weighted[i] * total[i]
-        potential[t] = paid + sa
+        potential[t] = sa
         logsum[t] = lse
         for k in range(n_clusters):
             z = s[k]
@@ -390,7 +259,7 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
                 for i in range(width):
                     z[i] *= total[i]
                     acc += z[i]
-            mass[t, k] = acc + settled[k]
+            mass[t, k] = acc
         if curved and weight is not None:
             # The products of the rows times the square roots of their weights are those of the rows, weighted.
             for i in range(n):
@@ -401,8 +270,6 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
                     z[i] *= weighted[i]
         if curved:
             _outer_products(s, width, products[bundle])
-            for k in range(n_clusters):
-                products[bundle, k, k] += settled[k]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, forceinline=True)
@@ -543,30 +410,6 @@ def _bundles(group: np.ndarray, most: int) -> np.ndarray:
     return np.concatenate([*firsts, [len(group)]]).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class SquaredDistances:
-    """The table of squared distances, shape (n_samples, n_clusters). Its rows are computed when they are read."""
-
-    X: np.ndarray
-    centers: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.X), len(self.centers)
-
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """The chosen rows of the table, in double precision."""
-        return cdist(self.X[rows], self.centers, "sqeuclidean")
-
-    def nearest(self) -> tuple[np.ndarray, np.ndarray]:
-        """The nearest centre of each point and the squared distance to it, both of shape (n_samples,)."""
-        labels, squares = np.empty(len(self.X), int), np.empty(len(self.X))
-        for rows in blocks(len(self.X), _BLOCK_ROWS):
-            table = self[rows]
-            labels[rows], squares[rows] = table.argmin(axis=1), table.min(axis=1)
-        return labels, squares
-
-
 @dataclass
 class Potentials:
     """Potentials of all points in tiles: `a` holds ``a[p, k] - min_k a[p, k]``, shape (n_tiles, n_clusters, TILE).
@@ -640,17 +483,10 @@ class Potentials:
         The shift of the points has been subtracted from the centres.
         """
         n_tiles = self.layout.n_tiles
-        total, squares = np.empty(n_tiles), np.empty(n_tiles)
+        total = np.empty(n_tiles)
         centers = np.ascontiguousarray(centers, self.a.dtype)
-        out = not squared, self.layout, self.a, self.row_min, total, squares
-        accurate = False
-        if squared and by_products(*centers.shape):
-            norms = (centers**2).sum(axis=1)
-            with _libraries().limit(limits=1, user_api="blas"):
-                run_over_tiles(_distances, n_tiles, self.entries, points, centers, norms, *out)
-            accurate = bool(squares.sum() <= _MOST_SQUARES * total.sum())
-        if not accurate:
-            run_over_tiles(_distances, n_tiles, self.entries, points, centers, None, *out)
+        out = self.layout, self.a, self.row_min, total
+        run_over_tiles(_distances, n_tiles, self.entries, points, centers, not squared, *out)
         self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def set_costs(self, costs: np.ndarray) -> None:
@@ -719,26 +555,30 @@ class Potentials:
         excess = self.a[tile, :, place - layout.start[tile]].astype(np.float64)
         return layout.order[place], layout.group[tile], excess
 
+    def _two_cheapest(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each point, in the order of the layout, its cheapest cluster at prices from zero on, what it pays there,
+        and how much dearer the second cheapest is. There are at least two clusters.
+        """
+        layout, shape, dtype = self.layout, self.row_min.shape, self.a.dtype
+        labels, low, second = np.empty(shape, np.int32), np.empty(shape, dtype), np.empty(shape, dtype)
+        given = self.a, prices.astype(dtype), layout
+        run_over_tiles(_two_cheapest, layout.n_tiles, self.entries, *given, labels, low, second)
+        real = np.arange(TILE) < layout.count[:, None]
+        least = low[real]
+        return labels[real], self.row_min[real] + least, second[real] - least
+
     def mean_gap(self) -> float:
         """Mean over points of the second smallest minus the smallest potential, which is the scale of temperatures.
 
         Zero for a single cluster. If the median is positive, the result is at most thirty times the median, so that a
         few points far from all others do not determine it.
         """
-        if self.a.shape[1] == 1:
+        if self.n_clusters == 1:
             return 0.0
-        layout = self.layout
-        total = np.empty(layout.n_tiles)
-        # The median is taken over some tiles only. The median over all would take longer than the pass.
-        every = -(-layout.n_tiles // _MEDIAN_TILES)
-        counts = layout.count[::every]
-        some = np.empty((len(counts), TILE), self.a.dtype)
-        run_over_tiles(_gaps, layout.n_tiles, self.entries, self.a, layout, every, total, some)
-        mean = float(total.sum()) / self.n_samples
-        # If more than half of the gaps are large enough, so is their median, and it need not be computed.
-        if 2 * np.count_nonzero(some >= mean / _MOST_MEDIANS) > counts.sum() + 1:
-            return mean
-        median = float(np.nanmedian(some))
+        gaps = self._two_cheapest(np.zeros((self.n_groups, self.n_clusters)))[2]
+        mean = float(gaps.mean(dtype=np.float64))
+        # The median over all points would take longer than a pass.
+        median = float(np.median(gaps[:: -(-len(gaps) // _MEDIAN_POINTS)]))
         return min(mean, _MOST_MEDIANS * median) if median > 0 else mean
 
     def losses(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -746,12 +586,13 @@ class Potentials:
 
         Both have shape (n_clusters,). There are at least two clusters.
         """
-        layout, shape = self.layout, (self.layout.n_tiles, self.n_clusters)
-        paid, lost = np.empty(shape), np.empty(shape)
-        offset = (prices - prices.min(axis=1, keepdims=True)).astype(self.a.dtype)
-        table = self.a, self.row_min, offset, layout, self.weight
-        run_over_tiles(_losses, layout.n_tiles, self.entries, *table, paid, lost)
-        return paid.sum(axis=0), lost.sum(axis=0)
+        layout, prices = self.layout, prices - prices.min(axis=1, keepdims=True)
+        labels, paid, lost = self._two_cheapest(prices)
+        paid = paid - prices[np.repeat(layout.group, layout.count), labels]
+        if self.weights is not None:
+            weights = self.weights[layout.order]
+            paid, lost = weights * paid, weights * lost
+        return np.bincount(labels, paid, self.n_clusters), np.bincount(labels, lost, self.n_clusters)
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """One pass over the softmax rows ``s_p = softmax(-(scale * a_p + offset[group of p]))``.
@@ -860,17 +701,6 @@ def of_groups(
     for j in np.flatnonzero(units):
         members = groups == j
         yield int(j), points[members], excess[members], None if clusters is None else clusters[members]
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """The libraries with threads of their own. Finding them takes as long as the distances of a few thousand points."""
-    return ThreadpoolController()
-
-
-def by_products(n_clusters: int, n_features: int) -> bool:
-    """Whether squared distances are computed by matrix products, which need a table."""
-    return n_clusters >= _MANY_CLUSTERS and n_features >= _MANY_FEATURES
 
 
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,13 +7,15 @@ the time and memory that a table of all distances takes.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
+from threadpoolctl import ThreadpoolController
 
-from fairclust.kernels.assignment import _MOST_SQUARES, Potentials, _libraries, cluster_moments
+from fairclust.kernels.assignment import Potentials, cluster_moments
 from fairclust.kernels.fast import FAST, exp, where_less
 from fairclust.kernels.tiles import TILE, TileLayout, make_layout, run_over_tiles, sum_by_group
 
@@ -26,6 +28,8 @@ _CHUNK = 64
 _ROOM, _TINY = np.float32(1e-6), np.finfo(np.float32).tiny
 # Bytes of the products of points and centres that are computed at once. They stay in the cache of a core.
 _BLOCK_BYTES = 1 << 19
+# Too many digits of the products cancel if the squares of the points sum to more than so many times the cost.
+_MOST_SQUARES = 100.0
 # Products of smaller shares do not change the curvature noticeably.
 _SMALL = 1e-4
 # Lists are good enough if at most this part of the points had not listed their cheapest cluster.
@@ -181,6 +185,12 @@ def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost,
             reduced += best
         cost[t] = paid
         least[t] = reduced
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of their own. Finding them takes as long as the distances of a few thousand points."""
+    return ThreadpoolController()
 
 
 def many_short(n_short: int, n_samples: int) -> bool:
@@ -345,15 +355,6 @@ class ListedPoints(Potentials):
         """Go on with lists that points of the same rows have made, for the same centres or others."""
         self._clusters[:], self._known, self._measured = kept, True, False
 
-    def mean_gap(self) -> float:
-        """Mean over points of the second smallest minus the smallest potential."""
-        self._measure()
-        if self._clusters.shape[1] == 1:
-            return 0.0
-        two = np.partition(self.a, 1, axis=1)[:, 1]
-        mean, median = float(two.mean(dtype=np.float64)), float(np.median(two))
-        return min(mean, 30 * median) if median > 0 else mean
-
     def mean_excess(self) -> float:
         self._measure()
         return super().mean_excess()
@@ -441,15 +442,13 @@ class ListedPoints(Potentials):
             _least_of_each(one[:, :_ENTERED].ravel(), entered[mine].ravel(), most[j], out[j, 1])
         return out
 
-    def losses(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `Potentials.losses`, over the lists."""
+    def _two_cheapest(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As for all points, over the lists."""
         self._measure()
         reduced = self.a + prices[self._group[:, None], self._clusters]
-        cheapest = reduced.argmin(axis=1)[:, None]
-        label = np.take_along_axis(self._clusters, cheapest, axis=1)[:, 0]
-        paid = self.row_min + np.take_along_axis(self.a, cheapest, axis=1)[:, 0].astype(np.float64)
+        labels = np.take_along_axis(self._clusters, reduced.argmin(axis=1)[:, None], axis=1)[:, 0]
         low, second = np.partition(reduced, 1, axis=1)[:, :2].T
-        return np.bincount(label, paid, self.n_clusters), np.bincount(label, second - low, self.n_clusters)
+        return labels, self.row_min + low, second - low
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""

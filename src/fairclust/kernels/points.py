@@ -17,14 +17,14 @@ from fairclust.kernels.assignment import (
     _PRODUCT_BYTES,
     Potentials,
     _argmin,
-    by_products,
     cluster_moments,
 )
 from fairclust.kernels.tiles import (
     TILE,
-    LayoutRoom,
     blocks,
     distinct_rows,
+    make_layout,
+    most_tiles,
     pack_points,
     run_over_tiles,
     sum_by_group,
@@ -53,8 +53,7 @@ class TileRoom:
     def __init__(
         self, n_points: int, n_groups: int, n_features: int, n_clusters: int, dtype: DTypeLike
     ) -> None:
-        self.layouts = LayoutRoom(n_points, n_groups)
-        n_tiles = self.layouts.n_tiles
+        n_tiles = most_tiles(n_points, n_groups)
         self.packed = zero_tiles(n_tiles, n_features, dtype)
         self.a = zero_tiles(n_tiles, n_clusters, dtype)
         self.row_min = np.zeros((n_tiles, TILE), dtype)
@@ -92,7 +91,7 @@ class TiledPoints(Potentials):
         The next points that are packed into the same `room` overwrite these.
         """
         room = room or TileRoom(len(codes), n_groups, X.shape[1], n_clusters, dtype)
-        layout = room.layouts.lay_out(codes)
+        layout = make_layout(codes, n_groups)
         tiles = slice(layout.n_tiles)
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
         packed = pack_points(X, layout, shift, out=room.packed[tiles])
@@ -154,13 +153,8 @@ class TiledPoints(Potentials):
         return cluster_moments(self.X, labels, self.n_clusters)
 
     def for_plain_steps(self) -> Any:
-        """These points or, for rows without weights whose centres are means, `NearestPoints` of them.
-
-        Where matrix products fill the table of distances, they take no longer than one pass without it.
-        """
-        one_pass = self.weights is None and self.squared
-        many = one_pass and by_products(self.n_clusters, self.X.shape[1])
-        return NearestPoints(self) if one_pass and not many else self
+        """These points or, for rows without weights whose centres are means, `NearestPoints` of them."""
+        return NearestPoints(self) if self.weights is None and self.squared else self
 
 
 class NearestPoints:

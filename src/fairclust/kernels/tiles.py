@@ -49,6 +49,11 @@ class TileLayout(NamedTuple):
         return TileLayout(self.order, self.group[tiles], self.start[tiles], self.count[tiles])
 
 
+def most_tiles(n_points: int, n_groups: int) -> int:
+    """The largest number of tiles of so many points: the last tile of every group may be partly empty."""
+    return n_points // TILE + n_groups
+
+
 @numba.njit(cache=True, nogil=True)
 def _lay_out(groups, n_groups, order, group, start, count):  # type: ignore[no-untyped-def]
     """Fill in the layout and return the number of tiles."""
@@ -72,25 +77,11 @@ def _lay_out(groups, n_groups, order, group, start, count):  # type: ignore[no-u
     return n_tiles
 
 
-class LayoutRoom:
-    """Arrays for the layout of at most `n_points` points."""
-
-    def __init__(self, n_points: int, n_groups: int) -> None:
-        self.n_groups = n_groups
-        # The last tile of every group may be partly empty, so each group adds at most one tile.
-        self.n_tiles = n_points // TILE + n_groups
-        self._order = np.empty(n_points, np.int64)
-        self._tiles = np.empty((3, self.n_tiles), np.int64)
-
-    def lay_out(self, groups: np.ndarray) -> TileLayout:
-        """Sort points by their group code and cut each group, which may be empty, into tiles."""
-        n_tiles = _lay_out(groups, self.n_groups, self._order, *self._tiles)
-        return TileLayout(self._order[: len(groups)], *self._tiles[:, :n_tiles])
-
-
 def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
-    """The layout of points with these group codes, in arrays of its own."""
-    return LayoutRoom(len(groups), n_groups).lay_out(groups)
+    """Sort points by their group code and cut each group, which may be empty, into tiles."""
+    order, tiles = np.empty(len(groups), np.int64), np.empty((3, most_tiles(len(groups), n_groups)), np.int64)
+    n_tiles = _lay_out(groups, n_groups, order, *tiles)
+    return TileLayout(order, *tiles[:, :n_tiles])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported, record
 from fairclust.group_encoding import neutral_order
-from fairclust.kernels.assignment import SquaredDistances
+from fairclust.metrics.centers import nearest_centers
 from fairclust.solvers.lloyd import Lloyd
 
 # Lloyd steps on the aligned points in every round.
@@ -205,9 +205,7 @@ class FairAlignmentKMeans(FairClusterer):
         if self.epsilon == 0:
             return apart
         a, b = Z[plan.first], Z[plan.second]
-        costs_a, costs_b, mean_costs = (
-            SquaredDistances(z, centers).nearest()[1] for z in (a, b, pi[0] * a + pi[1] * b)
-        )
+        costs_a, costs_b, mean_costs = (nearest_centers(z, centers)[1] for z in (a, b, pi[0] * a + pi[1] * b))
         saved = plan.cost - pi[0] * costs_a - pi[1] * costs_b + mean_costs
         order = np.argsort(-saved, kind="stable")
         apart[order] = (np.cumsum(plan.mass[order]) <= self.epsilon + 1e-12) & (saved[order] > 0)
@@ -225,19 +223,17 @@ class FairAlignmentKMeans(FairClusterer):
         means = pi[0] * Z[plan.first[joint]] + pi[1] * Z[plan.second[joint]]
         points = np.concatenate([means, Z[plan.first[split]], Z[plan.second[split]]])
         weights = np.concatenate([plan.mass[joint], pi[0] * plan.mass[split], pi[1] * plan.mass[split]])
-        distances = SquaredDistances(points, centers)
         labels = np.full(len(points), -1)
         for _ in range(_LLOYD_STEPS):
-            old, (labels, squares) = labels, distances.nearest()
+            old, (labels, squares) = labels, nearest_centers(points, centers)
             if np.array_equal(old, labels):
                 break
             mass = np.bincount(labels, weights, len(centers))
             sums = np.stack([np.bincount(labels, weights * x, len(centers)) for x in points.T], axis=1)
             # An empty cluster keeps its centre.
             centers = np.where(mass[:, None] > 0, sums / np.where(mass > 0, mass, 1)[:, None], centers)
-            distances = SquaredDistances(points, centers)
         else:
-            labels, squares = distances.nearest()
+            labels, squares = nearest_centers(points, centers)
         clustering = float(weights @ squares)
         transport = float(plan.mass[joint] @ plan.cost[joint])
 

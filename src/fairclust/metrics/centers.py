@@ -83,6 +83,17 @@ def squared_distances_to_centers(
     return squares
 
 
+def nearest_centers(X: NDArray, centers: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The nearest centre of each point and the squared distance to it, both of shape (n_samples,)."""
+    from scipy.spatial.distance import cdist
+
+    labels, squares = np.empty(len(X), int), np.empty(len(X))
+    for rows in pairwise_blocks(len(X), len(centers)):
+        table = cdist(X[rows], centers, "sqeuclidean")
+        labels[rows], squares[rows] = table.argmin(axis=1), table.min(axis=1)
+    return labels, squares
+
+
 def sampled_rows(n_samples: int, max_rows: int | None) -> NDArray[np.int64]:
     """Sorted indices of all rows, or of a random sample of `max_rows` rows, which is the same in every call."""
     if max_rows is None or n_samples <= max_rows:

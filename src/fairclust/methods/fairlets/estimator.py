@@ -17,9 +17,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import COUNT, Diverged, FairClusterer, NotSupported, record
-from fairclust.kernels.assignment import SquaredDistances
 from fairclust.kernels.fairlets import fairlet_medoids, swap_medoids
 from fairclust.metrics import balance, contingency
+from fairclust.metrics.centers import nearest_centers
 from fairclust.solvers.lloyd import Lloyd
 
 # Largest q that "auto" and the proposals of error messages consider. A fairlet has up to p + q points.
@@ -123,7 +123,7 @@ class FairletClusterer(FairClusterer):
         if medians:
             medoids = cluster_medoids(centers, n_clusters, self.max_exact, rng)
             self.cluster_centers_, self._center_rows = centers[medoids], rows[medoids]
-            labels = SquaredDistances(centers, self.cluster_centers_).nearest()[0]
+            labels = nearest_centers(centers, self.cluster_centers_)[0]
         else:
             model = Lloyd(n_clusters, n_init=10, random_state=rng)
             labels = model.fit(centers, sample_weight=counts.astype(float)).labels_
@@ -199,5 +199,5 @@ def cluster_medoids(
 
     size = min(len(points), max(max_exact, n_clusters))
     tried = [fit(np.sort(rng.choice(len(points), size, replace=False))) for _ in range(_RUNS)]
-    costs = [np.sqrt(SquaredDistances(points, points[rows]).nearest()[1]).sum() for rows in tried]
+    costs = [np.sqrt(nearest_centers(points, points[rows])[1]).sum() for rows in tried]
     return tried[int(np.argmin(costs))]

@@ -154,7 +154,7 @@ def fair_assignment(
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if costs.dtype not in (np.float32, np.float64):
         costs = costs.astype(np.float64)
-    rest = rows_without_weight(sample_weight, costs.shape[0])
+    rest = () if sample_weight is None else rows_without_weight(sample_weight, costs.shape[0])
     if len(rest):
         given, other_costs = sample_weight, costs[rest]
         counted = np.flatnonzero(given)
@@ -165,7 +165,7 @@ def fair_assignment(
             raise ValueError("distances has entries that are not finite")
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, means=mean_tolerance or ())
-    weights, unit = check_weights(sample_weight, n_samples)
+    weights, unit = (None, 1.0) if sample_weight is None else check_weights(sample_weight, n_samples)
     dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
     n_groups = len(sensitive.cells)
     potentials = Potentials.empty(make_layout(sensitive.codes, n_groups), n_groups, n_clusters, dtype)

@@ -216,7 +216,9 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
         """Weights with mean 1; `_unit` is the mean that they were divided by."""
-        weights, self._unit = check_weights(sample_weight, n_samples)
+        weights, self._unit = (
+            (None, 1.0) if sample_weight is None else check_weights(sample_weight, n_samples)
+        )
         return weights
 
     def _check_chunks(self, sample_weight: Any) -> None:

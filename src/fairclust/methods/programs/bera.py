@@ -7,10 +7,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from fairclust.base import FairClusterer, record
 from fairclust.group_encoding import split_columns
-from fairclust.kernels.assignment import SquaredDistances
 from fairclust.messages import count
 from fairclust.methods.programs.fair_lp import bound_violation, fair_assignment_lp, round_assignment
 from fairclust.solvers.lloyd import Lloyd
@@ -102,8 +102,8 @@ class BeraFairKMeans(FairClusterer):
                 f"k-means stopped after {count(self.max_iter, 'step')} and may not have converged: raise max_iter"
             )
         self.cluster_centers_ = vanilla.cluster_centers_
-        distances = SquaredDistances(X, self.cluster_centers_)
-        nearest = float(distances.nearest()[1].sum())
+        costs = cdist(X, self.cluster_centers_, "sqeuclidean")
+        nearest = float(costs.min(axis=1).sum())
         members = codes.T if codes.ndim == 2 else codes == np.arange(len(self.groups_))[:, None]
         shares = members.sum(axis=1) / len(codes)
         bounds = {"lower": shares * (1 - self.tolerance), "upper": shares / (1 - self.tolerance)}
@@ -115,7 +115,6 @@ class BeraFairKMeans(FairClusterer):
 
         self.history_ = [record(1, begin, nearest, nearest, violation(vanilla.labels_))]
         begin = perf_counter()
-        costs = distances[:]
         fractional = fair_assignment_lp(costs, codes, **bounds)
         self.lp_cost_ = float(fractional.multiply(costs).sum())
         self.history_.append(record(2, begin, self.lp_cost_, self.lp_cost_, 0.0))
