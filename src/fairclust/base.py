@@ -305,7 +305,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             )
         if given:
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
-        rest = () if weights is None else rows_without_weight(weights, np.size(weights))
+        rest = np.arange(0) if weights is None else rows_without_weight(weights, np.size(weights))
         if not len(rest):
             self._fit_rows(X, sensitive_features, weights)
             return self

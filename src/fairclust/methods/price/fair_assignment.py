@@ -154,7 +154,7 @@ def fair_assignment(
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if costs.dtype not in (np.float32, np.float64):
         costs = costs.astype(np.float64)
-    rest = () if sample_weight is None else rows_without_weight(sample_weight, costs.shape[0])
+    rest = np.arange(0) if sample_weight is None else rows_without_weight(sample_weight, costs.shape[0])
     if len(rest):
         given, other_costs = sample_weight, costs[rest]
         counted = np.flatnonzero(given)
