@@ -4,8 +4,9 @@ The argmin at the prices is the cheapest of all assignments with the same table.
 points, which cost the same in two clusters. `tables.py` finds integer tables nearby that are within the bounds. For
 each group, a flow on the K clusters then moves points to such a table at the least cost. If the labels are off the
 bounds, single points near the boundaries are moved, and with few points and several columns chosen by a program. With
-few points, `move_cheaper` then makes the labels cheaper without a larger violation. The prices are the same for near and far points, so if a few points lie far
-from all others, `loose_labels` also tries to exceed the bounds by a point in every cell.
+few points, `move_cheaper` then makes the labels cheaper without a larger violation. The prices are the same for near
+and far points, so if a few points lie far from all others, `loose_labels` also tries to exceed the bounds by a point in
+every cell.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from fairclust.solvers.points import Points
 from fairclust.solvers.prices import COLD, Prices, dual_prices, lower_bound, solve, temperature_unit
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
-# With several columns and fewer than _POINTS_PER_CELL points per cell of the table, `move_nearby` chooses single points. With more than
-# _MOST_MULTIPLIERS multipliers it takes too long, and with more than _MOST_CLUSTERS clusters there are points at every
-# boundary.
+# With several columns and fewer than _POINTS_PER_CELL points per cell of the table, `move_nearby` chooses single points.
+# With more than _MOST_MULTIPLIERS multipliers it takes too long, and with more than _MOST_CLUSTERS clusters there are
+# points at every boundary.
 _POINTS_PER_CELL, _MOST_MULTIPLIERS, _MOST_CLUSTERS = 20, 200, 12
 # With this many clusters, the flows of all points take long. So many points of a cluster, and so many of the cheapest
 # clusters of each, are tried first.
@@ -322,8 +323,9 @@ def move_singly(
 ) -> float:
     """Change labels in place, one at a time, until no change brings the table nearer to its bounds.
 
-    With weights, which tables do not tell apart, this is the only rounding. A point is never divided, so a cell can stay outside its bounds by up to the weight of a point near a boundary. Labels
-    are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is returned.
+    With weights, which tables do not tell apart, this is the only rounding. A point is never divided, so a cell can
+    stay outside its bounds by up to the weight of a point near a boundary. Labels are those of `Points.priced`,
+    `counts` changes with them, and the increase of their weighted cost is returned.
     """
     n_groups, n_clusters = counts.shape
     if n_clusters == 1:
