@@ -37,7 +37,7 @@ from fairclust.solvers.points import Points
 from fairclust.solvers.prices import COLD, Prices, dual_prices, lower_bound, solve, temperature_unit
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
-# With several columns and fewer than _POINTS_PER_CELL points per cell of the table, `move_nearby` chooses single points.
+# With several columns and fewer than _POINTS_PER_CELL points per cell of the table, `move_nearby` picks single points.
 # With more than _MOST_MULTIPLIERS multipliers it takes too long, and with more than _MOST_CLUSTERS clusters there are
 # points at every boundary.
 _POINTS_PER_CELL, _MOST_MULTIPLIERS, _MOST_CLUSTERS = 20, 200, 12
