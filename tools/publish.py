@@ -270,7 +270,7 @@ def _results_block(tables: Path, out: Path, origin: Mapping[str, Any], plan: Pla
         f"{sum(causes.values())} rows differ from the paper. The cause of the difference: "
         f"{in_words(causes) or 'none'}. See the [tables]({at}/tables), the [scoreboard]({at}/tables/scoreboard.md) "
         f"and the page `{at}/report/index.html`. The run ({origin['summary'][0]}){took} on {origin['cpu_count']} "
-        f"processors, with {made_by}."
+        f"processors; its report is that of {made_by}, and `{at}/scores/runs.parquet` names the commit of each fit."
     )
     wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)
     picture = f"![Reported values against ours, by verdict]({at}/{_PICTURE})"
