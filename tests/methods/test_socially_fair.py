@@ -60,7 +60,7 @@ def test_the_worst_group_pays_less_than_with_k_means(grouped_blobs, n_groups):
 
 
 @pytest.mark.parametrize(
-    "weights, message", [(np.ones(5), "has shape"), (np.zeros(40), "positive and finite")]
+    "weights, message", [(np.ones(5), "has shape"), (np.zeros(40), "finite and not negative")]
 )
 def test_weights_that_cannot_count(weights, message):
     X = np.random.default_rng(0).normal(size=(40, 2))

@@ -588,7 +588,8 @@ class Potentials:
         """
         layout, prices = self.layout, prices - prices.min(axis=1, keepdims=True)
         labels, paid, lost = self._two_cheapest(prices)
-        paid = paid - prices[np.repeat(layout.group, layout.count), labels]
+        # What is paid has the rounding errors of single precision, and no cost is negative.
+        paid = np.maximum(paid - prices[np.repeat(layout.group, layout.count), labels], 0.0)
         if self.weights is not None:
             weights = self.weights[layout.order]
             paid, lost = weights * paid, weights * lost

@@ -2,11 +2,10 @@
 
 The argmin at the prices is the cheapest of all assignments with the same table. That table violates the bounds by a few
 points, which cost the same in two clusters. `tables.py` finds integer tables nearby that are within the bounds. For
-each group, a flow on the K clusters then moves points to such a table at the least cost. If the labels are off the
-bounds, single points near the boundaries are moved, and with few points and several columns chosen by a program. With
-few points, `move_cheaper` then makes the labels cheaper without a larger violation. The prices are the same for near
-and far points, so if a few points lie far from all others, `loose_labels` also tries to exceed the bounds by a point in
-every cell.
+each group, a flow on the K clusters then moves points to such a table at the least cost. Where a table says too little
+about the cost, single points near the boundaries are moved instead. With few points, `move_cheaper` then makes the
+labels cheaper without a larger violation. The prices are the same for near and far points, so if a few points lie far
+from all others, `loose_labels` also tries to exceed the bounds by a point in every cell.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ from fairclust.solvers.points import Points
 from fairclust.solvers.prices import COLD, Prices, dual_prices, lower_bound, solve, temperature_unit
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
-# With several columns and fewer than _POINTS_PER_CELL points per cell of the table, `move_nearby` picks single points.
-# With more than _MOST_MULTIPLIERS multipliers it takes too long, and with more than _MOST_CLUSTERS clusters there are
-# points at every boundary.
+# With fewer than _POINTS_PER_CELL points per cell of the table, `move_nearby` chooses single points. With more than
+# _MOST_MULTIPLIERS multipliers it takes too long, and with more than _MOST_CLUSTERS clusters there are points at every
+# boundary.
 _POINTS_PER_CELL, _MOST_MULTIPLIERS, _MOST_CLUSTERS = 20, 200, 12
 # With this many clusters, the flows of all points take long. So many points of a cluster, and so many of the cheapest
 # clusters of each, are tried first.
@@ -136,7 +135,7 @@ def _near_table(
 
     nearby = None
     small = (
-        len(criterion.parts) > 1
+        criterion.combined
         and solved.multipliers.size <= _MOST_MULTIPLIERS
         and counts.shape[1] <= _MOST_CLUSTERS
         and points.n_samples < _POINTS_PER_CELL * counts.size
@@ -147,23 +146,19 @@ def _near_table(
             return nearby[0], nearby[2], nearby[1]
     if points.weights is not None:
         added = move_singly(points, criterion, solved.prices, labels, counts)
-    else:
+    elif criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
         free = labels.copy(), counts.copy()
-        if criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
-            tables = [flow_table(soft, prices, criterion)]
-        else:
-            few_points = points.n_samples <= MOST_POINTS
-            regrets = (
-                partial(cell_regrets, points, solved.prices, labels, counts, unit) if few_points else None
-            )
-            tables = integer_tables(soft, prices, criterion, solved.multipliers / unit, regrets)
+        added, counts = moved(labels, counts, [flow_table(soft, prices, criterion)])
+        added += move_singly(points, criterion, solved.prices, labels, counts)
+        # Single moves are chosen one after the other, so other moves to the same table can cost less.
+        again, _ = moved(*free, [np.rint(counts)])
+        if again < added:
+            labels, added = free[0], again
+    else:
+        few_points = points.n_samples <= MOST_POINTS
+        regrets = partial(cell_regrets, points, solved.prices, labels, counts, unit) if few_points else None
+        tables = integer_tables(soft, prices, criterion, solved.multipliers / unit, regrets)
         added, counts = moved(labels, counts, tables)
-        if not criterion.equal and criterion.excess(counts).max() > _MET:
-            closer = labels.copy(), counts.copy()
-            move_singly(points, criterion, solved.prices, *closer)
-            # Single moves are chosen one after the other, so other moves to the same table can cost less.
-            labels, nearest = free
-            added, counts = moved(labels, nearest, [counts, np.rint(closer[1])])
     if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
         labels, counts, added = nearby
     return labels, added, counts
@@ -323,9 +318,9 @@ def move_singly(
 ) -> float:
     """Change labels in place, one at a time, until no change brings the table nearer to its bounds.
 
-    With weights, which tables do not tell apart, this is the only rounding. A point is never divided, so a cell can
-    stay outside its bounds by up to the weight of a point near a boundary. Labels are those of `Points.priced`,
-    `counts` changes with them, and the increase of their weighted cost is returned.
+    This is for points with weights, and for bounds with so many helpers that mixed-integer programs take minutes. A
+    point is never divided, so a cell can stay outside its bounds by up to the weight of a point near a boundary. Labels
+    are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is returned.
     """
     n_groups, n_clusters = counts.shape
     if n_clusters == 1:
