@@ -86,4 +86,4 @@ def test_peak_memory_in_tables_of_points_by_clusters():
     model.fit(X, sensitive_features=groups)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2.5 * 8 * n_samples * n_clusters
+    assert peak < 1.6 * 8 * n_samples * n_clusters

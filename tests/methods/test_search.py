@@ -7,7 +7,7 @@ import pytest
 
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
-from fairclust.metrics import sse
+from fairclust.metrics import contingency, fairness_ratio, sse
 from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
 from fairclust.solvers.search import Search, plain_run
 from twins import means_of
@@ -68,6 +68,16 @@ def test_weights_count_as_copies_of_rows(grid):
     rows = np.repeat(np.arange(len(X)), weights)
     copies = PriceFairKMeans(SIDE**2, **params).fit(X[rows], sensitive_features=groups[rows])
     assert model.cost_ == pytest.approx(copies.cost_, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 3, 7])
+def test_few_rows(n_clusters):
+    X, groups = np.arange(16.0).reshape(8, 2), np.arange(8) % 2
+    model = PriceFairKMeans(n_clusters, tolerance=0.5, n_init=3, random_state=0)
+    model.fit(X, sensitive_features=groups)
+    assert model.labels_.shape == (8,)
+    if n_clusters < 4:
+        assert fairness_ratio(contingency(model.labels_, groups, n_clusters)) >= 0.5 - 1e-9
 
 
 @pytest.mark.parametrize("cls, cost", [(KMeans, "inertia_"), (PriceFairKMeans, "cost_")])

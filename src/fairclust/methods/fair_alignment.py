@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported, record
 from fairclust.group_encoding import neutral_order
+from fairclust.kernels.tiles import blocks
 from fairclust.metrics.centers import nearest_centers
 from fairclust.solvers.lloyd import Lloyd
 
@@ -22,6 +23,8 @@ _LLOYD_STEPS = 50
 # The alternation ends after this many rounds without gain. A single round is not enough, because every round draws new
 # random blocks.
 _PATIENCE = 3
+# Pairs and points are read in blocks of this many. Where every block reads all pairs, there are at most _MOST_BLOCKS.
+_BLOCK_ROWS, _MOST_BLOCKS = 1 << 14, 16
 
 
 class _Plan(NamedTuple):
@@ -88,6 +91,9 @@ class FairAlignmentKMeans(FairClusterer):
 
     Notes
     -----
+    Distances of points to centres are computed in blocks of rows. The memory therefore grows with the rows and their
+    columns, about ``8 N (3 d + 16)`` bytes, and not with `n_clusters`.
+
     With `epsilon` the pairs are first matched and then split, as in the paper's alternation. The authors' program
     instead splits a share of all possible pairs, those that are cheapest to match, and does not keep the bound. The
     same `epsilon` therefore has different effects in the two.
@@ -204,9 +210,13 @@ class FairAlignmentKMeans(FairClusterer):
         apart = np.zeros(len(plan.mass), bool)
         if self.epsilon == 0:
             return apart
-        a, b = Z[plan.first], Z[plan.second]
-        costs_a, costs_b, mean_costs = (nearest_centers(z, centers)[1] for z in (a, b, pi[0] * a + pi[1] * b))
-        saved = plan.cost - pi[0] * costs_a - pi[1] * costs_b + mean_costs
+        saved = np.empty(len(plan.mass))
+        for block in blocks(len(saved), _BLOCK_ROWS):
+            a, b = Z[plan.first[block]], Z[plan.second[block]]
+            costs_a, costs_b, mean_costs = (
+                nearest_centers(z, centers)[1] for z in (a, b, pi[0] * a + pi[1] * b)
+            )
+            saved[block] = plan.cost[block] - pi[0] * costs_a - pi[1] * costs_b + mean_costs
         order = np.argsort(-saved, kind="stable")
         apart[order] = (np.cumsum(plan.mass[order]) <= self.epsilon + 1e-12) & (saved[order] > 0)
         return apart
@@ -220,8 +230,13 @@ class FairAlignmentKMeans(FairClusterer):
         clusters of the pairs' rows in the first and in the second group, shape (2, n_pairs).
         """
         joint, split = np.flatnonzero(~apart), np.flatnonzero(apart)
-        means = pi[0] * Z[plan.first[joint]] + pi[1] * Z[plan.second[joint]]
-        points = np.concatenate([means, Z[plan.first[split]], Z[plan.second[split]]])
+        n_joint, n_split = len(joint), len(split)
+        points = np.empty((n_joint + 2 * n_split, Z.shape[1]))
+        for block in blocks(n_joint, _BLOCK_ROWS):
+            pairs = joint[block]
+            points[block] = pi[0] * Z[plan.first[pairs]] + pi[1] * Z[plan.second[pairs]]
+        points[n_joint : n_joint + n_split] = Z[plan.first[split]]
+        points[n_joint + n_split :] = Z[plan.second[split]]
         weights = np.concatenate([plan.mass[joint], pi[0] * plan.mass[split], pi[1] * plan.mass[split]])
         labels = np.full(len(points), -1)
         for _ in range(_LLOYD_STEPS):
@@ -238,8 +253,8 @@ class FairAlignmentKMeans(FairClusterer):
         transport = float(plan.mass[joint] @ plan.cost[joint])
 
         ends = np.empty((2, len(plan.mass)), int)
-        ends[:, joint] = labels[: len(joint)]
-        ends[:, split] = labels[len(joint) :].reshape(2, len(split))
+        ends[:, joint] = labels[:n_joint]
+        ends[:, split] = labels[n_joint:].reshape(2, n_split)
         n = len(Z)
         return centers, n * (clustering + transport), n * clustering, ends
 
@@ -247,14 +262,24 @@ class FairAlignmentKMeans(FairClusterer):
 def _labels(
     plan: _Plan, ends: np.ndarray, n_samples: int, n_clusters: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """The cluster with most of the mass of each point, shape (n_samples,), from the clusters of the pairs' rows."""
-    table = np.zeros(n_samples * n_clusters)
-    for points, clusters in zip((plan.first, plan.second), ends, strict=True):
-        table += np.bincount(points * n_clusters + clusters, plan.mass, len(table))
-    # Points with half of their mass in two clusters are common if one group is twice as large as the other. Ties must
-    # not favour the first clusters.
-    table *= 1 + 1e-9 * rng.uniform(size=len(table))
-    return table.reshape(n_samples, n_clusters).argmax(axis=1)
+    """The cluster with most of the mass of each point, shape (n_samples,), from the clusters of the pairs' rows.
+
+    The table of the masses of points in clusters is made for one block of points after the other. Every block reads all
+    pairs, so there are at most `_MOST_BLOCKS` of them.
+    """
+    labels = np.empty(n_samples, int)
+    for rows in blocks(n_samples, max(_BLOCK_ROWS, -(-n_samples // _MOST_BLOCKS))):
+        n_rows = rows.stop - rows.start
+        table = np.zeros(n_rows * n_clusters)
+        for points, clusters in zip((plan.first, plan.second), ends, strict=True):
+            inside = np.flatnonzero((points >= rows.start) & (points < rows.stop))
+            cells = (points[inside] - rows.start) * n_clusters + clusters[inside]
+            table += np.bincount(cells, plan.mass[inside], len(table))
+        # Points with half of their mass in two clusters are common if one group is twice as large as the other. Ties
+        # must not favour the first clusters.
+        table *= 1 + 1e-9 * rng.uniform(size=len(table))
+        labels[rows] = table.reshape(n_rows, n_clusters).argmax(axis=1)
+    return labels
 
 
 def _pair_costs(
