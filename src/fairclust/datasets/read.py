@@ -201,7 +201,7 @@ class Table:
             hit = (words[i] == value).to_numpy() & kept
             dropped.append({"column": self.names[i], "value": value, "rows": int(hit.sum())})
             kept &= ~hit
-        found = {i: words[i][kept].cat.remove_unused_categories() for i in texts}
+        columns = {i: words[i][kept].cat.remove_unused_categories() for i in texts}
         for i in numbers:
             cells = frame[i]
             if cells.dtype.kind in "iuf":
@@ -222,6 +222,6 @@ class Table:
                     "Fix: list the column under 'categorical', or the values of a sensitive one under 'groups', leave "
                     "it out of 'features', or list the value under 'drop_rows'"
                 )
-            found[i] = values
+            columns[i] = values
         card = {"rows_read": len(frame), "dropped": dropped}
-        return pd.DataFrame(found, index=frame.index[kept], copy=False), card
+        return pd.DataFrame(columns, index=frame.index[kept], copy=False), card
