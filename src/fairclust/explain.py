@@ -69,9 +69,9 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     there = (labels >= 0).to_numpy()
     frame, clusters = frame[there], labels[there].to_numpy(dtype=int)
     places = frame.reset_index(drop=True)
-    found = decide(places, [])
-    rows = found.preparation.transform(places)
-    return profiles_of(frame, clusters, found.columns, rows, n_columns=n_columns)
+    decided = decide(places, [])
+    rows = decided.preparation.transform(places)
+    return profiles_of(frame, clusters, decided.columns, rows, n_columns=n_columns)
 
 
 def _matrix(X: Any) -> np.ndarray:
