@@ -152,7 +152,7 @@ def test_the_gap_is_to_assignments_with_no_larger_delta(seed, max_gap):
     shares = contingency(found.labels, codes, n_clusters) / n_of[:, None]
     pairs = list(combinations(range(n_groups), 2))
     gaps = np.maximum(np.mean([np.abs(shares[i] - shares[j]) for i, j in pairs], axis=0), max_gap)
-    # The helpers bound the differences of all pairs, and their mean is bounded.
+    # Auxiliary variables are at least the differences of all pairs, and the mean of these variables is bounded.
     part = (codes == np.arange(n_groups)[:, None]) / n_of[:, None]
     differences, every = np.array([part[i] - part[j] for i, j in pairs]), np.ones((1, n_samples))
     each, none = np.eye(len(pairs)), np.zeros((2, len(pairs)))

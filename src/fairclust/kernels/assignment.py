@@ -556,8 +556,10 @@ class Potentials:
         return layout.order[place], layout.group[tile], excess
 
     def _two_cheapest(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For each point, in the order of the layout, its cheapest cluster at prices from zero on, what it pays there,
-        and how much dearer the second cheapest is. There are at least two clusters.
+        """The cheapest cluster of each point, its potential plus price, and how much more the second cheapest costs.
+
+        All have shape (n_samples,), in the order of the layout. The least price of each group is zero, and there are at
+        least two clusters.
         """
         layout, shape, dtype = self.layout, self.row_min.shape, self.a.dtype
         labels, low, second = np.empty(shape, np.int32), np.empty(shape, dtype), np.empty(shape, dtype)
