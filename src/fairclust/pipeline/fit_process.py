@@ -61,6 +61,8 @@ def _begin(parent: int, memory_mb: float) -> None:
     die_with(parent)
     # The script handles this signal; the process of the fit ends at once.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # What compiled libraries print (HiGHS does) goes to the log, as Python's output does.
+    os.dup2(sys.stdout.fileno(), 1)
     if sys.platform == "linux":
         import resource
 
