@@ -44,7 +44,7 @@ def test_the_transport_recomputed_by_linear_programs(data):
         )
         if abs(support - old).max() <= 1e-4 * np.ptp(X, axis=0).max():
             break
-    found = transport(X, codes, len(X), np.random.RandomState(0))
+    found = transport(X, codes, X)
     for j, part in enumerate(parts):
         expected = len(part) * plan_of(part, support) @ support
         np.testing.assert_allclose(found[codes == j], expected, atol=1e-6)
@@ -54,7 +54,7 @@ def test_groups_that_differ_by_a_shift_meet_half_way():
     rng = np.random.default_rng(0)
     half = rng.normal(size=(20, 2))
     X, codes = np.r_[half, half + np.array([3.0, 0.0])], np.repeat([0, 1], 20)
-    moved = transport(X, codes, 40, np.random.RandomState(0))
+    moved = transport(X, codes, X)
     np.testing.assert_allclose(moved[:20], moved[20:], atol=0.2)
     np.testing.assert_allclose(moved.mean(axis=0), X.mean(axis=0))
 

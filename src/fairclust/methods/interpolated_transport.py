@@ -100,11 +100,14 @@ class InterpolatedTransportClustering(FairClusterer):
         rng = check_random_state(self.random_state)
         begin = perf_counter()
         X = np.asarray(X, float)
-        moved = transport(X, codes, self.n_support, rng)
+        support = X[rng.choice(len(X), min(self.n_support, len(X)), replace=False)]
         seed = int(rng.randint(np.iinfo(np.int32).max))
         best, self.history_ = np.inf, []
         for step, t in enumerate(np.linspace(0, 1, self.n_steps), 1):
-            rows = (1 - t) * X + t * moved
+            # The transport takes most of the time, and is not needed if the rows are fair enough where they are.
+            if step == 2:
+                moved = transport(X, codes, support)
+            rows = (1 - t) * X + t * moved if step > 1 else X
             # All steps start from picks with the same random numbers.
             start = initial_centers(rows, self.n_clusters, "k-means++", np.random.RandomState(seed))
             memberships, centers, cost = fuzzy_c_means(rows, start, self.fuzziness, self.max_iter)
@@ -126,10 +129,11 @@ class InterpolatedTransportClustering(FairClusterer):
         self.labels_ = self.memberships_.argmax(axis=1)
 
 
-def transport(X: np.ndarray, codes: np.ndarray, n_support: int, rng: np.random.RandomState) -> np.ndarray:
+def transport(X: np.ndarray, codes: np.ndarray, support: np.ndarray) -> np.ndarray:
     """Where the optimal transport to the Wasserstein-2 barycentre of the groups moves each row, of the shape of X.
 
-    The weights of the groups are their shares. A row that is split goes to the mean of its parts.
+    The weights of the groups are their shares. A row that is split goes to the mean of its parts. `support`, shape
+    (n_support, n_features), holds the points from which those of the barycentre start.
     """
     # Imported here, because an extra installs it, and `from fairclust import *` needs none.
     from ot import emd
@@ -137,7 +141,6 @@ def transport(X: np.ndarray, codes: np.ndarray, n_support: int, rng: np.random.R
     groups = [np.flatnonzero(codes == j) for j in np.unique(codes)]
     if len(groups) == 1:
         return X
-    support = X[rng.choice(len(X), min(n_support, len(X)), replace=False)]
     extent = np.ptp(X, axis=0).max()
 
     def plans() -> list[np.ndarray]:
