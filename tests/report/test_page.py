@@ -117,7 +117,7 @@ def test_a_paper_has_its_tables_then_figures_then_claims_then_evidence(html, pag
 def test_papers_without_data_of_the_run_have_no_section(page, html):
     assert "paper-vfc" in page.ids
     assert "paper-other" not in page.ids
-    assert "This run has no data for Other" in html
+    assert "This run has no results for Other" in html
 
 
 def test_claims_have_a_verdict_and_numbers(page):
