@@ -39,6 +39,8 @@ _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$",
 _LETTERED, _THOUSANDS = re.compile(r"\s*(\d[\d.,']*) ?([A-Za-z])\s*"), "kKMB"
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
+# Numbers in less than this share of the cells, beside words such as "none", do not make a column of numbers.
+_SOME = 0.1
 # Whole numbers of one length with at least so many digits are numbers of accounts, phones and the like.
 _LONG = 7
 # So many words of a column show whether it holds numbers at all.
@@ -171,7 +173,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     there, any_odd, distinct = ~np.isnan(values), name in asked.numbers, len(words)
 
     def fit_nearly_all(fits: np.ndarray) -> bool:
-        return share(fits) >= max(_NEARLY_ALL * share(there | ~unknown), 0.5)
+        return share(fits) >= max(_NEARLY_ALL * share(there | ~unknown), _SOME)
 
     if any_odd and not there.any():
         raise TableError(
@@ -323,7 +325,7 @@ def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
     """How the first word that does not state the number plainly is read; empty if all do."""
     for word, number in zip(words, found, strict=True):
         if not np.isnan(number) and cells.as_number(word) != number:
-            of_unit = f" {unit}" if unit in cells.SIZES and unit not in word else ""
+            of_unit = f" (unit: {unit})" if unit in cells.SIZES and unit not in word else ""
             return f"{shortened(repr(word))} is read as {number:.10g}{of_unit}"
     return ""
 
