@@ -217,17 +217,15 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
     """A column of numbers, unless they are dates, codes or identifiers; a note says that they have units or signs."""
     name, chosen = column.name, column.name in asked.features
     is_whole = name not in asked.measured and (values % 1 == 0).all()
-    if is_whole and column.note and not chosen and (why := _identifies(values, name, has_signs=True)):
-        return Column(name, "identifier", why)
     if is_whole and not column.note:
         are_days = values.min() >= 10_000 and all(map(_DAY.fullmatch, map("{:06.0f}".format, values)))
         # A few numbers of six digits can look like days by chance.
         if are_days and (values.min() >= 10**7 or values.nunique() >= FEW_ROWS):
             return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
-        if not chosen and (why := _identifies(values, name)):
-            return Column(name, "identifier", why)
-        if why := _why_codes(values, name):
-            return _codes(values, name, why, asked)
+    if is_whole and not chosen and (why := _identifies(values, name, has_signs=bool(column.note))):
+        return Column(name, "identifier", why)
+    if is_whole and not column.note and (why := _why_codes(values, name)):
+        return _codes(values, name, why, asked)
     reading = {**column.reading, **({"log": True} if name in asked.log else {})}
     if name in asked.clip:
         ends = numbers(values, {"log": name in asked.log}).quantile([0.01, 0.99])

@@ -311,7 +311,7 @@ def _open_text(path: Path, form: Format) -> Opened:
 
     pandas fills rows that are too short and cuts cells at a NUL character, both without a word. Here they are errors.
     """
-    opener, above, notes = _opener(path), 0, list[str]()
+    opener, above, skipped = _opener(path), 0, list[str]()
     with _plain_errors(path, form), opener() as file:
         if _suffix(path) == ".arff":
             above, labels = _arff_head(_lines(path, file, form), path)
@@ -321,9 +321,7 @@ def _open_text(path: Path, form: Format) -> Opened:
             above = _lines_above(head, form) if form.header else 0
             named = next((line for line in head[above:] if line.strip()), "")
             form = form._replace(delimiter=form.delimiter or _likely_delimiter(named))
-            skipped = [line.strip() for line in head[:above] if line.strip()]
-            if skipped and not skipped[0].startswith("sep="):
-                notes += _header_note(form, above + 1, len(skipped), skipped[0])
+            skipped = [line.strip() for line in head[:above] if line.strip() and not line.startswith("sep=")]
     sign = form.delimiter or ","
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
     width, below, ahead = 0, 0, list[list[str]]()
@@ -346,8 +344,7 @@ def _open_text(path: Path, form: Format) -> Opened:
                 ahead.append([cell.strip() for cell in row])
     if not ahead:
         raise TableError(f"{path} is empty")
-    names, n_below, found = _heading(ahead, form, path)
-    notes += found
+    names, n_below, notes = _heading(ahead, form, path, above, skipped)
     del ahead[: form.header + n_below]
     if not ahead:
         raise TableError(f"{path} has a header and no rows")
@@ -487,20 +484,12 @@ def _rows_of_words(rows: Sequence[Sequence[str]]) -> list[str]:
     return notes
 
 
-def _header_note(form: Format, row: int, n_above: int, first: str) -> list[str]:
-    """A note on rows above the names of the columns, unless it is stated where these are."""
-    if form.header_row is not None or not n_above:
-        return []
-    return [
-        f"the names of the columns are in row {row:,}, below {count(n_above, 'other row')}, the first with "
-        f"{shortened(repr(first))}; --header-row states it"
-    ]
+def _heading(
+    rows: list[list[str]], form: Format, path: Path, n_above: int, above: Sequence[str]
+) -> tuple[list[str], int, list[str]]:
+    """The names of the columns, the number of rows below them that are no data, and notes on rows above and below.
 
-
-def _heading(rows: list[list[str]], form: Format, path: Path) -> tuple[list[str], int, list[str]]:
-    """The names of the columns, the number of rows below them that are no data, and notes on these.
-
-    `rows` begin with that of the names, if there is one.
+    `rows` begin with that of the names, if there is one; `above` has those of the `n_above` that are not empty.
     """
     if not form.header:
         if len(form.labels or rows[0]) != len(rows[0]):
@@ -512,8 +501,14 @@ def _heading(rows: list[list[str]], form: Format, path: Path) -> tuple[list[str]
     if form.header_row is not None:
         return rows[0], 0, []
     _check_header(rows[0], rows[1:], path, form)
-    notes = _rows_of_words(rows[1:])
-    return rows[0], len(notes), notes
+    below = _rows_of_words(rows[1:])
+    if not above:
+        return rows[0], len(below), below
+    note = (
+        f"the names of the columns are in row {n_above + 1:,}, below {count(len(above), 'other row')}, the first with "
+        f"{shortened(repr(above[0]))}; --header-row states it"
+    )
+    return rows[0], len(below), [note, *below]
 
 
 def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Format) -> None:
@@ -629,17 +624,16 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     name = form.sheet if form.sheet is not None else (expected or filled)[0]
     cells = sheets[name].dropna(axis=1, how="all")
     first = 0 if not form.header else places[name][0] if form.header_row is None else form.header_row - 1
-    above, rows = cells.iloc[:first].dropna(how="all"), cells.iloc[first:].dropna(how="all")
+    above = [str(row.dropna().iloc[0]) for _, row in cells.iloc[:first].dropna(how="all").iterrows()]
+    rows = cells.iloc[first:].dropna(how="all")
     if rows.empty:
         raise TableError(
             f"--header-row: {path} has {len(cells):,} rows, and no cell from row {first + 1:,} on. Fix: name another "
             "row, or another sheet"
         )
     top = rows.head(_ROWS_AHEAD).astype(object).fillna("").astype(str)
-    names, n_below, notes = _heading([[*row] for row in top.itertuples(index=False)], form, path)
+    names, n_below, notes = _heading(top.to_numpy().tolist(), form, path, first, above)
     frame = rows.iloc[form.header + n_below :].reset_index(drop=True).infer_objects().set_axis(names, axis=1)
-    if len(above):
-        notes += _header_note(form, first + 1, len(above), str(above.iloc[0].dropna().iloc[0]))
     if len(filled) > 1 and form.sheet is None:
         others = shortened(", ".join(repr(of) for of in filled if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
