@@ -36,7 +36,7 @@ from fairclust.report import agreement
 from fairclust.report.claims import load_claims
 from fairclust.report.page_tables import picture_size
 from fairclust.report.render import Table
-from fairclust.report.selection import shareable
+from fairclust.report.selection import first_line, shareable
 from fairclust.report.tables import load_evidence, overview_texts, row_verdicts, summary
 from fairclust.report.verdicts import CAUSES, DIFFERS
 
@@ -210,7 +210,9 @@ def copy_small(path: Path, to: Path, without: Iterable[str] = ()) -> None:
         table = read_arrow(path).drop_columns(list(without))
         for i, column in enumerate(table.schema):
             if column.type == pa.string():
-                texts = [text and shareable(text) for text in table[i].to_pylist()]
+                # The places that a download has tried stand below the first line of a reason.
+                told = first_line if column.name == "reason" else shareable
+                texts = [text and told(text) for text in table[i].to_pylist()]
                 table = table.set_column(i, column, pa.array(texts, pa.string()))
         write_arrow(to, table, level=22)
     else:
