@@ -324,7 +324,9 @@ def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
     for word, number in zip(words, found, strict=True):
         if not np.isnan(number) and cells.as_number(word) != number:
             of_unit = f" (unit: {unit})" if unit in cells.SIZES and unit not in word else ""
-            return f"{shortened(repr(word))} is read as {number:.10g}{of_unit}"
+            # A blank that does not break would be shown as \xa0.
+            shown = shortened(repr(" ".join(word.split())))
+            return f"{shown} is read as {number:.10g}{of_unit}"
     return ""
 
 
