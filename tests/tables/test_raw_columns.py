@@ -36,7 +36,7 @@ def read(cells, name="x", **asked):
         ("90+", 90),
         ("7:45", 7.75), ("7 h 45", 7.75), ("2h30min", 2.5), ("12345678B", 12345678), ("1:30:00", 1.5),
         ("2h 15m", 2.25), ("3 Tage 12 Std.", 3.5), ("5 ft 6 in", 5.5), ("10 st 7 lb", 10.5), ("1 an et 6 mois", 1.5),
-        ("6 min 30 s", 6.5), ("5 km 3 h", None), ("3 h 2 d", None), ("27/30", 0.9),
+        ("6 min 30 s", 6.5), ("18y 9m", 18.75), ("5 km 3 h", None), ("3 h 2 d", None), ("27/30", 0.9),
         ("3/4 km", 0.75), ("12/3 A", None), ("7:30 pm", None),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
@@ -78,7 +78,7 @@ def test_a_point_before_three_digits_separates_thousands_of_money():
 def test_units_of_one_kind_are_converted_and_others_are_an_error():
     np.testing.assert_allclose(read(["1.5 km", "500 m", "2 km"] * 40), [1.5, 0.5, 2.0] * 40)
     np.testing.assert_allclose(read(["2 Stunden", "90 min", "1h30"] * 40), [2, 1.5, 1.5] * 40)
-    assert column(["2 ans", "6 mois"] * 40).note == "'2 ans' is read as 2 year"
+    assert column(["2 ans", "6 mois"] * 40).note == "'2 ans' is read as 2 (unit: year)"
     mixed = [f"{i} {'€' if i % 3 else '$'}" for i in range(N)]
     with pytest.raises(
         TableError,
@@ -157,7 +157,7 @@ def test_a_few_odd_cells_are_missing_and_many_are_an_error():
     assert found.index[found.isna()].tolist() == [3, 7, 11]
     assert column(ages).odd == "3 cells ('unknown', '.', 'about forty') count as missing"
     # Words for missing cells are no guess, however many they are.
-    assert column([*ages[:200], *["k.A."] * 100]).role == "number"
+    assert column([*ages[:200], *["k.A."] * 600]).role == "number"
     strange = [*ages[:360], *(f"some {i}" for i in range(40))]
     with pytest.raises(
         TableError, match=r"41 cells of 400 do not fit.*'about forty' in data row 12\. Fix: --numbers x"
@@ -257,7 +257,7 @@ def test_truth_values_in_several_spellings():
         ["t/m 17", "18 t/m 34", "35 t/m 64", "65 en ouder"],
         ["とても不満", "不満", "普通", "満足"], ["Helt uenig", "Delvist uenig", "Delvist enig", "Helt enig"],
         ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"],
-        ["I", "II", "III", "IV"],
+        ["I", "II", "III", "IV"], ["★", "★★", "★★★"], ["3", "3+", "4-", "4", "6"], ["légère", "modérée", "sévère"],
     ],
 )  # fmt: skip
 def test_scales_and_ranges_are_ordered(scale):
@@ -270,7 +270,14 @@ def test_scales_and_ranges_are_ordered(scale):
 
 @pytest.mark.parametrize(
     "words",
-    [["N", "S", "E", "W"], ["red", "green", "blue"], ["a", "b", "c"], ["555-1234", "555-2345", "556-11"]],
+    [
+        ["N", "S", "E", "W"],
+        ["1", "2", "3+"],
+        ["1", "11", "111"],
+        ["red", "green", "blue"],
+        ["a", "b", "c"],
+        ["555-1234", "555-2345", "556-11"],
+    ],
 )
 def test_other_words_are_not_ordered(words):
     assert steps(words) == []

@@ -396,12 +396,12 @@ def _chance_lines(result: dict[str, Any]) -> list[str]:
     if chance is None:
         return []
     worst = chance["farthest"]
-    more = "more than" if chance["p_value"] < 0.05 else "as"
+    more = "more" if chance["p_value"] < 0.05 else "no more"
     return [
         f"chance: with k-means, cluster {worst['cluster']} has {percent(worst['share'])} {shortened(worst['group'])}; "
         f"with random labels it would have {percent(worst['low'])} to {percent(worst['high'])}. {chance['outside']} of "
-        f"the {chance['shares']} shares of k-means are outside their ranges, and together they differ {more} chance "
-        f"explains (chi-squared test, p = {chance['p_value']:.2g})"
+        f"the {chance['shares']} shares of k-means are outside their ranges, and together they differ {more} than "
+        f"chance explains (chi-squared test, p = {chance['p_value']:.2g})"
     ]
 
 

@@ -57,7 +57,7 @@ _CLOCK = re.compile(r"(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(:(?P<seconds>[0-5]
 # Numbers in several units, such as '2 h 30 min'. Behind some units, a number without one has the next smaller one.
 _PART = r"(\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
 _COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
-_NEXT_UNIT = {"h": "min", "min": "s", "ft": "in"}
+_NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in"}
 _UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "above", "to", "over", "or"))
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
 _RANGE = re.compile(
@@ -229,6 +229,12 @@ def steps(words: Iterable[str]) -> list[str]:
         at = [scale.get(_bare(word), -1) for word in known]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
+    # Stars, signs of a currency, or '+', '++', '+++'.
+    if len({*"".join(known)}) == 1 and not known[0].isalnum():
+        return sorted(known)
+    # Marks such as '3+' and '4-'. With one of the signs only, '90+' is a limit, and '4-' a negative number.
+    if all(re.fullmatch("[1-6][+-]?", word) for word in known) and {*"+-"} <= {word[-1] for word in known}:
+        return sorted(known, key=lambda word: (word[0], ["-", "", "+"].index(word[1:])))
     letters = "".join(sorted({word[0].upper() for word in known}))
     if all(re.fullmatch("[A-Ga-g][+-]?", word) for word in known) and (
         (len(letters) > 3 and "ABCDEFG".startswith(letters)) or any(word[1:] for word in known)

@@ -39,6 +39,8 @@ _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$",
 _LETTERED, _THOUSANDS = re.compile(r"\s*(\d[\d.,']*) ?([A-Za-z])\s*"), "kKMB"
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
+# Numbers in less than this share of the cells, beside words such as "none", do not make a column of numbers.
+_SOME = 0.1
 # Whole numbers of one length with at least so many digits are numbers of accounts, phones and the like.
 _LONG = 7
 # So many words of a column show whether it holds numbers at all.
@@ -171,7 +173,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     there, any_odd, distinct = ~np.isnan(values), name in asked.numbers, len(words)
 
     def fit_nearly_all(fits: np.ndarray) -> bool:
-        return share(fits) >= max(_NEARLY_ALL * share(there | ~unknown), 0.5)
+        return share(fits) >= max(_NEARLY_ALL * share(there | ~unknown), _SOME)
 
     if any_odd and not there.any():
         raise TableError(
@@ -215,17 +217,15 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
     """A column of numbers, unless they are dates, codes or identifiers; a note says that they have units or signs."""
     name, chosen = column.name, column.name in asked.features
     is_whole = name not in asked.measured and (values % 1 == 0).all()
-    if is_whole and column.note and not chosen and (why := _identifies(values, name, has_signs=True)):
-        return Column(name, "identifier", why)
     if is_whole and not column.note:
         are_days = values.min() >= 10_000 and all(map(_DAY.fullmatch, map("{:06.0f}".format, values)))
         # A few numbers of six digits can look like days by chance.
         if are_days and (values.min() >= 10**7 or values.nunique() >= FEW_ROWS):
             return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
-        if not chosen and (why := _identifies(values, name)):
-            return Column(name, "identifier", why)
-        if why := _why_codes(values, name):
-            return _codes(values, name, why, asked)
+    if is_whole and not chosen and (why := _identifies(values, name, has_signs=bool(column.note))):
+        return Column(name, "identifier", why)
+    if is_whole and not column.note and (why := _why_codes(values, name)):
+        return _codes(values, name, why, asked)
     reading = {**column.reading, **({"log": True} if name in asked.log else {})}
     if name in asked.clip:
         ends = numbers(values, {"log": name in asked.log}).quantile([0.01, 0.99])
@@ -323,8 +323,10 @@ def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
     """How the first word that does not state the number plainly is read; empty if all do."""
     for word, number in zip(words, found, strict=True):
         if not np.isnan(number) and cells.as_number(word) != number:
-            of_unit = f" {unit}" if unit in cells.SIZES and unit not in word else ""
-            return f"{shortened(repr(word))} is read as {number:.10g}{of_unit}"
+            of_unit = f" (unit: {unit})" if unit in cells.SIZES and unit not in word else ""
+            # A blank that does not break would be shown as \xa0.
+            shown = shortened(repr(" ".join(word.split())))
+            return f"{shown} is read as {number:.10g}{of_unit}"
     return ""
 
 

@@ -54,7 +54,7 @@ def of_columns(
     if weights:
         notes.append(
             f"{_listed(weights)}: clustered by, as {'numbers' if len(weights) > 1 else 'a number'}; if it says how "
-            f"many people a row stands for, --weight {weights[0]}"
+            f"many people a row stands for, --weight {quoted(weights[0])}"
         )
     notes += [f"{name}: {text}" for name, of in groups.items() for text in _alike(of)]
     if others:

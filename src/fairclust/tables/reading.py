@@ -125,9 +125,10 @@ def read_table(
         notes += opened.notes
         form = form._replace(delimiter=opened.delimiter, decimal=opened.decimal)
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-    if total := _total(frame):
-        frame = frame.iloc[:-1].infer_objects()
-        notes.append(total)
+    n_below, below = _below(frame)
+    if n_below:
+        frame = frame.iloc[:-n_below].infer_objects()
+        notes += below
     spellings = clean(frame, ids=ids)
     frame.attrs.update(
         delimiter=form.delimiter, decimal=form.decimal, notes=[*dict.fromkeys(notes)], spellings=spellings
@@ -151,13 +152,37 @@ def table_files(path: str | Path) -> list[Path]:
         raise TableError(f"{error}{hint}") from None
 
 
-def _total(frame: pd.DataFrame) -> str:
-    """A note if the last row has sums of the others, which a word says that occurs nowhere else in its column."""
-    for name, cell in frame.iloc[-1].items():
+def _below(frame: pd.DataFrame) -> tuple[int, list[str]]:
+    """The number of rows below the data, and notes on them: remarks with one cell each, above them one of totals.
+
+    A word says that a row has totals, and occurs nowhere else in its column.
+    """
+    remarks, notes = list[str](), list[str]()
+    for _, row in frame.iloc[1:].tail(_HEAD_ROWS).iloc[::-1].iterrows():
+        filled = [*row[row.notna()]]
+        if len(filled) != 1 or len(row) < 3 or not _is_remark(filled[0]):
+            break
+        remarks.append(filled[0].strip())
+    if remarks:
+        shown = shortened(repr(remarks[-1]))
+        are = "are" if len(remarks) > 1 else "is"
+        notes = [
+            f"{count(len(remarks), 'row')} with a remark below the data {are} left out, the first: {shown}"
+        ]
+    rest = frame.iloc[: len(frame) - len(remarks)]
+    for name, cell in rest.tail(1).squeeze(axis=0).items() if len(rest) > 1 else ():
         is_word = isinstance(cell, str) and cell.strip(" :").lower() in WORDS["totals"]
-        if is_word and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
-            return f"the last row is left out, because {cell!r} in {shortened(str(name))} says that it has totals"
-    return ""
+        if is_word and not (rest[name].iloc[:-1] == cell).any():
+            notes.append(
+                f"the last row is left out, because {cell!r} in {shortened(str(name))} says that it has totals"
+            )
+            return len(remarks) + 1, notes
+    return len(remarks), notes
+
+
+def _is_remark(cell: object) -> bool:
+    """Whether a cell has several words. A single one can be the only cell of a row that lacks all others."""
+    return isinstance(cell, str) and " " in cell.strip() and by_any_sign(cell) is None
 
 
 def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
@@ -286,7 +311,7 @@ def _open_text(path: Path, form: Format) -> Opened:
 
     pandas fills rows that are too short and cuts cells at a NUL character, both without a word. Here they are errors.
     """
-    opener, above, notes = _opener(path), 0, list[str]()
+    opener, above, skipped = _opener(path), 0, list[str]()
     with _plain_errors(path, form), opener() as file:
         if _suffix(path) == ".arff":
             above, labels = _arff_head(_lines(path, file, form), path)
@@ -296,29 +321,30 @@ def _open_text(path: Path, form: Format) -> Opened:
             above = _lines_above(head, form) if form.header else 0
             named = next((line for line in head[above:] if line.strip()), "")
             form = form._replace(delimiter=form.delimiter or _likely_delimiter(named))
-            skipped = [line.strip() for line in head[:above] if line.strip()]
-            if skipped and not skipped[0].startswith("sep="):
-                notes += _header_note(form, above + 1, len(skipped), skipped[0])
+            skipped = [line.strip() for line in head[:above] if line.strip() and not line.startswith("sep=")]
     sign = form.delimiter or ","
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
-    width, ahead = 0, list[list[str]]()
+    width, below, ahead = 0, 0, list[list[str]]()
     with _plain_errors(path, form), opener() as file:
         rows = csv.reader(
             islice(_lines(path, file, form), above, None), delimiter=sign, strict=True, **dialect
         )
         for line, row in _rows(path, rows, above):
             width = width or len(row)
-            if len(row) != width:
+            if len(row) == 1 and width > 2 and _is_remark(row[0]):
+                below = below or line
+                continue
+            if len(row) != width or below:
+                line, n_cells = (below, 1) if below else (line, len(row))
                 raise TableError(
-                    f"{path}, line {line:,} has {len(row):,} cells, but the first row has {width:,}. Fix: correct the "
+                    f"{path}, line {line:,} has {n_cells:,} cells, but the first row has {width:,}. Fix: correct the "
                     f"line, or give every column a name; is {sign!r} the right --delimiter?"
                 )
             if len(ahead) <= _ROWS_AHEAD:
                 ahead.append([cell.strip() for cell in row])
     if not ahead:
         raise TableError(f"{path} is empty")
-    names, n_below, found = _heading(ahead, form, path)
-    notes += found
+    names, n_below, notes = _heading(ahead, form, path, above, skipped)
     del ahead[: form.header + n_below]
     if not ahead:
         raise TableError(f"{path} has a header and no rows")
@@ -458,20 +484,12 @@ def _rows_of_words(rows: Sequence[Sequence[str]]) -> list[str]:
     return notes
 
 
-def _header_note(form: Format, row: int, n_above: int, first: str) -> list[str]:
-    """A note on rows above the names of the columns, unless it is stated where these are."""
-    if form.header_row is not None or not n_above:
-        return []
-    return [
-        f"the names of the columns are in row {row:,}, below {count(n_above, 'other row')}, the first with "
-        f"{shortened(repr(first))}; --header-row states it"
-    ]
+def _heading(
+    rows: list[list[str]], form: Format, path: Path, n_above: int, above: Sequence[str]
+) -> tuple[list[str], int, list[str]]:
+    """The names of the columns, the number of rows below them that are no data, and notes on rows above and below.
 
-
-def _heading(rows: list[list[str]], form: Format, path: Path) -> tuple[list[str], int, list[str]]:
-    """The names of the columns, the number of rows below them that are no data, and notes on these.
-
-    `rows` begin with that of the names, if there is one.
+    `rows` begin with that of the names, if there is one; `above` has those of the `n_above` that are not empty.
     """
     if not form.header:
         if len(form.labels or rows[0]) != len(rows[0]):
@@ -483,8 +501,14 @@ def _heading(rows: list[list[str]], form: Format, path: Path) -> tuple[list[str]
     if form.header_row is not None:
         return rows[0], 0, []
     _check_header(rows[0], rows[1:], path, form)
-    notes = _rows_of_words(rows[1:])
-    return rows[0], len(notes), notes
+    below = _rows_of_words(rows[1:])
+    if not above:
+        return rows[0], len(below), below
+    note = (
+        f"the names of the columns are in row {n_above + 1:,}, below {count(len(above), 'other row')}, the first with "
+        f"{shortened(repr(above[0]))}; --header-row states it"
+    )
+    return rows[0], len(below), [note, *below]
 
 
 def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Format) -> None:
@@ -539,14 +563,20 @@ def _read_parquet(path: Path, form: Format) -> _Read:
 
 
 def _read_statistics(path: Path, form: Format) -> _Read:
-    """A file of Stata, SPSS or SAS, with the labels of the values instead of their codes."""
+    """A file of Stata, SPSS or SAS, with the labels of the values instead of their codes.
+
+    Columns in which some values have no label, such as answers from 1 to 10 with labels of the ends, stay numbers.
+    """
     import pyreadstat
 
     end = path.suffix.lower()[1:]
     end = {"zsav": "sav", "xpt": "xport"}.get(end, end)
-    options = {"apply_value_formats": True} if end in ("sav", "por", "dta") else {}
-    frame, about = getattr(pyreadstat, f"read_{end}")(str(path), **options)
-    names = shortened(", ".join(getattr(about, "variable_value_labels", None) or {}), 200)
+    frame, about = getattr(pyreadstat, f"read_{end}")(str(path))
+    labels = about.variable_value_labels if end in ("sav", "por", "dta") else {}
+    labels = {name: of for name, of in labels.items() if frame[name].dropna().isin([*of]).all()}
+    for name, of in labels.items():
+        frame[name] = frame[name].map(of).astype("category")
+    names = shortened(", ".join(labels), 200)
     return frame, [f"the labels of the codes are the values of {names}"] if names else []
 
 
@@ -594,17 +624,16 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     name = form.sheet if form.sheet is not None else (expected or filled)[0]
     cells = sheets[name].dropna(axis=1, how="all")
     first = 0 if not form.header else places[name][0] if form.header_row is None else form.header_row - 1
-    above, rows = cells.iloc[:first].dropna(how="all"), cells.iloc[first:].dropna(how="all")
+    above = [str(row.dropna().iloc[0]) for _, row in cells.iloc[:first].dropna(how="all").iterrows()]
+    rows = cells.iloc[first:].dropna(how="all")
     if rows.empty:
         raise TableError(
             f"--header-row: {path} has {len(cells):,} rows, and no cell from row {first + 1:,} on. Fix: name another "
             "row, or another sheet"
         )
     top = rows.head(_ROWS_AHEAD).astype(object).fillna("").astype(str)
-    names, n_below, notes = _heading([[*row] for row in top.itertuples(index=False)], form, path)
+    names, n_below, notes = _heading(top.to_numpy().tolist(), form, path, first, above)
     frame = rows.iloc[form.header + n_below :].reset_index(drop=True).infer_objects().set_axis(names, axis=1)
-    if len(above):
-        notes += _header_note(form, first + 1, len(above), str(above.iloc[0].dropna().iloc[0]))
     if len(filled) > 1 and form.sheet is None:
         others = shortened(", ".join(repr(of) for of in filled if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
