@@ -199,18 +199,6 @@ def test_a_last_row_of_totals_is_left_out(tmp_path, column, cells, n_rows):
     assert frame.attrs["notes"] == ([note] if n_rows < len(cells) else [])
 
 
-def test_remarks_below_the_data_are_left_out(tmp_path):
-    text = "g,x,y\nf,1,2\nm,3,\nTotal,4,2\n\nPrinted by J. Smith\nRows: all\n"
-    frame = read_text(tmp_path, text)
-    assert frame["g"].tolist() == ["f", "m"]
-    assert (
-        "2 rows with a remark below the data are left out, the first: 'Printed by J. Smith'"
-        in frame.attrs["notes"]
-    )
-    with pytest.raises(TableError, match="line 6 has 1 cells, but the first row has 3"):
-        read_text(tmp_path, f"{text}f,1,2\n")
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -125,10 +125,9 @@ def read_table(
         notes += opened.notes
         form = form._replace(delimiter=opened.delimiter, decimal=opened.decimal)
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-    n_below, below = _below(frame)
-    if n_below:
-        frame = frame.iloc[:-n_below].infer_objects()
-        notes += below
+    if total := _total(frame):
+        frame = frame.iloc[:-1].infer_objects()
+        notes.append(total)
     spellings = clean(frame, ids=ids)
     frame.attrs.update(
         delimiter=form.delimiter, decimal=form.decimal, notes=[*dict.fromkeys(notes)], spellings=spellings
@@ -152,37 +151,13 @@ def table_files(path: str | Path) -> list[Path]:
         raise TableError(f"{error}{hint}") from None
 
 
-def _below(frame: pd.DataFrame) -> tuple[int, list[str]]:
-    """The number of rows below the data, and notes on them: remarks with one cell each, above them one of totals.
-
-    A word says that a row has totals, and occurs nowhere else in its column.
-    """
-    remarks, notes = list[str](), list[str]()
-    for _, row in frame.iloc[1:].tail(_HEAD_ROWS).iloc[::-1].iterrows():
-        filled = [*row[row.notna()]]
-        if len(filled) != 1 or len(row) < 3 or not _is_remark(filled[0]):
-            break
-        remarks.append(filled[0].strip())
-    if remarks:
-        shown = shortened(repr(remarks[-1]))
-        are = "are" if len(remarks) > 1 else "is"
-        notes = [
-            f"{count(len(remarks), 'row')} with a remark below the data {are} left out, the first: {shown}"
-        ]
-    rest = frame.iloc[: len(frame) - len(remarks)]
-    for name, cell in rest.tail(1).squeeze(axis=0).items() if len(rest) > 1 else ():
+def _total(frame: pd.DataFrame) -> str:
+    """A note if the last row has sums of the others, which a word says that occurs nowhere else in its column."""
+    for name, cell in frame.iloc[-1].items():
         is_word = isinstance(cell, str) and cell.strip(" :").lower() in WORDS["totals"]
-        if is_word and not (rest[name].iloc[:-1] == cell).any():
-            notes.append(
-                f"the last row is left out, because {cell!r} in {shortened(str(name))} says that it has totals"
-            )
-            return len(remarks) + 1, notes
-    return len(remarks), notes
-
-
-def _is_remark(cell: object) -> bool:
-    """Whether a cell has several words. A single one can be the only cell of a row that lacks all others."""
-    return isinstance(cell, str) and " " in cell.strip() and by_any_sign(cell) is None
+        if is_word and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
+            return f"the last row is left out, because {cell!r} in {shortened(str(name))} says that it has totals"
+    return ""
 
 
 def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
@@ -324,20 +299,16 @@ def _open_text(path: Path, form: Format) -> Opened:
             skipped = [line.strip() for line in head[:above] if line.strip() and not line.startswith("sep=")]
     sign = form.delimiter or ","
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
-    width, below, ahead = 0, 0, list[list[str]]()
+    width, ahead = 0, list[list[str]]()
     with _plain_errors(path, form), opener() as file:
         rows = csv.reader(
             islice(_lines(path, file, form), above, None), delimiter=sign, strict=True, **dialect
         )
         for line, row in _rows(path, rows, above):
             width = width or len(row)
-            if len(row) == 1 and width > 2 and _is_remark(row[0]):
-                below = below or line
-                continue
-            if len(row) != width or below:
-                line, n_cells = (below, 1) if below else (line, len(row))
+            if len(row) != width:
                 raise TableError(
-                    f"{path}, line {line:,} has {n_cells:,} cells, but the first row has {width:,}. Fix: correct the "
+                    f"{path}, line {line:,} has {len(row):,} cells, but the first row has {width:,}. Fix: correct the "
                     f"line, or give every column a name; is {sign!r} the right --delimiter?"
                 )
             if len(ahead) <= _ROWS_AHEAD:
