@@ -117,7 +117,7 @@ def test_a_paper_has_its_tables_then_figures_then_claims_then_evidence(html, pag
 def test_papers_without_data_of_the_run_have_no_section(page, html):
     assert "paper-vfc" in page.ids
     assert "paper-other" not in page.ids
-    assert "This run has no data for Other" in html
+    assert "This run has no results for Other, Synthetic: see" in html
 
 
 def test_claims_have_a_verdict_and_numbers(page):
@@ -139,6 +139,7 @@ def test_the_page_begins_with_where_ours_lose_and_has_the_leaderboard_of_every_c
     head, *body = page.tables["SSE: distance to the best known"]
     assert {row[0].removesuffix(" (ours)") for row in body} == set(NAMES.methods.values())
     assert {row[0] for row in body if row[0].endswith("(ours)")} == {"VFC K-means (ours)"}
+    assert "No method is compared with chance, because this run has no labels drawn at random" in html
     assert {row[head.index("Starts")] for row in body} == {"2"}
     assert all(row[head.index("Within 50 %")].endswith(" of 2") for row in body)
     # The results come before the rule.

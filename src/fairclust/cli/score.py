@@ -54,7 +54,7 @@ def run(args: Score) -> list[str | Table]:
     unfair = max(map(deviation, scored.tables.values()))
     # Metrics that are undefined for these labels are left out.
     scores = {name: value for name, value in measured_scores.items() if not math.isnan(value)}
-    titles = {name: spec.label or name for name, spec in config.methods.items()}
+    titles = {name: (spec.label or name) + " (ours)" * spec.ours for name, spec in config.methods.items()}
     return [
         f"{args.labels}: {len(labels):,} labels of {dataset}, K = {n_clusters}",
         *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),

@@ -96,8 +96,7 @@ class FairKCenter(FairClusterer):
                 self.plain_radius_ = float(distances.min(axis=1).max())
         self.cluster_centers_ = X[self.center_indices_].astype(np.float64)
         self.n_iter_ = self.n_init
-        n_empty = self.n_clusters - len(np.unique(self.labels_))
-        if n_empty:
+        if n_empty := self.n_clusters - len(np.unique(self.labels_)):
             self._complain(
                 f"{n_empty} of {self.n_clusters} clusters have no rows, because no rows near their centres have the "
                 "shares that the bounds require: raise tolerance or n_init, or take fewer clusters"
@@ -206,13 +205,10 @@ def _solved(program: Program, kinds: _Kinds) -> np.ndarray | None:
 def _dealt(distances: np.ndarray, kinds: _Kinds, numbers: np.ndarray) -> np.ndarray:
     """Labels with the given number of points of each kind in each cluster. The points nearest to a cluster get it."""
     labels = np.empty(len(distances), np.int32)
-    order = np.argsort(kinds.of_point, kind="stable")
-    ends = np.cumsum(kinds.sizes)
-    first = np.searchsorted(kinds.kind, np.arange(len(kinds.sizes) + 1))
-    for s, end in enumerate(ends):
-        left = order[end - kinds.sizes[s] : end]
-        pairs = np.arange(first[s], first[s + 1])
-        pairs = pairs[numbers[pairs] > 0]
+    by_kind = np.split(np.argsort(kinds.of_point, kind="stable"), np.cumsum(kinds.sizes)[:-1])
+    used = np.flatnonzero(numbers > 0)
+    pairs_of_kind = np.split(used, np.searchsorted(kinds.kind[used], np.arange(1, len(kinds.sizes))))
+    for left, pairs in zip(by_kind, pairs_of_kind, strict=True):
         while len(pairs) > 1:
             here, others = kinds.cluster[pairs[0]], kinds.cluster[pairs[1:]]
             regret = distances[left, here] - distances[np.ix_(left, others)].min(axis=1)

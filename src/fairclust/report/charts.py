@@ -86,7 +86,7 @@ def front_chart(
         "keys": list(dict.fromkeys(marks[i]["method"] for i in on_front if marks[i]["x"])),
         "head": [metric.label for metric in shown],
         "rows": [
-            [names.method(row["method"]), row["setting"] or MISSING, str(row["seed"]),
+            [labelled(names, row["method"]), row["setting"] or MISSING, str(row["seed"]),
              *(number(float(row[name]), METRICS[name].decimals) for name in (costs[0], FAIRNESS[0]))]
             for row in points.loc[on_front].to_dict("records")
         ],

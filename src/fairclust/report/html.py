@@ -26,7 +26,7 @@ from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
 from fairclust.report.claims import load_claims
 from fairclust.report.leaderboard import CONTROL, COSTS, FAIRNESS, LEADERBOARD_RULE, SHOWN, no_better
 from fairclust.report.printed import LEGEND
-from fairclust.report.render import Table, template
+from fairclust.report.render import Table, labelled, template
 from fairclust.report.selection import INSTANCE, shareable
 from fairclust.report.tables import HEADS, load_evidence, row_verdicts, summary
 from fairclust.report.verdicts import SIGNS, VERDICTS
@@ -56,6 +56,7 @@ def make_page(
     shown = [name for name in papers if name in with_data]
     titles = {name: papers[name].short_name for name in shown}
     claims = {name: load_claims(files[at]) for name in shown if (at := f"tables/{name}/claims.csv") in files}
+    empty = set(results.scores.dataset) - set(results.scores.dataset[results.scores.status == "ok"])
     return template("fairclust.report", "page", "index.html.j2").render(
         **_fronts(results),
         agreement=agreement.picture(agreement.compared(board, titles, results.names)) if shown else None,
@@ -69,7 +70,8 @@ def make_page(
             page_tables.paper_section(name, papers[name], board, claims.get(name), files, results.names)
             for name in shown
         ],
-        without_data=[papers[name].short_name for name in papers if name not in shown],
+        without=[papers[name].short_name for name in papers if name not in shown]
+        + sorted(map(results.names.dataset, empty)),
         **_tables(results),
         origin={key: provenance.get(key, "unknown") for key in _ORIGIN},
         commit_date=provenance.get("commit_date", ""),
@@ -87,7 +89,7 @@ def _fronts(results: Results) -> dict[str, Any]:
     marks = []
     for method in methods:
         colour, shape = names.look(method)
-        label, family = names.method(method), names.family(method)
+        label, family = labelled(names, method), names.family(method)
         random = [SHOWN.index(cost) for cost in COSTS if method in marked[cost]]
         look = {"colour": colour, "shape": shape, "random": random}
         marks.append({"name": method, "label": label, "family": family, **look})

@@ -66,7 +66,7 @@ LEADERBOARD_RULE = (
     "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
     "level. A method is no better than random labels if, at most of the levels that it reaches, its cost gains less "
     "than 5 % of what the best known one gains over random labels. The cheapest clusterings are compared in this way "
-    "if it reaches no level. It stands last and is not recommended, however fair it is.",
+    "if it reaches no level. It stands last and is not recommended. A run without random labels marks no method.",
 )
 
 
