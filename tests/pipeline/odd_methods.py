@@ -21,6 +21,7 @@ ENDS = {
     "skip": lambda: fail(NotSupported("two groups only")),
     "diverge": lambda: fail(Diverged("not finite at step 3")),
     "raise": lambda: fail(RuntimeError("no idea of \ud800")),
+    "panic": lambda: fail(BaseException("panicked")),
     "die": lambda: os._exit(3),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
 }

@@ -64,6 +64,7 @@ ENDS = {
     "skip": ("skipped", "two groups only"),
     "diverge": ("diverged", "not finite at step 3"),
     "raise": ("error", r"RuntimeError: no idea of \?"),
+    "panic": ("error", "BaseException: panicked"),
     "die": ("error", "the fitting process died .*3"),
     "kill": ("error", "the fitting process died .*-9"),
     "memory": ("error", r"over the limit of 4000 MB \(what its job asked for"),

@@ -108,7 +108,7 @@ def fit_cell(
             status, reason = "diverged", str(error)
         except MemoryError:
             raise
-        except (Exception, KeyboardInterrupt, SystemExit) as error:
+        except BaseException as error:  # panics of libraries in Rust are no Exception
             status, reason, labels = "error", f"{type(error).__name__}: {error}", None
     end = end or (time.perf_counter(), time.process_time())
     messages = list(dict.fromkeys(_writable(str(w.message)) for w in caught))
@@ -150,6 +150,6 @@ def warm_up(X: Any, groups: Any, class_path: str, cell: Cell) -> None:
         few = sp.csr_array(ring + ring.T).astype(X.dtype)
     else:
         few = np.ascontiguousarray(X[::every])
-    with contextlib.suppress(Exception), warnings.catch_warnings():
+    with contextlib.suppress(BaseException), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _make(class_path, cell).fit(few, sensitive_features=groups)
