@@ -34,7 +34,8 @@ rule fit:
         # In a sweep, the wildcard is METHOD.SWEEP.
         method=of_fit(lambda fit: fit.method),
         class_path=of_fit(lambda fit: PLAN.method(fit).class_),
-        # Of every experiment: n_clusters (K), fixed params, axes such as {"lam": [0, 10, 100]}, and seeds.
+        # Of every experiment: n_clusters (K), fixed params, axes such as {"lam": [0, 10, 100]}, and seeds. The axes are
+        # those of config/methods, unless a data set in config/datasets or an experiment in config/papers states others.
         grids=of_fit(PLAN.grids),
         metrics=of_fit(PLAN.metrics),
         code=of_fit(PLAN.fit_code),
