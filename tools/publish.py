@@ -210,7 +210,7 @@ def copy_small(path: Path, to: Path, without: Iterable[str] = ()) -> None:
         table = read_arrow(path).drop_columns(list(without))
         for i, column in enumerate(table.schema):
             if column.type == pa.string():
-                # The places that a download has tried stand below the first line of a reason.
+                # Below its first line, a reason can name folders of this machine.
                 told = first_line if column.name == "reason" else shareable
                 texts = [text and told(text) for text in table[i].to_pylist()]
                 table = table.set_column(i, column, pa.array(texts, pa.string()))

@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 
 import psutil
@@ -235,6 +235,8 @@ def test_the_process_is_replaced_after_a_limit_and_ends_with_its_owner():
 
 
 def test_what_compiled_libraries_print_goes_to_the_log(tmp_path):
-    with (tmp_path / "log").open("w") as log, redirect_stdout(log), FitProcess(4000) as process:
+    file = tmp_path / "log"
+    with file.open("w") as log, redirect_stdout(log), redirect_stderr(log), FitProcess(4000) as process:
         process.call(os.write, 1, b"a line of HiGHS\n")
-    assert (tmp_path / "log").read_text() == "a line of HiGHS\n"
+        process.call(os.write, 2, b"an error\n")
+    assert file.read_text() == "a line of HiGHS\nan error\n"

@@ -55,7 +55,7 @@ def test_labels_of_statistics_programs_are_values(people, tmp_path, kind):
     frame = read_table(tmp_path / f"t.{kind}")
     assert same(frame, people) == ["the labels of the codes are the values of level"]
     assert frame["level"].tolist() == [labels["level"][code] for code in codes]
-    # Labels of the ends of a scale do not make text of the numbers between.
+    # If only the ends of a scale have labels, its values stay numbers.
     ends = {"level": {1: "bad", 3: "good"}}
     write(people.assign(level=codes), tmp_path / f"t.{kind}", variable_value_labels=ends)
     assert read_table(tmp_path / f"t.{kind}")["level"].tolist() == codes.tolist()

@@ -104,7 +104,7 @@ class InterpolatedTransportClustering(FairClusterer):
         seed = int(rng.randint(np.iinfo(np.int32).max))
         best, self.history_ = np.inf, []
         for step, t in enumerate(np.linspace(0, 1, self.n_steps), 1):
-            # The transport takes most of the time, and is not needed if the rows are fair enough where they are.
+            # The first step moves no row, and the transport takes most of the time, so it is found for the second one.
             if step == 2:
                 moved = transport(X, codes, support)
             rows = (1 - t) * X + t * moved if step > 1 else X

@@ -63,6 +63,7 @@ def _begin(parent: int, memory_mb: float) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # What compiled libraries print (HiGHS does) goes to the log, as Python's output does.
     os.dup2(sys.stdout.fileno(), 1)
+    os.dup2(sys.stderr.fileno(), 2)
     if sys.platform == "linux":
         import resource
 

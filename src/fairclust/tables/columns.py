@@ -39,7 +39,7 @@ _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$",
 _LETTERED, _THOUSANDS = re.compile(r"\s*(\d[\d.,']*) ?([A-Za-z])\s*"), "kKMB"
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
-# Numbers in less than this share of the cells, beside words such as "none", do not make a column of numbers.
+# The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
 _SOME = 0.1
 # Whole numbers of one length with at least so many digits are numbers of accounts, phones and the like.
 _LONG = 7

@@ -536,7 +536,7 @@ def _read_parquet(path: Path, form: Format) -> _Read:
 def _read_statistics(path: Path, form: Format) -> _Read:
     """A file of Stata, SPSS or SAS, with the labels of the values instead of their codes.
 
-    Columns in which some values have no label, such as answers from 1 to 10 with labels of the ends, stay numbers.
+    A column keeps its codes if some of its values have no label, as answers from 1 to 10 of which the ends have one.
     """
     import pyreadstat
 
