@@ -24,6 +24,7 @@ NODES = ("node1", "node2", "node3")
 ACCOUNT, PARTITION = "bench", "main"
 # This partition takes jobs of at most ten minutes.
 SHORT_PARTITION = "short"
+CPUS = 8  # of each node
 MARK = "FAIRCLUST_TEST_CLUSTER"
 # SLURM polls the memory of the jobs, so it takes a second or two until jobs over their memory are ended.
 CONFIGURATION = """
@@ -120,7 +121,7 @@ class Cluster:
     `env` is what a command needs to talk to this cluster.
     """
 
-    def __init__(self, folder, cpus=8, memory_mb=24000):
+    def __init__(self, folder, cpus=CPUS, memory_mb=24000):
         self.folder = Path(folder)
         self.processes = {}
         self.configuration = self.folder / "slurm.conf"

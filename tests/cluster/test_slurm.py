@@ -6,7 +6,7 @@ from collections import Counter
 import pandas as pd
 import pytest
 import yaml
-from slurm import ACCOUNT, PARTITION, SHORT_PARTITION, end
+from slurm import ACCOUNT, CPUS, PARTITION, SHORT_PARTITION, end
 
 from working_folder import Project, wait_until
 
@@ -112,6 +112,8 @@ def faults(cluster, tmp_path_factory):
     project, local = (toy_project(tmp_path_factory.mktemp(name), *methods) for name in ("faults", "local"))
     for one in (project, local):
         one.config["methods"]["slow"] |= {"grid": {"step": [0, 1, 2, 3, 4]}, "jobs": {"runtime": 1}}
+        # It has a node for itself: a job that dies beside it would be tried again with more memory and more time.
+        one.config["methods"]["lost"] |= {"jobs": {"threads": CPUS}}
     local.run()
 
     resources = (f"slurm_account={ACCOUNT}", f"slurm_partition={PARTITION}")
