@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 # The modules are imported by their names, because a change of one of them is no change of the scores by another one.
-for _home in ("fairness", "quality", "social", "individual"):
+for _home in ("fairness", "quality"):
     importlib.import_module(f"fairclust.metrics.{_home}")
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
-    {
-        metric.name: metric
-        for metric in sorted(DECLARED, key=lambda metric: (metric.audit, metric.needs == "numbers"))
-    }
+    {metric.name: metric for metric in sorted(DECLARED, key=lambda metric: metric.needs == "numbers")}
 )
 """Every metric by name, in the order in which tables print them. Read-only."""
 
@@ -142,11 +139,4 @@ def _values(metric: Metric, scored: Scored) -> Iterator[float]:
         if scored.truth is not None:
             yield call(labels, scored.truth)
     elif (given := getattr(scored, metric.needs)) is not None:
-        more: dict[str, Any] = {}
-        if metric.takes("n_clusters"):
-            more["n_clusters"] = scored.table.shape[1]
-        if metric.takes("sensitive_features"):
-            for codes in (scored.columns or {"": scored.groups}).values():
-                yield call(given, labels, **more, sensitive_features=codes)
-        else:
-            yield call(given, labels, **more)
+        yield call(given, labels)

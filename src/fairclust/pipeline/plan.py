@@ -37,9 +37,8 @@ from fairclust.pipeline.provenance import installed_version
 DEFAULT_SEEDS = 5
 ALL = "*"
 TABLE_FORMATS = ("md", "csv", "tex")
-_USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
-_CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
-_EXPENSIVE = tuple(name for name in _USUAL if name not in _CHEAP)
+_CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
+_EXPENSIVE = tuple(name for name in METRICS if name not in _CHEAP)
 # Cheap metrics that are computed for every fit of a graph, or of a data set whose true clusters are known.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
 

@@ -57,11 +57,9 @@ def instance_title(names: Names, dataset: Any, k: Any) -> str:
 
 
 def glossary() -> Table:
-    """The meaning of each metric, from its docstring, without those of the audit."""
+    """The meaning of each metric, from its docstring."""
     rows = []
     for metric in METRICS.values():
-        if metric.audit:
-            continue
         low, high = (tick_text(bound) if np.isfinite(bound) else "∞" for bound in metric.range)
         better = f", {metric.direction} is better" if metric.direction != "none" else ""
         meaning = (inspect.getdoc(metric.function) or "").partition("\n\n")[0]
