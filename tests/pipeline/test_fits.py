@@ -202,7 +202,7 @@ def test_a_skipped_data_set_gives_skipped_rows_until_it_is_there(run, tmp_path, 
     assert run(grid("ok")).status.tolist() == ["ok"]
 
 
-@pytest.mark.parametrize(("file", "content"), [("X.npy", b""), ("groups.npy", bytes(9)), ("card.json", b"")])
+@pytest.mark.parametrize(("file", "content"), [("arrays.npz", bytes(9)), ("card.json", b"")])
 def test_a_damaged_data_folder_fails_the_job_and_is_named(run, data, file, content):
     (data / file).write_bytes(content)
     with pytest.raises(DatasetError, match=rf"{data}.*Fix: delete the folder '{data}' and run again"):
