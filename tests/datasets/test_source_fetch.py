@@ -297,14 +297,6 @@ def test_own_file_is_read_in_place(raw, tmp_path):
         fetch(SourceSpec(path=str(tmp_path / "not.csv")), raw)
 
 
-def test_an_own_archive_is_unpacked_again_if_it_is_replaced(raw, tmp_path):
-    own = tmp_path / "mine.zip"
-    for content in (GOOD, b"new"):
-        own.write_bytes(zipped({"in/t.csv": content}))
-        path = fetch(SourceSpec(path=str(own), member="in/t.csv"), raw)
-        assert path == raw / "demo--in_t.csv" and path.read_bytes() == content
-
-
 def test_other_users_may_read_the_file(server, raw):
     server.routes["/t"] = body(GOOD)
     (raw.parent / "file").touch()

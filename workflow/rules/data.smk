@@ -2,9 +2,6 @@
 
 
 rule download_source:
-    input:
-        # The prefix of a module is not for the user's own files.
-        ask(lambda source: local(existing([PLAN.source(source)]))),
     output:
         directory(f"{RESULTS}/data/raw/{{source}}"),
     log:
@@ -29,6 +26,7 @@ rule download_source:
 rule prepare_dataset:
     input:
         sources=ask(PLAN.source_folders),
+        # The prefix of a module is not for the user's own files.
         own=ask(lambda dataset: local(PLAN.own_files(dataset))),
     output:
         directory(f"{RESULTS}/data/prepared/{{dataset}}"),

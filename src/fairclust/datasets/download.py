@@ -76,12 +76,12 @@ class _Limited(io.BufferedWriter):
 
 def local_paths(name: str, spec: SourceSpec, raw_dir: str | Path) -> tuple[Path, Path]:
     """The file that a source publishes, and the one to read, which is another if it is the member of an archive."""
-    stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
+    stored = Path(raw_dir, spec.file) if spec.file is not None else Path(str(spec.path))
     if spec.member is None:
         return stored, stored
     # The member's own path is untrusted, so it only becomes part of a flat file name.
     flat = re.sub(r"[^\w.-]", "_", spec.member)
-    return stored, (Path(raw_dir) if spec.file is None else stored.parent) / f"{name}--{flat}"
+    return stored, stored.parent / f"{name}--{flat}"
 
 
 def fetch_source(
@@ -97,8 +97,7 @@ def fetch_source(
     if spec.content_sha256 is not None:
         is_current = not is_damaged(target, spec.content_sha256)
     else:
-        # The user may have replaced an archive since its member was unpacked.
-        is_current = target.is_file() and (spec.path is None or spec.member is None)
+        is_current = target.is_file()
     if is_current:
         return target
     tried, wanted, is_mismatch = "", spec.file or spec.path, False
@@ -125,7 +124,7 @@ def fetch_source(
 
 def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:
     if spec.file is None or stored.is_file():
-        # The user's own file, an archive fetched earlier, or a file whose hash was just found wrong.
+        # The user's own file, an archive of an earlier download, or a file whose hash was just found wrong.
         yield stored
     if spec.file is not None:
         for mirror in mirrors:
@@ -161,14 +160,14 @@ def _accept(file: Path, spec: SourceSpec, target: Path) -> bool:
         _compare(file, spec.file or file.name, spec.content_sha256)
         return True
     if spec.content_sha256 is None and spec.sha256 != "unknown":
-        _compare(file, spec.file or file.name, spec.sha256)
+        _compare(file, str(spec.file), spec.sha256)
     # A mirror may hold the unpacked member instead of the archive.
     alone = spec.content_sha256 is not None and content_digest(file) == spec.content_sha256
     with _temporary(target) as temp:
         with _Limited(temp, spec.max_bytes) as out:
             if alone:
                 _copy(file, out)
-            elif Path(spec.file or spec.path or "").suffix == ".json":
+            elif str(spec.file).endswith(".json"):
                 _write_rows(file, spec.member, out)
             else:
                 _unpack(file, spec.member, out)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.datasets.edges import join_pieces, read_graph
+from fairclust.datasets.edges import largest_piece, read_graph
 from fairclust.datasets.errors import DatasetError, SourceCorrupt
 from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.read import read_rows
@@ -64,7 +64,7 @@ def _prepare(
         files, origin["sources"] = _files(name, spec, paths, sources)
         made = (read_graph if spec.edges else read_rows)(spec, files)
     if made.W is not None:
-        made = join_pieces(made, spec.components)
+        made = largest_piece(made)
     (rows, width), rows_read = made.X.shape, made.card["rows_read"]
     if rows < 2 or (width < 1 and made.W is None):
         raise DatasetError(

@@ -121,8 +121,6 @@ class ScoreSpec(Spec):
     """Expensive metrics for every cell, in addition to those that tables, figures and claims show."""
     dear_max_rows: int = Field(default=2_000, ge=0)
     """Up to this many rows, every cell gets the expensive metrics."""
-    dunn_max_rows: int = Field(default=33_000, ge=0)
-    """With more rows than this, the Dunn index is not computed."""
 
 
 class GraphSpec(Spec):

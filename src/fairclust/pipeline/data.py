@@ -53,7 +53,7 @@ def prepare(
     spec = DatasetSpec.model_validate(dataset)
     specs = {source: SourceSpec.model_validate(entry) for source, entry in sources.items()}
     fetched = {folder.name: folder for folder in folders}
-    paths = {name: Path(str(source.path)) for name, source in specs.items() if source.reads_in_place}
+    paths = {name: Path(source.path) for name, source in specs.items() if source.path is not None}
     missing = [record["reason"] for record in map(read_record, fetched.values()) if record["status"] != "ok"]
     if missing:
         write_skipped(output, name, missing[0])

@@ -62,7 +62,6 @@ class Request:
     scorer: str  # fingerprint of the metrics: when it changes, fits are scored again
     cell_seconds: float
     cell_memory_mb: float
-    dunn_max_rows: int | None = None
     threads: int = 1
 
     def cells(self) -> list[Cell]:
@@ -142,7 +141,7 @@ class _Job:
         if labels is None:
             return record, None
         metrics = list(request.metrics[cell.n_clusters])
-        asked = f"{key}: {request.scorer}, {metrics}, {request.dunn_max_rows}"
+        asked = f"{key}: {request.scorer}, {metrics}"
         try:
             return record | self.cached(asked, lambda: self._score(cell, labels, metrics)), labels
         except FitEnded as ended:
@@ -171,9 +170,7 @@ class _Job:
         return record, labels
 
     def _score(self, cell: Cell, labels: np.ndarray, metrics: Sequence[str]) -> dict[str, Any]:
-        return self._process().call(
-            _score, self.data, self.graph, labels, cell.n_clusters, metrics, self.request.dunn_max_rows
-        )
+        return self._process().call(_score, self.data, self.graph, labels, cell.n_clusters, metrics)
 
     def _process(self) -> FitProcess:
         if self.process is None:
@@ -223,12 +220,11 @@ def _score(
     labels: np.ndarray,
     n_clusters: int,
     metrics: Sequence[str],
-    most: int | None,
 ) -> dict[str, Any]:
     """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
     begin, (prepared, W) = time.perf_counter(), _loaded(data, graph)
     scored = prepared.scored(labels, n_clusters, W)
-    record = record_of(scored, metrics, prepared.group_names, dunn_max_rows=most)
+    record = record_of(scored, metrics, prepared.group_names)
     return {**record, "score_seconds": time.perf_counter() - begin}
 
 

@@ -125,11 +125,6 @@ def megabytes(paths: Iterable[str]) -> float:
     return size / 2**20
 
 
-def existing(sources: Iterable[SourceSpec]) -> list[str]:
-    """The files of the user that sources name, as far as they exist."""
-    return [str(spec.path) for spec in sources if spec.path is not None and Path(spec.path).is_file()]
-
-
 def digest_of(value: Any) -> str:
     """Ten hexadecimal digits of a digest of plain data."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:10]
@@ -391,9 +386,7 @@ class Plan:
     def source_folders(self, *datasets: str) -> list[str]:
         """Folders of the fetched sources of data sets."""
         sources = {name: spec for dataset in datasets for name, spec in self.sources_of(dataset).items()}
-        return [
-            f"{self.results}/data/raw/{name}" for name, spec in sources.items() if not spec.reads_in_place
-        ]
+        return [f"{self.results}/data/raw/{name}" for name, spec in sources.items() if spec.path is None]
 
     def sources_of(self, dataset: str) -> dict[str, SourceSpec]:
         _entry("data set", dataset, self.config.datasets)
@@ -401,7 +394,8 @@ class Plan:
 
     def own_files(self, dataset: str) -> list[str]:
         """The existing files of the user that a data set reads in place."""
-        return existing(spec for spec in self.sources_of(dataset).values() if spec.reads_in_place)
+        paths = [spec.path for spec in self.sources_of(dataset).values() if spec.path is not None]
+        return [path for path in paths if Path(path).is_file()]
 
     def dataset(self, name: str) -> dict[str, Any]:
         """What a data set's entry says of its content, as plain data."""
