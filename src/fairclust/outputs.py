@@ -165,8 +165,3 @@ def content_digest(path: str | Path) -> str:
     if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > SETTLED_NS:
         _known[key] = digest
     return digest
-
-
-def is_damaged(path: Path, digest: str) -> bool:
-    """Whether a file is missing or its content does not match the digest."""
-    return not path.is_file() or content_digest(path) != digest

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from unittest import mock
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -25,8 +24,6 @@ def test_a_generated_data_set_needs_no_file(tmp_path):
     assert isinstance(X, pd.DataFrame) and X.attrs["title"] == "Synthetic"
     assert group.name == "group" and group.value_counts().tolist() == [200, 200]
     assert not any(tmp_path.iterdir())
-    scaled, _ = datasets.fetch_dataset("synthetic", scale="l2")
-    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1)
 
 
 @pytest.mark.mirror
@@ -54,8 +51,6 @@ def test_a_graph_is_a_matrix(mirror, tmp_path):
 def test_unavailable_data_sets_give_an_error(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="there is no data set 'adlut'; did you mean 'adult'"):
         datasets.fetch_dataset("adlut")
-    with pytest.raises(ValueError, match="scale"):
-        datasets.fetch_dataset("synthetic", scale="robust")
     monkeypatch.setattr(
         datasets.download,
         "_download",
