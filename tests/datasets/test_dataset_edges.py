@@ -86,7 +86,7 @@ def test_errors_say_what_to_do(tmp_path, error, changes, message):
 
 def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path):
     save_prepared(prepare(tmp_path), tmp_path / "data")
-    build_graph(tmp_path / "data", tmp_path / "graph", n_neighbors=5, exact_max_rows=100)
+    build_graph(tmp_path / "data", tmp_path / "graph", n_neighbors=5)
     assert load_graph(tmp_path / "graph")[0].nnz == 10
 
     def run(cls, graph, **params):

@@ -42,13 +42,13 @@ def test_a_fetched_file_is_prepared_and_has_a_graph(source):
     card = prepared(source)
     assert card["rows"] == 40 and card["columns"] == ["a", "b"]
     data, graph = source.with_name("prepared"), source.with_name("graph")
-    build_graph(data, graph, n_neighbors=5, exact_max_rows=100)
+    build_graph(data, graph, n_neighbors=5)
     W, _ = load_graph(graph)
     assert W.shape == (40, 40) and (W - W.T).nnz == 0
     # A fit of the graph depends on the graph, too.
     first = input_hash(card, graph)
     assert first.startswith(card["data_hash"] + "+")
-    build_graph(data, graph, n_neighbors=6, exact_max_rows=100)
+    build_graph(data, graph, n_neighbors=6)
     assert input_hash(card, graph) != first
 
 
@@ -58,7 +58,7 @@ def test_a_source_that_cannot_be_had_is_recorded_and_its_data_set_and_graph_are_
     assert json.loads((folders[0] / "source.json").read_text())["status"] == "unavailable"
     card = prepared(folders[0])
     assert card["status"] == "skipped" and "'deep/far.csv' could not be fetched" in card["reason"]
-    build_graph(tmp_path / "prepared", tmp_path / "graph", n_neighbors=5, exact_max_rows=100)
+    build_graph(tmp_path / "prepared", tmp_path / "graph", n_neighbors=5)
     assert read_card(tmp_path / "graph")["reason"] == card["reason"]
     with pytest.raises(DatasetError, match="could not be fetched"):
         download("far", SOURCE, tmp_path / "must", [], must=True)

@@ -85,7 +85,6 @@ rule neighbour_graph:
         runtime=scaled(60, per_input_mb=0.5),
     params:
         n_neighbors=CONFIG.graph.n_neighbors,
-        exact_max_rows=CONFIG.graph.exact_max_rows,
         code=lambda _: code_of(
             "fairclust.pipeline.data",
             packages=("numpy", "scipy", "scikit-learn", "numba", "pynndescent"),

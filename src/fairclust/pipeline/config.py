@@ -127,8 +127,6 @@ class GraphSpec(Spec):
     """The neighbour graph of methods with `input: graph`."""
 
     n_neighbors: int = Field(default=20, ge=2, description="Neighbours of a point, itself included.")
-    exact_max_rows: int = Field(default=50_000, ge=0)
-    """With more rows than this, neighbours are found approximately."""
 
 
 class ReportSpec(Spec):
