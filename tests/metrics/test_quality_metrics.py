@@ -88,8 +88,13 @@ def test_kmedians_cost_is_never_approximate():
     exact = fm.kmedians_cost(points, labels)
     assert isnan(fm.kmedians_cost(points, labels, max_evaluations=2))
     assert fm.kmedians_cost(points, labels, max_evaluations=300) == exact
-    # Unless the data are so large that a proof would take hours.
-    assert exact <= fm.kmedians_cost(points, labels, exact_max_rows=599) <= 1.001 * exact
+
+
+def test_kmedians_cost_of_many_rows_is_an_upper_bound():
+    """The medoid of a line of equidistant points is its middle."""
+    points = np.arange(200_001.0)[:, None]
+    exact = np.abs(points - 100_000).sum()
+    assert exact <= fm.kmedians_cost(points, np.zeros(200_001, int)) <= 1.001 * exact
 
 
 # The graph has edges of weight 2 between 0 and 1 and between 2 and 3, and an edge of weight 1 between 1 and 2.
