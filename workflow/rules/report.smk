@@ -147,36 +147,6 @@ rule leaderboard:
         "../scripts/leaderboard.py"
 
 
-rule overview:
-    input:
-        f"{RESULTS}/scores/scores.parquet",
-        f"{RESULTS}/scores/runs.parquet",
-    output:
-        f"{RESULTS}/tables/overview.md",
-        f"{RESULTS}/tables/overview.tex",
-        report(
-            f"{RESULTS}/tables/overview.csv",
-            caption="../report/table.rst",
-            category="Tables",
-            labels={"table": "overview"},
-        ),
-    log:
-        f"{RESULTS}/logs/overview.log",
-    conda:
-        "../envs/fairclust.yml"
-    resources:
-        mem_mb=scaled(1500, per_input_mb=20),
-        runtime=scaled(10),
-    params:
-        fairness_error=CONFIG.report.fairness_error,
-        names=lambda _: PLAN.names(),
-        code=lambda _: code_of("fairclust.report.tables", SCORES_CODE),
-    message:
-        "Making the overview of all methods and data sets"
-    script:
-        "../scripts/overview.py"
-
-
 rule scoreboard:
     input:
         evidence=PLAN.files("tables", ends=["evidence.csv"]),

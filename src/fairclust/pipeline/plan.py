@@ -369,9 +369,8 @@ class Plan:
 
     def table_files(self) -> list[str]:
         """The files of all tables, three for each."""
-        boards = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.files("tables"))
-        ends = [f"{name}.{end}" for name in boards for end in TABLE_FORMATS]
-        return [*self.files("tables", "claims"), *(f"{self.results}/tables/{end}" for end in ends)]
+        board = [f"{self.results}/tables/scoreboard.{end}" for end in TABLE_FORMATS]
+        return [*self.files("tables", "claims"), *(board if self.files("tables") else [])]
 
     def targets(self) -> list[str]:
         """All that a complete run makes. The files of fits are among it, so that a deleted one is made again."""
