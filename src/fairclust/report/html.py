@@ -24,7 +24,7 @@ from fairclust.pipeline.papers import PaperSpec
 from fairclust.report import agreement, page_tables
 from fairclust.report.charts import HEIGHT, WIDTH, front_chart, with_values
 from fairclust.report.claims import load_claims
-from fairclust.report.leaderboard import CONTROL, COSTS, FAIRNESS, LEADERBOARD_RULE, SHOWN, no_better
+from fairclust.report.leaderboard import CONTROL, COSTS, FAIRNESS, SHOWN, no_better
 from fairclust.report.printed import LEGEND
 from fairclust.report.render import Table, labelled, template
 from fairclust.report.selection import INSTANCE, shareable
@@ -136,7 +136,6 @@ def _tables(results: Results) -> dict[str, Any]:
         "counts": scores.status.value_counts().to_dict(),
         "n_cells": len(scores),
         "datasets": list(dict.fromkeys(names.dataset(str(name)) for name in scores.dataset)),
-        "leaderboard_rule": LEADERBOARD_RULE,
         "boards": page_tables.leaderboards(results.leaderboard, names),
         "columns": page_tables.columns_table(settings, names),
         "times": page_tables.times_table(scores, names),

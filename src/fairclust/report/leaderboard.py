@@ -44,30 +44,6 @@ COLUMNS = [
     *("low", "high", "reached", "instances", "worse", "certified", "starts", "fewest_starts", "failed"),
     *("seconds", "n_rows", "n_groups"),
 ]
-LEADERBOARD_RULE = (
-    "An instance is a data set with a K. A level of fairness says how far shares may be from those of the data: at "
-    "20 %, a group with the share m in the data has a share from 0.8 m to m / 0.8 in every cluster. One percentage "
-    "point more and a single row more or less are allowed, because shares of whole rows are seldom exact. Clusterings "
-    "with empty clusters reach no level.",
-    "One start of a method has a front, its settings. Its cost at a level is that of the cheapest setting that reaches "
-    "the level. If the fairest of the cheaper settings is its neighbour, the cost is read between the two, where the "
-    "deviation of the shares is that of the level. Two settings are neighbours if the deviation of one is at most "
-    "twice that of the other, and its cost at most 10 % higher. A start that does not reach the level, or has no "
-    "result in the time, costs infinitely much. The cost of a method is the median over its starts.",
-    "The distance of a method on an instance is the share by which its cost exceeds the best known one: the lowest "
-    "cost of a fitted setting, of any start of any method, that reaches this level. A cost between two settings is "
-    "that of no clustering, so it never counts as lower than the best known one. The distance of a method is the "
-    "median over the instances where it was run. It is infinite if the method reaches the level on fewer than half of "
-    "them. A method that cannot treat a data set (status 'skipped') is not compared there.",
-    "Costs that differ by less than 0.1 % are equal: neither method is cheaper.",
-    "The interval covers 95 % of 10,000 bootstrap samples, in which data sets are drawn with replacement, each with "
-    "all its K, and then the starts of every instance. A method on fewer than five data sets has none. Behind it "
-    "stands on how many of the instances the level is reached.",
-    "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
-    "level. A method is no better than random labels if, at most of the levels that it reaches, its cost gains less "
-    "than 5 % of what the best known one gains over random labels. The cheapest clusterings are compared in this way "
-    "if it reaches no level. It stands last and is not recommended. A run without random labels marks no method.",
-)
 
 
 def deviation(counts: Any) -> float:
