@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -21,7 +20,6 @@ from fairclust.looks import in_matplotlib
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.papers import FigureSpec
 from fairclust.plot import in_figure
-from fairclust.report.leaderboard import COSTS, make_leaderboard, no_better
 from fairclust.report.material import Material
 
 SOFT = "0.35"
@@ -189,12 +187,6 @@ class FigureData(Material):
     def look(self, method: str) -> tuple[str, str]:
         """Colour and mark of a method."""
         return in_matplotlib(self.names.look(method))
-
-    @cached_property
-    def no_better(self) -> dict[str, set[str]]:
-        """By cost, the methods that are no better than random labels among the fits that the figure shows."""
-        board = make_leaderboard(self.cells, self.names)
-        return {cost: no_better(board, cost) for cost in COSTS}
 
     def draw(self, plot: Plot) -> Sheet:
         """Draw all panels. One without anything to show is left out, and a note says why, unless all are like this."""

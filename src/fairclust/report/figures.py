@@ -27,6 +27,7 @@ from fairclust.report.drawing import BY_ROWS, SOFT, FigureData, NothingToShow, P
 from fairclust.report.material import Material
 from fairclust.report.render import metric_label, number
 from fairclust.report.selection import (
+    INSTANCE,
     SETTING,
     Choice,
     choose,
@@ -61,8 +62,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     """`x` (a cost) against each of `y` (fairness metrics), with a panel for every data set and K.
 
     A mark is the mean of a setting over its starts. A line joins the settings of a method that no other
-    setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported
-    values or, if there are none, methods that are no better than random labels.
+    setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported values.
     """
     cells, x, y = panel.cells, material.spec.x, panel.y
     if _finite(cells, x).empty and len(_finite(cells, _COST_OF_GRAPHS)):
@@ -75,8 +75,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     # A quarter above the highest cost on the fronts of the methods with several settings, and that the paper reports
     # for these. Without this limit, one distant reference method, or a setting that another one of its method beats,
     # would squeeze all others.
-    marked = set() if len(material.reported) else material.no_better.get(x, set())
-    fronts = settings[settings.several & settings.own & ~settings.method.isin(marked)]
+    fronts = settings[settings.several & settings.own]
     highest = max(fronts.x.max(), reported.value_x[reported.method.isin(fronts.method)].max())
     limit = np.inf if not is_cost or pd.isna(highest) else highest + 0.25 * abs(highest)
     methods = material.methods(ok)
@@ -89,9 +88,6 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
             "color": colour, "marker": mark, "markersize": 8 - 3 * place / max(1, len(methods) - 1),
             "markeredgecolor": "0.25", "markeredgewidth": 0.5,
         }  # fmt: skip
-        if method in marked:
-            style |= {"markerfacecolor": "white", "markeredgecolor": colour, "markeredgewidth": 1.2}
-            sheet.note("hollow: methods that are no better than random labels")
         beyond = points[points.x > limit]
         if len(beyond):
             detail = f"{len(beyond)}, up to {number(beyond.x.max(), column_of(x).decimals)}"
@@ -218,52 +214,40 @@ def _draw_on(sheet: Sheet, axes: Axes, cells: pd.DataFrame, metric: str, colour:
         axes.set_ylim(-0.03, 1) if known.max() == 0 else axes.set_ylim(*np.array([0.9, 1.1]) * known.max())
 
 
-def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """Each of `y` against K, with a panel for each data set and method.
+def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """Each of `y` against `x`, K or the number of rows, with a line for each method and lambda.
 
-    A panel has a line for every lambda that ran with the largest number of values of K. Fits that leave clusters empty
-    are left out: their cost is that of a smaller K.
+    A figure that names a lambda shows only this one, or else the largest below it. Otherwise a method has a line for
+    every lambda that ran with the most values of `x`. Fits that leave clusters empty are left out: their cost is that
+    of a smaller K. Of several settings at a lambda, the one with the lowest mean objective is used.
     """
-    ok = _usable(panel.cells, panel.y, with_lam=True)
-    ks = ok.groupby("lam").n_clusters.transform("nunique")
-    ok = ok[ks == ks.max()]
-    used = ok[~(ok.n_nonempty.astype(float) < ok.n_clusters)]
-    lost = ok.drop(used.index).groupby(["lam", "n_clusters"]).size()
-    if len(lost):
+    x, y, limit = str(material.spec.x), panel.y, material.spec.lam
+    ok = _usable(panel.cells, x, y)
+    is_lost = ok.n_nonempty.astype(float) < ok.n_clusters
+    if is_lost.any():
+        lost = ok[is_lost].groupby(["lam", "n_clusters"]).size()
         words = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
         sheet.note(f"left out because they leave clusters empty: {words}")
-    colour, mark = material.look(panel.method)
-    for place, (lam, fits) in enumerate(used.groupby("lam")):
-        # Without the fairness term, a method is a plain one, which is black everywhere.
-        style = (colour, mark) if lam else in_matplotlib(look("KMeans"))
-        line = _draw_band(axes, fits, "n_clusters", panel.y, *style)
-        line.set_linestyle(("-", "--", ":")[max(0, place - 1) % 3])
-        sheet.legend.setdefault(f"λ = {lam:g}", line)
-    axes.set(xlabel="K", ylabel=_axis_label(panel.y))
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    _note_starts(sheet, panel.cells, ok)
-
-
-def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """Each of `y` against `x`, K or the number of rows, with a line for each method.
-
-    A line has one setting on every data set and K, with the lambda that the figure names, or else the largest. If
-    several settings have this lambda, the one with the lowest mean objective is used.
-    """
-    x, y, drawn = str(material.spec.x), panel.y, []
-    ok = _usable(panel.cells, x, y)
+    drawn = []
     for method in material.methods(ok):
-        places = ok[ok.method == method].groupby(["dataset", "n_clusters"])
-        at_lam = [_at_lam(cells, material.spec.lam) for _, cells in places]
-        if any(cells.params.nunique() > 1 for cells in at_lam):
-            sheet.note("if a method has several settings, the one with the lowest objective is shown")
-        drawn.append(pd.concat([choose(cells).cells for cells in at_lam]))
-        line = _draw_band(axes, drawn[-1], x, y, *material.look(method))
-        lams = drawn[-1].lam.dropna().unique()
-        name = material.names.method(method) + (f", λ = {lams[0]:g}" if len(lams) == 1 and lams[0] else "")
-        sheet.legend.setdefault(name, line)
+        mine = ok[ok.method == method]
+        if limit is not None:
+            mine = pd.concat([_at_lam(cells, limit) for _, cells in mine.groupby(INSTANCE)])
+        places = mine.groupby("lam", dropna=False)[x].transform("nunique")
+        shown = mine[(places == places.max()) & ~is_lost[mine.index]]
+        for place, (lam, fits) in enumerate(shown.groupby("lam", dropna=False)):
+            each = [cells for _, cells in fits.groupby(INSTANCE)]
+            if any(cells.params.nunique() > 1 for cells in each):
+                sheet.note("if a method has several settings, the one with the lowest objective is shown")
+            drawn.append(pd.concat([choose(cells).cells for cells in each]))
+            # Without the fairness term, a method is a plain one, which is black everywhere.
+            style = in_matplotlib(look("KMeans")) if lam == 0 else material.look(method)
+            line = _draw_band(axes, drawn[-1], x, y, *style)
+            line.set_linestyle(("-", "--", ":")[max(0, place - 1) % 3])
+            name = material.names.method(method) + (f", λ = {lam:g}" if pd.notna(lam) else "")
+            sheet.legend.setdefault(name, line)
     axes.set_ylabel(_axis_label(y))
-    if y not in _WITHOUT_ZERO:
+    if y not in _WITHOUT_ZERO and not column_of(y).is_cost:
         axes.set_ylim(bottom=0)
     _note_starts(sheet, panel.cells, pd.concat(drawn))
     if x == BY_ROWS:
@@ -448,7 +432,6 @@ PLOTS = {
     # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
     "front": Plot(draw_front, (3.7, 2.9), ("x", "y"), metrics=(), least_methods=3),
     "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True),
-    "cost_by_k": Plot(draw_cost_by_k, (3.5, 2.7), ("y",), ks="joined", methods=True, metrics=()),
     "lines": Plot(draw_lines, (3.5, 2.7), ("x", "y"), ks="joined", metrics=()),
     "steps": Plot(draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("objective",)),
     "clusters": Plot(
