@@ -12,8 +12,8 @@ from PIL.PngImagePlugin import PngInfo
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.drawing import EMPTY
-from fairclust.report.html import Results, write_page
-from fairclust.report.leaderboard import make_leaderboard, make_settings
+from fairclust.report.html import make_page
+from fairclust.report.leaderboard import make_leaderboard
 from fairclust.report.tables import EVIDENCE_COLUMNS
 
 METHODS = ("kmeans", "vfc_kmeans", "bera")
@@ -95,7 +95,7 @@ CLAIMS = pd.DataFrame(
 ).assign(paper="vfc", claim="cheap", text="VFC costs less", where="Section 4", check="c", numbers="3 of 4")
 
 
-def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
+def make_page_folder(folder, scores, *, papers=PAPERS):
     """Write the files that the page reads and the page, and return the path of the page."""
     tables = folder / "tables"
     (tables / "vfc").mkdir(parents=True, exist_ok=True)
@@ -108,15 +108,10 @@ def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
     empty.add_text("Comment", EMPTY)
     Image.new("RGB", (4, 2)).save(figures / "empty.png", pnginfo=empty)
     page = folder / "report" / "index.html"
-    made = [tables / "scoreboard.csv", tables / "vfc/claims.csv", *more] if papers else []
+    made = [tables / "scoreboard.csv", tables / "vfc/claims.csv"] if papers else []
     files = [*made, *figures.iterdir()]
-    write_page(
-        Results(scores, make_settings(scores), make_leaderboard(scores, NAMES), NAMES),
-        scores[["key", "seconds", "cpu_seconds"]],
-        PROVENANCE,
-        papers,
-        {path.relative_to(folder).as_posix(): path for path in files},
-        page,
-        folder / "report.zip",
-    )
+    shown = {path.relative_to(folder).as_posix(): path for path in files}
+    text = make_page(scores, make_leaderboard(scores, NAMES), NAMES, PROVENANCE, papers, shown)
+    page.parent.mkdir()
+    page.write_text(text)
     return page

@@ -54,7 +54,7 @@ def change(project, name):
 SETS = ("blobs", "people")
 STRIPES = {(data, "stripes", lam, seed) for data in SETS for lam in (0.0, 0.5, 1.0) for seed in range(3)}
 RANDOM = {(data, "random", None, seed) for data in SETS for seed in range(3)}
-OF_FITS = {"scores/scores.parquet", "scores/runs.parquet", "scores/settings.parquet"}
+OF_FITS = {"scores/scores.parquet", "scores/runs.parquet"}
 FRONTS = {f"figures/fronts/{data}.png" for data in SETS}
 ALL_FITS = {f"fits/{data}/{method}.parquet" for data in SETS for method in ("random", "stripes")}
 OF_PEOPLE = {name for name in ALL_FITS | FRONTS if "people" in name} | {"data/prepared/people/card.json"}

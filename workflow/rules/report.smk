@@ -129,8 +129,7 @@ rule leaderboard:
         f"{RESULTS}/scores/scores.parquet",
         f"{RESULTS}/scores/runs.parquet",
     output:
-        leaderboard=f"{RESULTS}/scores/leaderboard.csv",
-        settings=f"{RESULTS}/scores/settings.parquet",
+        f"{RESULTS}/scores/leaderboard.csv",
     log:
         f"{RESULTS}/logs/leaderboard.log",
     conda:
@@ -180,19 +179,17 @@ rule page:
     input:
         scores=f"{RESULTS}/scores/scores.parquet",
         runs=f"{RESULTS}/scores/runs.parquet",
-        settings=f"{RESULTS}/scores/settings.parquet",
         leaderboard=f"{RESULTS}/scores/leaderboard.csv",
         origin=f"{RESULTS}/provenance.json",
         tables=PLAN.table_files(),
         figures=[file for file in PLAN.files("figures") if file.endswith(".png")],
     output:
-        page=report(
+        report(
             f"{RESULTS}/report/index.html",
             caption="../report/page.rst",
             category="Page",
             labels={"name": "report", "format": "html"},
         ),
-        archive=f"{RESULTS}/report.zip",
     log:
         f"{RESULTS}/logs/page.log",
     conda:

@@ -143,7 +143,7 @@ class ReportSpec(Spec):
     formats: Annotated[list[Literal["png", "pdf", "svg"]], AfterValidator(_check_unique)] = Field(
         default=["png", "pdf"], min_length=1
     )
-    html: bool = Field(default=True, description="Whether to write report/index.html and report.zip.")
+    html: bool = Field(default=True, description="Whether to write report/index.html.")
 
 
 class Config(Catalogue):

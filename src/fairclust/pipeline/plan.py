@@ -375,7 +375,7 @@ class Plan:
     def targets(self) -> list[str]:
         """All that a complete run makes. The files of fits are among it, so that a deleted one is made again."""
         ends = ["scores/scores.parquet", "scores/leaderboard.csv"]
-        ends += ["report/index.html", "report.zip"] if self.config.report.html else []
+        ends += ["report/index.html"] if self.config.report.html else []
         made = [f"{self.results}/{end}" for end in ends]
         return [*made, *self.table_files(), *self.files("figures"), *self.fit_files()]
 

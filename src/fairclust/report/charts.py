@@ -1,6 +1,6 @@
 """Fronts as the page shows them: a picture for each cost and fairness metric of a data set and K.
 
-The page holds the first picture, and the others as data, so that its script only shows what is drawn here.
+The page holds the pictures as data, so that its script only shows what is drawn here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairclust.fronts import Front, front_of, tick_text, ticks
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
-from fairclust.report.render import MISSING, labelled, number
+from fairclust.report.render import labelled
 
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
@@ -36,11 +36,11 @@ def front_chart(
     title: str,
     marked: Mapping[str, Collection[str]],
 ) -> dict[str, Any]:
-    """The fronts of one data set and K, for the template; `points` are its rows of `leaderboard.make_settings`.
+    """The fronts of one data set and K; `points` are its rows of `leaderboard.make_settings`.
 
-    `marked` has the methods that are no better than random labels, by cost. They are on no front but their own.
-    ``marks`` are the settings, as in the first picture. In ``data``, ``pictures`` has a picture for every pair of
-    metrics, by their positions in `SHOWN`.
+    `marked` has the methods that are no better than random labels, by cost. They are on no front but their own. In
+    ``data``, ``marks`` are the settings, and ``pictures`` has a picture for every pair of metrics, by their positions
+    in `SHOWN`.
     """
     # Costs and fairness that agree to seven digits are equal: machines round differently.
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
@@ -54,44 +54,24 @@ def front_chart(
             values = points[["method", cost, fairness]]
             front = front_of(values, cost, fairness, higher=higher, apart=marked.get(cost, ()))
             pictures[pair] = _picture(front, names, fairness)
-    first = next(iter(pictures.values()))
-    places = [place.split(",") for place in first["at"].split(";")]
     marks = []
-    for i, (point, place) in enumerate(zip(points.to_dict("records"), places, strict=True)):
-        colour, shape = names.look(point["method"])
+    for point in points.to_dict("records"):
         bounds = {cost: point.get(f"excess_{cost}", math.nan) for cost in COSTS}
         marks.append({
-            **{"i": i, "method": methods.index(point["method"]), "colour": colour, "shape": shape},
-            **{"setting": point["setting"], "seed": point["seed"]},
-            "marked": point["method"] in marked.get(costs[0], ()),
-            **dict(zip(("x", "y", "level"), place, strict=True)),
+            **{"method": methods.index(point["method"]), "setting": point["setting"], "seed": int(point["seed"])},
             "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
-            # Some clusters are empty, or how far the cost is above its certified bound.
             "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
-            "excess": next((f"{COSTS.index(c)},{e:.3g}" for c, e in bounds.items() if not math.isnan(e)), ""),
+            # How far the cost is above its certified bound.
+            "excess": next(([COSTS.index(c), float(f"{e:.3g}")] for c, e in bounds.items() if not pd.isna(e)), []),
         })  # fmt: skip
-    on_front = [i for i, mark in enumerate(marks) if mark["level"] == "2"]
-    shown = [METRICS[name] for name in (costs[0], FAIRNESS[0])]
     # For readers with data of their own.
     sizes = {name: points.iloc[0].get(f"n_{name}") for name in ("rows", "features", "groups")}
     return {
         "title": title,
         "size": ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n)),
         "dataset": names.dataset(str(points.dataset.iloc[0])),
-        # Faint marks first, so that the front lies on top.
-        "marks": sorted(marks, key=lambda mark: mark["level"]),
-        "frame": Markup(first["frame"]),
-        "labels": [f"{metric.label} ({metric.direction} is better)" for metric in shown],
-        "note": first["note"],
-        "keys": list(dict.fromkeys(marks[i]["method"] for i in on_front if marks[i]["x"])),
-        "head": [metric.label for metric in shown],
-        "rows": [
-            [labelled(names, row["method"]), row["setting"] or MISSING, str(row["seed"]),
-             *(number(float(row[name]), METRICS[name].decimals) for name in (costs[0], FAIRNESS[0]))]
-            for row in points.loc[on_front].to_dict("records")
-        ],
-        "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures},
-    }  # fmt: skip
+        "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "marks": marks},
+    }
 
 
 def ranks_picture(ranks: pd.Series, differ: float, names: Names, marked: Collection[str]) -> Markup:

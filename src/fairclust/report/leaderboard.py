@@ -1,7 +1,7 @@
 """The settings of a run, and the leaderboard: how far methods are from the best known cost at levels of fairness.
 
-The job `leaderboard` writes both frames. The fronts, the answers and the tables of the page are views of the settings,
-and the sentences, tables and pictures of the leaderboard are views of its rows.
+The fronts, the answers and the tables of the page are views of the settings, and the sentences, tables and pictures of
+the leaderboard are views of its rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pandas as pd
 from fairclust.messages import count
 from fairclust.pipeline.names import Names
 from fairclust.report.render import plain
-from fairclust.report.selection import INSTANCE, SETTING, best_starts, settings_table, varied_params
+from fairclust.report.selection import INSTANCE, best_starts, varied_params
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
@@ -40,7 +40,7 @@ _LEAST_GAIN = 0.05
 CONTROL = "control"
 """The family of methods that draw labels at random."""
 COLUMNS = [
-    *("cost", "level", "dataset", "n_clusters", "method", "label", "ours", "value", "between", "excess"),
+    *("cost", "level", "dataset", "n_clusters", "method", "label", "ours", "value", "excess"),
     *("low", "high", "reached", "instances", "worse", "certified", "starts", "fewest_starts", "failed"),
     *("seconds", "n_rows", "n_groups"),
 ]
@@ -177,8 +177,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     starts = starts[np.isfinite(starts.best) & several]
     if starts.empty:
         return starts
-    between = (starts.value != starts.fitted).astype(float)
-    starts = starts.assign(excess=starts.value / starts.best - 1, between=between)
+    starts = starts.assign(excess=starts.value / starts.best - 1)
     of_method = starts.sort_values("value", kind="stable").groupby([*place, "method"], sort=False)
     middle = (of_method.cumcount() == of_method.seed.transform("size") // 2).sort_index()
     rows = starts[middle].drop(columns=["seed", "fitted"])
@@ -225,7 +224,6 @@ def _summary(rows: pd.DataFrame) -> dict[str, Any]:
     return {
         "excess": float(_median(rows.excess.to_numpy(float))),
         "reached": int(np.isfinite(rows.excess).sum()),
-        "between": rows.between.sum(),
         "instances": len(rows),
         "starts": rows.starts.max(),
         "fewest_starts": rows.starts.min(),
@@ -332,15 +330,11 @@ def mean_ranks(board: pd.DataFrame, cost: str, level: float) -> tuple[pd.Series,
 def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     """The best start of every setting, in the columns of the scores, and these further columns.
 
-    ``setting``: lambda and what differs among the settings of the method. ``X mean`` and ``X sd`` of every cost and
-    fairness metric: over the starts, whose number is ``starts``. ``all_seconds``: of all starts. ``excess_X``: by which
-    share a cost exceeds that of the cheapest labels for the fitted centres at most, where the fit has certified it.
+    ``setting``: lambda and what differs among the settings of the method. ``excess_X``: by which share a cost exceeds
+    that of the cheapest labels for the fitted centres at most, where the fit has certified it.
     """
     points = best_starts(scores)
-    places = points.set_index(SETTING).index
-    table = settings_table(scores, SHOWN, with_sd=True).reindex(places).reset_index(drop=True)
-    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(places).array
-    setting = pd.Series("", index=points.index)
+    setting = pd.Series("", points.index)
     for _, grid in points.groupby([*INSTANCE, "method"], sort=False):
         differ = varied_params(grid.params)
         for index, text in grid.params.items():
@@ -348,12 +342,8 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
             params = json.loads(text)
             shown = {"λ": params["lam"], **shown} if "lam" in params else shown
             setting[index] = ", ".join(f"{name} = {plain(value)}" for name, value in shown.items())
-    settings = points.assign(setting=setting, starts=table.starts, all_seconds=seconds)
-    sds = table[[f"{name} sd" for name in SHOWN]]
-    settings = settings.join(table[list(SHOWN)].add_suffix(" mean")).join(sds)
-    for cost in _CERTIFIED:
-        settings[f"excess_{cost}"] = list(map(_excess, points.estimator, points[cost]))
-    return settings.astype({f"excess_{cost}": float for cost in _CERTIFIED})
+    excess = {f"excess_{cost}": list(map(_excess, points.estimator, points[cost])) for cost in _CERTIFIED}
+    return points.assign(setting=setting, **excess).astype(dict.fromkeys(excess, float))
 
 
 def _excess(estimator: object, value: float) -> float:

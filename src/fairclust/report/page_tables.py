@@ -79,9 +79,7 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
             "cost": SHOWN.index(cost),
             "kinds": _kinds_table(board, cost, names),
             "random": "; ".join(names.method(name) for name in sorted(_marked(board, cost, names))),
-            "between": _between(board, cost),
             "table": _distances_table(board, cost, names),
-            "pairs": _pairs_table(board, cost, names),
             "ranks": [of_level for level in LEVELS for of_level in _ranks(board, cost, level, names)],
             **_losses(board, cost, names),
         }
@@ -91,13 +89,6 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
 
 def _distance(excess: float) -> str:
     return "∞" if math.isinf(excess) else signed_percent(excess).removeprefix("+")
-
-
-def _between(board: pd.DataFrame, cost: str) -> str:
-    """How many of the costs at levels are those of no clustering."""
-    rows = board[(board.cost == cost) & board.dataset.notna() & np.isfinite(board.value)]
-    n = int(rows.between.sum())
-    return f"Of {len(rows):,} costs at a level, {n:,} ({percent(n / max(len(rows), 1))}) are read between two settings."
 
 
 def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
@@ -184,23 +175,6 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
         }
         records.append(record)
     return Table(f"{METRICS[cost].label}: distance to the best known", records, filters=("Family",))
-
-
-def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
-    """On how many settings each method is cheaper than each other one."""
-    order = list(board[(board.cost == cost) & board.dataset.isna() & board.level.isna()].method)
-    records, marked = [], _marked(board, cost, names)
-    for level in LEVELS:
-        values = instances_of(board, cost, level)
-        shown = [name for name in order if name in values]
-        for a in shown:
-            record = {"Shares within": percent(level, 0), "Is cheaper": _judged(names, a, marked)}
-            for b in shown:
-                cheaper, _, both = compared(values[a], values[b])
-                record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
-            records.append(record)
-    filters = ("Shares within", "Is cheaper")
-    return Table("On how many settings each method is cheaper than another one", records, filters=filters)
 
 
 def _ranks(board: pd.DataFrame, cost: str, level: float, names: Names) -> Iterator[dict[str, Any]]:
