@@ -165,7 +165,6 @@ class Plot:
 
     draw: Callable[[FigureData, Sheet, Axes, Panel], None]
     size: tuple[float, float]  # of the axes of a panel, in inches
-    needs: tuple[str, ...] = ()  # which of the axes 'x' and 'y' a figure must name
     # Each data set has a panel. Each K has one of its own ('each'), or only the smallest K is drawn unless the figure
     # names some ('first'), or all are in one panel ('joined').
     ks: str = "each"

@@ -40,7 +40,7 @@ from fairclust.report.selection import (
 
 _COST_OF_GRAPHS = "ncut"
 _LOGARITHMIC = ("seconds", "cpu_seconds")
-_WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
+_WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective", "sse", "kmedians_cost", "ncut")
 """Columns whose axis need not begin at zero."""
 # More points than this are drawn as a bitmap in a PDF, because single shapes would take megabytes.
 _MAX_SHAPES = 5_000
@@ -247,7 +247,7 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
             name = material.names.method(method) + (f", λ = {lam:g}" if pd.notna(lam) else "")
             sheet.legend.setdefault(name, line)
     axes.set_ylabel(_axis_label(y))
-    if y not in _WITHOUT_ZERO and not column_of(y).is_cost:
+    if y not in _WITHOUT_ZERO:
         axes.set_ylim(bottom=0)
     _note_starts(sheet, panel.cells, pd.concat(drawn))
     if x == BY_ROWS:
@@ -430,9 +430,9 @@ def _axis_label(name: str) -> str:
 
 PLOTS = {
     # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
-    "front": Plot(draw_front, (3.7, 2.9), ("x", "y"), metrics=(), least_methods=3),
-    "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True),
-    "lines": Plot(draw_lines, (3.5, 2.7), ("x", "y"), ks="joined", metrics=()),
+    "front": Plot(draw_front, (3.7, 2.9), metrics=(), least_methods=3),
+    "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), methods=True),
+    "lines": Plot(draw_lines, (3.5, 2.7), ks="joined", metrics=()),
     "steps": Plot(draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("objective",)),
     "clusters": Plot(
         draw_clusters, (1.55, 1.4), ks="first", left=0.12, methods=True, per_row=8, in_rows=True
