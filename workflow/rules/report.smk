@@ -100,7 +100,6 @@ rule claims:
         reported=ask(lambda paper: local(PLAN.reported_files(paper))),
     output:
         f"{RESULTS}/tables/{{paper}}/claims.md",
-        f"{RESULTS}/tables/{{paper}}/claims.tex",
         report(
             f"{RESULTS}/tables/{{paper}}/claims.csv",
             caption="../report/table.rst",
@@ -152,7 +151,6 @@ rule scoreboard:
         claims=PLAN.files("claims", ends=["csv"]),
     output:
         f"{RESULTS}/tables/scoreboard.md",
-        f"{RESULTS}/tables/scoreboard.tex",
         report(
             f"{RESULTS}/tables/scoreboard.csv",
             caption="../report/table.rst",

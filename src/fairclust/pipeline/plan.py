@@ -36,7 +36,7 @@ from fairclust.pipeline.provenance import installed_version
 
 DEFAULT_SEEDS = 5
 ALL = "*"
-TABLE_FORMATS = ("md", "csv", "tex")
+FORMATS = {"tables": ("md", "csv", "tex"), "claims": ("md", "csv")}
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
 _EXPENSIVE = tuple(name for name in _USUAL if name not in _CHEAP)
@@ -362,14 +362,14 @@ class Plan:
         files = []
         for paper, section, name in self.shown:
             if section in sections and (not papers or paper in papers):
-                figures = self.config.report.formats if section == "figures" else None
-                folder = f"{self.results}/{'figures' if figures else 'tables'}/{paper}"
-                files += [f"{folder}/{name}.{end}" for end in ends or figures or TABLE_FORMATS]
+                formats = self.config.report.formats if section == "figures" else FORMATS[section]
+                folder = f"{self.results}/{'figures' if section == 'figures' else 'tables'}/{paper}"
+                files += [f"{folder}/{name}.{end}" for end in ends or formats]
         return files
 
     def table_files(self) -> list[str]:
-        """The files of all tables, three for each."""
-        board = [f"{self.results}/tables/scoreboard.{end}" for end in TABLE_FORMATS]
+        """The files of all tables."""
+        board = [f"{self.results}/tables/scoreboard.{end}" for end in FORMATS["claims"]]
         return [*self.files("tables", "claims"), *(board if self.files("tables") else [])]
 
     def targets(self) -> list[str]:

@@ -162,7 +162,7 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
 def make_scoreboard(
     evidence: Iterable[Path], claims: Iterable[Path], titles: Mapping[str, str], names: Names, stem: Path
 ) -> None:
-    """Write the scoreboard as CSV (all evidence), Markdown and LaTeX (a line for each row of the papers' tables).
+    """Write the scoreboard as CSV (all evidence) and Markdown (a line for each row of the papers' tables).
 
     `evidence` are the '.evidence.csv' of the papers' tables, `claims` their 'claims.csv', and `titles` maps papers to
     their short names.
