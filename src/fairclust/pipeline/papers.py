@@ -234,7 +234,7 @@ class TableSpec(Spec):
 
 
 _NEEDS = {
-    **{"front": ("x", "y"), "lam_tradeoff": ("y",), "lines": ("x", "y")},
+    **{"front": ("x", "y"), "along_lam": ("y",), "lines": ("x", "y")},
     **dict.fromkeys(("steps", "clusters", "group_shares"), ()),
 }
 """The plots of `report.figures`, and which axes a figure must name for them."""

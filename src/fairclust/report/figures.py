@@ -161,14 +161,15 @@ def _reported(material: FigureData, panel: Panel, metric: str) -> pd.DataFrame:
     return values[["method", "lam", "value"]]
 
 
-def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """The first of `y` (left axis, in the method's colour) and the second (right axis, black) against lambda.
+def draw_along_lam(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """Each of `y` against lambda, with a panel for each data set, K and method: means with bands, and one start.
 
-    Each data set, K and method has a panel. Where some starts have an infinite value, the mean has a gap.
+    Where some starts have an infinite value, the mean has a gap.
     """
-    left, *others = material.spec.y
-    ok = _usable(panel.cells, left, with_lam=True)
-    axes.set_xlabel("λ")
+    y, (colour, _) = panel.y, material.look(panel.method)
+    ok = _usable(panel.cells, "lam")
+    ok = ok[ok[y].notna()].astype({y: float})
+    axes.set(xlabel="λ", ylabel=_axis_label(y))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     positive = ok.lam[ok.lam > 0]
     if len(positive) and positive.max() > 100 * positive.min():
@@ -176,42 +177,22 @@ def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
         # Matplotlib would also mark a power of ten below the smallest lambda, over the zero.
         powers = np.arange(np.ceil(np.log10(positive.min())), np.floor(np.log10(positive.max())) + 1)
         axes.set_xticks([0, *10.0**powers])
-    _draw_on(sheet, axes, ok, left, material.look(panel.method)[0])
-    for right in others[:1]:
-        twin = axes.twinx()
-        twin.grid(False)
-        _draw_on(sheet, twin, ok, right, "black")
-        twin.set_ylim(bottom=-0.03 * twin.get_ylim()[1])  # so that a line of zeros does not lie on the axis
-        endless = np.isinf(ok[right].astype(float)).groupby(ok.lam).sum()
-        if len(endless := endless[endless > 0]):
-            lams = f"{endless.index[0]:g}" + (f" to {endless.index[-1]:g}" if len(endless) > 1 else "")
-            most = f"{endless.max()} of {ok.groupby('lam').size().max()}"
-            why = "because a group is missing from a cluster, so that the mean has a gap"
-            sheet.note(
-                f"{metric_label(right)} is infinite, {why}", panel, f"in up to {most} starts at λ = {lams}"
-            )
-    _note_starts(sheet, panel.cells, ok)
-
-
-def _draw_on(sheet: Sheet, axes: Axes, cells: pd.DataFrame, metric: str, colour: str) -> None:
-    """Draw the mean over the starts with its band, and the first start. The axis gets the colour of the lines."""
-    values = cells.assign(**{metric: cells[metric].astype(float).replace(np.inf, np.nan)})
-    complete = values.groupby("lam")[metric].transform("count") == values.groupby("lam").seed.transform(
-        "size"
-    )
-    one = values[values.seed == values.seed.min()].sort_values("lam")
-    if values.seed.nunique() > 1:
-        _draw_band(axes, values.assign(**{metric: values[metric].where(complete)}), "lam", metric, colour, "")
+    style = {"color": colour, "linestyle": "-", "marker": "."}
+    if ok.seed.nunique() > 1:
+        has_mean = np.isfinite(ok[y]).groupby(ok.lam).transform("all")
+        _draw_band(axes, ok.assign(**{y: ok[y].where(has_mean)}), "lam", y, colour, "")
         sheet.note("dashed: one start, as in the paper")
-    style = ("--", "") if values.seed.nunique() > 1 else ("-", ".")
-    axes.plot(
-        one.lam, one[metric], color=colour, linestyle=style[0], marker=style[1], linewidth=0.9, alpha=0.8
-    )
-    axes.set_ylabel(in_figure(metric_label(metric)), color=colour)
-    axes.tick_params(axis="y", colors=colour)
-    # Matplotlib would make rounding errors of a constant as high as the panel.
-    if np.ptp(known := values[metric].dropna()) <= 1e-9 * abs(known.max()):
-        axes.set_ylim(-0.03, 1) if known.max() == 0 else axes.set_ylim(*np.array([0.9, 1.1]) * known.max())
+        style |= {"linestyle": "--", "marker": ""}
+    one = ok[ok.seed == ok.seed.min()].sort_values("lam")
+    axes.plot(one.lam, one[y].replace(np.inf, np.nan), linewidth=0.9, alpha=0.8, **style)
+    endless = np.isinf(ok[y]).groupby(ok.lam).sum()
+    if len(endless := endless[endless > 0]):
+        lams = f"{endless.index[0]:g}" + (f" to {endless.index[-1]:g}" if len(endless) > 1 else "")
+        most = f"{endless.max()} of {ok.groupby('lam').size().max()}"
+        why = "because a group is missing from a cluster, so that the mean has a gap"
+        sheet.note(f"{metric_label(y)} is infinite, {why}", panel, f"in up to {most} starts at λ = {lams}")
+    _widen(axes)
+    _note_starts(sheet, panel.cells, ok)
 
 
 def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
@@ -380,10 +361,9 @@ def _why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
     return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
 
 
-def _usable(cells: pd.DataFrame, *names: str, with_lam: bool = False) -> pd.DataFrame:
-    """The `_finite` cells, with `with_lam` only those with a lambda; NothingToShow if there is none."""
+def _usable(cells: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """The `_finite` cells; NothingToShow if there is none."""
     ok = _finite(cells, *names)
-    ok = ok[ok.lam.notna()] if with_lam else ok
     if ok.empty:
         raise NothingToShow(_why_empty(cells, names))
     return ok
@@ -429,9 +409,8 @@ def _axis_label(name: str) -> str:
 
 
 PLOTS = {
-    # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
-    "front": Plot(draw_front, (3.7, 2.9), metrics=(), least_methods=3),
-    "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), methods=True),
+    "front": Plot(draw_front, (3.7, 2.9), metrics=()),
+    "along_lam": Plot(draw_along_lam, (3.1, 2.5), methods=True, metrics=()),
     "lines": Plot(draw_lines, (3.5, 2.7), ks="joined", metrics=()),
     "steps": Plot(draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("objective",)),
     "clusters": Plot(
