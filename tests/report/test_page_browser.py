@@ -341,9 +341,9 @@ def test_the_page_of_one_data_set(page):
 
 def test_a_link_opens_the_section_that_it_names(page):
     assert page.js("document.documentElement.scrollHeight") < 5000
-    page.js("location.hash = '#times'")
+    page.js("location.hash = '#origin'")
     page.settle()
-    assert page.js("document.getElementById('times').open")
+    assert page.js("document.getElementById('origin').open")
 
 
 def test_the_leaderboard_of_another_cost(page):

@@ -71,7 +71,6 @@ def make_page(
         datasets=list(dict.fromkeys(names.dataset(str(name)) for name in scores.dataset)),
         boards=page_tables.leaderboards(leaderboard, names),
         columns=page_tables.columns_table(settings, names),
-        times=page_tables.times_table(scores, names),
         glossary=page_tables.glossary(),
         missing=page_tables.missing_table(scores, names),
         about=page_tables.datasets_table(scores, names),

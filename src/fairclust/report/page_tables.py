@@ -1,4 +1,4 @@
-"""The tables of the page: on the run (answers, leaderboards, settings, groups, times), and on each of its papers."""
+"""The tables of the page: on the run (leaderboards, missing fits, data sets, metrics), and on each of its papers."""
 
 from __future__ import annotations
 
@@ -211,23 +211,6 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
     return Table(title, records, filters=filters) if records else None
-
-
-def times_table(scores: pd.DataFrame, names: Names) -> Table:
-    """Seconds of the fits by data set, K and method."""
-    records = [
-        {
-            **_place(names, *place),
-            "Fits": f"{len(fits):,}",
-            "Median s": seconds_text(fits.seconds.median()),
-            "Slowest s": seconds_text(fits.seconds.max()),
-            "All s": seconds_text(fits.seconds.sum()),
-            "All CPU s": seconds_text(fits.cpu_seconds.sum()),
-            "Peak memory MB": number(fits.peak_memory_mb.max(), 0),
-        }
-        for place, fits in scores[scores.status == "ok"].groupby([*INSTANCE, "method"], sort=False)
-    ]
-    return Table("Run times by data set and method", records, filters=("Data set", "Method"))
 
 
 def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
