@@ -229,5 +229,5 @@ class FigureData(Material):
 
     def methods(self, cells: pd.DataFrame) -> list[str]:
         """The methods of the cells, in the order of the figure, or else of the run."""
-        methods = list(self.names.in_order(cells.method.unique()))
-        return sorted(methods, key=self.spec.methods.index) if self.spec.methods else methods
+        ran = set(cells.method)
+        return [name for name in self.spec.methods or self.names.in_order(ran) if name in ran]
