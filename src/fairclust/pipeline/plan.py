@@ -36,7 +36,7 @@ from fairclust.pipeline.provenance import installed_version
 
 DEFAULT_SEEDS = 5
 ALL = "*"
-FORMATS = {"tables": ("md", "csv", "tex"), "claims": ("md", "csv")}
+FORMATS = {"tables": ("md", "tex", "evidence.csv"), "claims": ("md", "csv")}
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
 _EXPENSIVE = tuple(name for name in _USUAL if name not in _CHEAP)
