@@ -37,6 +37,7 @@ PROVENANCE = {
     **{"config": CONFIG, "versions": {"numpy": "2"}},
 }
 RUN = {"experiments": [{"datasets": ["adult"], "methods": ["kmeans"]}]}
+FRONT = {"plot": "front", "datasets": ["adult"], "x": "sse", "y": ["balance"]}
 PAPERS = {
     "vfc": PaperSpec(
         **RUN,
@@ -44,10 +45,7 @@ PAPERS = {
         citation="Ziko et al.",
         year=2021,
         tables={"table3": {"number": "3", "title": "Fair K-means", "remarks": ["A remark on `lam`."]}},
-        figures={
-            name: {"plot": "front", "title": f"Picture {name}", "datasets": ["adult"]}
-            for name in ("fig2", "empty", "lost")
-        },
+        figures={name: {**FRONT, "title": f"Picture {name}"} for name in ("fig2", "empty", "lost")},
     ),
     "other": PaperSpec(**RUN, short_name="Other", citation="Nobody", year=2000),
 }
