@@ -100,8 +100,8 @@ def _fronts(
     # The data sets and values of K with the most settings come first.
     instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
     fronts: dict[str, list[dict[str, Any]]] = {}
-    for instance, rows in instances:
-        chart = front_chart(rows, methods, names, page_tables.instance_title(names, *instance), marked)
+    for (dataset, k), rows in instances:
+        chart = front_chart(rows, methods, names, f"{names.dataset(dataset)}, K = {k}", marked)
         fronts.setdefault(chart["dataset"], []).append(chart)
     # In the order of the page, which is that of its data.
     charts = [chart for rows in fronts.values() for chart in rows]

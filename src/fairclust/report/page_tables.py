@@ -51,11 +51,6 @@ from fairclust.report.tables import printed_table, row_verdicts
 from fairclust.report.verdicts import VERDICTS
 
 
-def instance_title(names: Names, dataset: Any, k: Any) -> str:
-    """A data set and its K, for readers."""
-    return f"{names.dataset(str(dataset))}, K = {k}"
-
-
 def glossary() -> Table:
     """The meaning of each metric, from its docstring, without those of the audit."""
     rows = []
@@ -185,10 +180,6 @@ def _ranks(board: pd.DataFrame, cost: str, level: float, names: Names) -> Iterat
         yield {"title": title, "svg": ranks_picture(ranks, differ, names, no_better(board, cost))}
 
 
-def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
-    return {"Data set": names.dataset(str(dataset)), "K": str(k), "Method": names.method(str(method))}
-
-
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
     usable = points[
@@ -203,7 +194,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
                 known = [METRICS[name] for name in (*BY_COLUMN, OF_NUMBERS) if name in values]
                 records.append(
                     {
-                        **_place(names, dataset, k, method),
+                        **{"Data set": names.dataset(dataset), "K": str(k), "Method": names.method(method)},
                         **{"Setting": fairest.setting or MISSING, "Sensitive column": column},
                         **{metric.label: number(values[metric.name], metric.decimals) for metric in known},
                     }
