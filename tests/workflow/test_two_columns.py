@@ -33,7 +33,7 @@ def test_each_column_counts_and_is_shown(tmp_path):
     }
     project.config["methods"] = METHODS
     project.config["run"] = {"datasets": ["people"], "methods": list(METHODS), "seeds": 1}
-    project.config["report"] = {"overview": False, "fronts": [], "formats": ["png"], "html": True}
+    project.config["report"] = {"fronts": [], "formats": ["png"], "html": True}
     project.run()
     cells = project.cells().set_index("method")
     assert set(cells.status) == {"ok"}
