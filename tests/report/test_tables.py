@@ -109,6 +109,9 @@ def test_a_table_has_the_layout_of_the_paper(values, cells, tmp_path):
     less = made(tmp_path, {**SPEC, "layout": less}, values, cells)
     assert "- 2 reported values without a place in this layout; the evidence has them all." in less
     made(tmp_path, {**SPEC, "layout": LAYOUT}, values, cells)
+    csv = pd.read_csv(tmp_path / "t.csv", keep_default_na=False).iloc[0]
+    assert csv["Cost / error, Ours"] == "10.05 [0.010]" == csv["Cost / error, Ours: reported"]
+    assert csv["Cost / error, Theirs: verdict"] == "differs"
     latex = (tmp_path / "t.tex").read_text()
     assert r"\multicolumn{2}{c}{Cost / error} & \multicolumn{1}{c}{Mine} \\" in latex
     assert r"\textbf{10.05} [\textbf{0.010}]$\checkmark$" in latex and r"22.00 [0.050]$\neq$" in latex

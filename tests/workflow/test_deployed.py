@@ -111,7 +111,7 @@ def test_snakemakes_report_lists_every_table_once(direct, tmp_path):
         "fig2.png",
         "index.html",
         "scoreboard.csv",
-        "table1.evidence.csv",
+        "table1.csv",
     ]
 
 

@@ -38,12 +38,13 @@ rule table:
         f"{RESULTS}/tables/{{paper}}/{{table}}.md",
         f"{RESULTS}/tables/{{paper}}/{{table}}.tex",
         report(
-            f"{RESULTS}/tables/{{paper}}/{{table}}.evidence.csv",
+            f"{RESULTS}/tables/{{paper}}/{{table}}.csv",
             caption="../report/table.rst",
             category="Tables",
             subcategory="{paper}",
             labels={"table": "{table}"},
         ),
+        evidence=f"{RESULTS}/tables/{{paper}}/{{table}}.evidence.csv",
     log:
         f"{RESULTS}/logs/table/{{paper}}/{{table}}.log",
     conda:

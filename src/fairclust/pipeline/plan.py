@@ -36,7 +36,7 @@ from fairclust.pipeline.provenance import installed_version
 
 DEFAULT_SEEDS = 5
 ALL = "*"
-FORMATS = {"tables": ("md", "tex", "evidence.csv"), "claims": ("md", "csv")}
+FORMATS = {"tables": ("md", "csv", "tex"), "claims": ("md", "csv")}
 _CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
 _EXPENSIVE = tuple(name for name in METRICS if name not in _CHEAP)
 # Cheap metrics that are computed for every fit of a graph, or of a data set whose true clusters are known.

@@ -115,6 +115,19 @@ class Printed:
         keys = [(self.heads[i][: level + 1], i if last else 0) for i in columns]
         return [(key[0][level], len(list(same))) for key, same in groupby(keys)]
 
+    def csv(self) -> str:
+        """The cells as text, with ours, the reported value and the verdict in columns of their own."""
+        lines = []
+        for part in self.parts:
+            for head, entries in part.rows:
+                line = {"part": part.heading, self.corner or "row": head}
+                for heads, entry in zip(self.heads, entries, strict=True):
+                    name = ", ".join(heads)
+                    line |= {name: entry.text(entry.ours), f"{name}: reported": entry.text(entry.reported)}
+                    line |= {f"{name}: verdict": entry.verdict}
+                lines.append(line)
+        return pd.DataFrame(lines).to_csv(index=False)
+
     def markdown(self) -> str:
         """The table in Markdown, aligned for a terminal."""
         lines = [f"# {escape_markdown(self.title)}", ""]

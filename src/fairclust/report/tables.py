@@ -64,7 +64,7 @@ _COUNTS = ("n_clusters", "decimals", "program_runs", "seeds", "seeds_asked")
 
 
 def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
-    """Write a paper's table as it prints it, as Markdown and LaTeX, and its evidence as '.evidence.csv'.
+    """Write a paper's table as it prints it, as CSV, Markdown and LaTeX, and its evidence as '.evidence.csv'.
 
     ValueError if the paper has no reported values.
     """
@@ -74,8 +74,8 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     rows = table_rows(spec, reported, material.cells, material.programs)
     lines = evidence_of(material.paper, spec, rows)
     made = printed_table(spec, lines, material.title, material.names)
-    texts = {"md": made.markdown(), "tex": made.latex(), "evidence.csv": lines.to_csv(index=False)}
-    write_as(stem, **texts)
+    write_as(stem, csv=made.csv(), md=made.markdown(), tex=made.latex())
+    write_as(stem.with_name(f"{stem.name}.evidence"), csv=lines.to_csv(index=False))
 
 
 def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names) -> Printed:
