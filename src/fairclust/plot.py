@@ -25,8 +25,7 @@ MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
 """Metrics that `FrontDisplay` computes for every clustering."""
 # Control characters except the line feed: an SVG file cannot hold them.
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-_OTHER_LABELS = {"n_clusters": "Number of clusters"}
-_OTHER_LABELS |= {name: f"{name.capitalize()} (higher is better)" for name in ("silhouette", "stability")}
+_OTHER_LABELS = {"n_clusters": "Number of clusters", "silhouette": "Silhouette (higher is better)"}
 
 
 class FrontDisplay:
