@@ -14,6 +14,7 @@ import pandas as pd
 
 from fairclust.group_encoding import value_text
 from fairclust.messages import count, quoted, shortened
+from fairclust.stored import storable
 from fairclust.tables import cells
 from fairclust.tables.reading import CODE, TableError, is_nested
 
@@ -51,6 +52,7 @@ _CLEARLY = 1.02
 _GAP = 50
 
 
+@storable
 @dataclass(frozen=True)
 class Column:
     """A column and its role."""
