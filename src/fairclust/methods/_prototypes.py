@@ -172,17 +172,8 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
 
     def _saved(self) -> dict[str, Any]:
         """The attributes that `predict` needs, for a file, which has nothing of single rows."""
-        names = (
-            "n_clusters",
-            "n_features_in_",
-            "precision",
-            "groups_",
-            "scale_",
-            "_frame",
-            "_shift",
-            "_centers",
-        )
-        names += ("_prices", "_column_prices")
+        names = ["n_clusters", "n_features_in_", "precision", "groups_", "scale_", "_frame", "_shift"]
+        names += ["_centers", "_prices", "_column_prices"]
         found = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if self._sensitive is not None:
             found["_sensitive"] = replace(self._sensitive, codes=np.empty(0, np.int32))

@@ -7,6 +7,7 @@ every column in a data frame, which may be a sample of the rows, and returns the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -17,18 +18,18 @@ from fairclust.group_encoding import SensitiveColumn, combination_names, cross_c
 from fairclust.messages import shortened
 from fairclust.stored import storable
 from fairclust.tables import notes
-from fairclust.tables.cells import are_truths, is_unknown, truth
+from fairclust.tables.cells import is_unknown, truth
 from fairclust.tables.columns import (
     FEW_ROWS,
     MAX_CATEGORIES,
     Asked,
     Column,
     as_text,
-    find_reading,
     numbers,
     understand,
+    understand_column,
 )
-from fairclust.tables.reading import CODE, TableError, is_nested
+from fairclust.tables.reading import TableError, is_nested
 
 _MISSING_GROUP = "missing"
 # A column whose mean is bounded is shown in this many ranges unless another number is asked for.
@@ -343,17 +344,13 @@ def read(cells: pd.Series, column: Column) -> pd.Series:
     return found
 
 
-def _reading(cells: pd.Series, asked: Asked) -> dict[str, Any]:
-    """How the cells of a sensitive column of text are read; empty if they are numbers, or names of groups."""
-    if pd.api.types.is_numeric_dtype(cells) or cells.dropna().empty:
-        return {}
-    entries, words = pd.factorize(as_text(cells.dropna()))
-    if are_truths(words):
-        return {"truth": True}
-    if all(word.isdecimal() for word in words) or any(map(CODE.fullmatch, words)):
-        return {}
-    reading, found = find_reading(words.tolist(), np.bincount(entries), asked.decimal)
-    return {} if np.isnan(found[entries]).mean() > _MOST_ODD else reading
+def _reading(cells: pd.Series, asked: Asked) -> Mapping[str, Any]:
+    """How the cells of a sensitive column become numbers or truth values; empty if they are names of groups."""
+    with suppress(TableError):
+        column = understand_column(cells, Asked([str(cells.name)], decimal=asked.decimal))
+        if column.role == "number" or "truth" in column.reading:
+            return column.reading
+    return {}
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:
