@@ -159,7 +159,12 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
         if names[i] in ("", "m"):
             names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
     kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
-    if not kinds[0] or len({*kinds}) > 1 or any(large <= small for large, small in pairwise(sizes)):
+    if (
+        len(parts) < 2
+        or not kinds[0]
+        or len({*kinds}) > 1
+        or any(large <= small for large, small in pairwise(sizes))
+    ):
         return None
     numbers = (float(number.replace(",", ".")) for number, _ in parts)
     return sum(number * size for number, size in zip(numbers, sizes, strict=True)) / sizes[0], names[0]
