@@ -15,12 +15,11 @@ from sklearn.metrics import silhouette_score
 from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fitting import PLAIN, fit_starts, parameters
-from fairclust.cli.labels import read_labels
 from fairclust.cli.methods import find_method
 from fairclust.cli.options import Front
 from fairclust.cli.page import front_page
 from fairclust.cli.progress import progress
-from fairclust.cli.results import GIVEN, compared
+from fairclust.cli.results import compared
 from fairclust.cli.rows import read_rows
 from fairclust.cli.screen import in_columns
 from fairclust.messages import UserError, percent
@@ -47,14 +46,13 @@ _GRIDS = {
 
 def run(args: Front) -> list[str | Table]:
     """Fit every setting, write what the options ask for, and show the settings as a table."""
-    check_outputs({"--out": args.out, "--report": args.report}, [*table_files(args.table), *args.labels])
+    check_outputs({"--out": args.out, "--report": args.report}, table_files(args.table))
     numbers, classes = _asked(args)
     over_k = len(numbers) > 1
     raw = read_rows(args)
     measured_by = raw.crossed if args.crossed else raw.by_name
     clusterings, more, notes = [], [], list(raw.notes)
     settings = list(_settings(numbers, classes, raw.X, args.seed, one=over_k))
-    given = {str(path): read_labels(path, raw.frame.index.to_numpy() + 1) for path in args.labels}
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
@@ -68,8 +66,6 @@ def run(args: Front) -> list[str | Table]:
             done()
     if not clusterings:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
-    clusterings += [(name, GIVEN, labels) for name, labels in given.items()]
-    more += [{"n_clusters": int(labels.max()) + 1} for labels in given.values()]
     points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
     points["silhouette"] = [_silhouette(raw.X, labels) for _, _, labels in clusterings]
     points = with_increase(points.assign(**pd.DataFrame(more)))
@@ -131,19 +127,14 @@ def _settings(
 
 def with_increase(points: pd.DataFrame) -> pd.DataFrame:
     """The points with `increase`, the part by which their SSE is above that of k-means with as many clusters."""
-    plain = points[_is_plain(points)].set_index("n_clusters").sse
+    plain = points[points.method == "KMeans"].set_index("n_clusters").sse
     return points.assign(increase=points.sse / points.n_clusters.map(plain) - 1)
-
-
-def _is_plain(points: pd.DataFrame) -> pd.Series:
-    """Which points are our fits of k-means. A file of labels may have this name, too."""
-    return (points.method == "KMeans") & (points.setting != GIVEN)
 
 
 def answer(points: pd.DataFrame) -> list[str]:
     """What fairness costs, in words: k-means, the fairest setting, and the fairest within 1 % and 5 % of its cost."""
-    plain = points[_is_plain(points)].head(1)
-    others = points[~_is_plain(points) & points.balance.notna()]
+    plain = points[points.method == "KMeans"].head(1)
+    others = points[(points.method != "KMeans") & points.balance.notna()]
     lines = [
         f"without a bound: k-means has a balance of {of.balance:.3f} (sum of squared distances {of.sse:,.1f})"
         for of in plain.itertuples()

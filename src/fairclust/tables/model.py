@@ -15,7 +15,7 @@ from fairclust import __version__
 from fairclust.messages import shortened
 from fairclust.outputs import write_text
 from fairclust.stored import as_json, from_json
-from fairclust.tables.preparation import Preparation, cross
+from fairclust.tables.preparation import Preparation
 from fairclust.tables.reading import TableError, read_table
 
 
@@ -73,19 +73,6 @@ class TableModel:
                 f"{type(self.estimator).__name__} needs the groups of new rows. Fix: add the column, or fit by "
                 "--method kmeans or fmc, which need no groups"
             ) from None
-
-    def unknown(self, frame: pd.DataFrame) -> pd.Series:
-        """The groups of the rows for which the method cannot predict, as text; it is empty for all other rows."""
-        found = pd.Series("", index=frame.index)
-        if self._lacks_groups(frame):
-            return found
-        crossed = cross(self.preparation.groups(frame))
-        for name, row in crossed[~crossed.duplicated()].items():
-            try:
-                self.predict(frame.loc[[name]])
-            except ValueError:
-                found[crossed == row] = row
-        return found
 
     def _lacks_groups(self, frame: pd.DataFrame) -> bool:
         return not any(name in frame.columns for name in self.preparation.sensitive)
