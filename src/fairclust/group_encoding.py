@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.messages import UserError, count, shortened
-from fairclust.stored import Stored
+from fairclust.stored import storable
 
 # Stands between the values of several columns in the name of a combination.
 BETWEEN = " & "
@@ -359,6 +359,7 @@ def combination_names(cells: np.ndarray, values: Iterable[Iterable[Any]], of: st
     return names
 
 
+@storable
 @dataclass(frozen=True)
 class SensitiveColumn:
     """How the cells of a sensitive column are encoded as values."""
@@ -378,18 +379,6 @@ class SensitiveColumn:
             numbers = read_numbers(cells, n_samples, self.name)
             return np.searchsorted(self.edges, numbers, side="right").astype(np.int32)
         return encode_groups(cells, n_samples, known=self.values, name=self.name)[0]
-
-    def stored(self) -> dict[str, Any]:
-        """The content for a saved model."""
-        content = {"name": self.name, "values": self.values.tolist(), "measured": self.measured}
-        return content if self.edges is None else content | {"edges": self.edges.tolist()}
-
-    @classmethod
-    def from_stored(cls, stored: Stored) -> SensitiveColumn:
-        """The column of a saved model."""
-        values = stored.names("values")
-        edges = stored.array("edges", len(values) - 1) if stored.has("edges") else None
-        return cls(stored.text("name"), values, edges, measured=stored.flag("measured"))
 
 
 def is_measured(values: np.ndarray, n_rows: int | None = None) -> bool:

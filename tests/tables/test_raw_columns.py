@@ -218,12 +218,11 @@ def test_codes_are_not_measured(cells, name, role):
         assert column(cells, name, numbers=[name]).role == "number"
 
 
-def test_letters_of_house_numbers_are_no_thousands_or_millions():
-    houses = [*(str(i % 90 + 1) for i in range(N - 8)), *["12B", "7K"] * 4]
-    assert column(houses).odd.startswith("8 cells ('12B', '7K') count as missing")
-    assert read(houses).isna().sum() == 8 and read(houses).max() == 90
-    views = ["1.2M", "3M", "450K", "700", "12", "90", "41", "8"] * 50
-    assert read(views)[:4].tolist() == [1.2e6, 3e6, 450e3, 700]
+def test_a_letter_behind_a_whole_number_is_no_billion():
+    houses = [*(str(i % 90 + 1) for i in range(N - 8)), *["12B"] * 8]
+    assert column(houses).odd.startswith("8 cells ('12B') count as missing")
+    views = ["1.2M", "3M", "450K", "700", "2.5B", "$2B", "41", "8"] * 50
+    assert read(views)[:6].tolist() == [1.2e6, 3e6, 450e3, 700, 2.5e9, 2e9]
     assert read(["5K", "3M", "2K", "9"] * 100)[:4].tolist() == [5e3, 3e6, 2e3, 9]
 
 
@@ -319,7 +318,6 @@ def test_a_saved_model_reads_new_rows_as_the_fit_did(tmp_path):
             "income": [f"€ {value:,.2f}" for value in values],
             "level": rng.choice(["low", "medium", "high"], N),
             "member": rng.choice(["yes", "No", "Y", "n"], N),
-            "house": ["3B" if i % 40 == 0 else str(i % 90 + 1) for i in range(N)],
             "pay": rng.normal(50, 10, N),
         }
     )

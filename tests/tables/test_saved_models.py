@@ -1,7 +1,5 @@
 """Models that `fairclust fit --save` writes: nothing is lost, no code runs, and damaged files give plain errors."""
 
-import copy
-import json
 import os
 import pickle
 import zipfile
@@ -14,7 +12,6 @@ import pytest
 from fairclust import methods
 from fairclust.cli import main
 from fairclust.tables import TableError, load_model
-from toys import inside_of, places
 
 N = 300
 PREDICTING = [name for name in methods.__all__ if hasattr(getattr(methods, name), "predict")]
@@ -160,45 +157,6 @@ def test_foreign_files_are_refused(tmp_path, people):
         load_model(tmp_path, methods)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--sensitive sex race --features income,job",
-        "--sensitive sex age --bins 3 --method vfc --scale l2 --features income",
-        "--sensitive sex --method kmeans --missing group --features age,job",
-        "--sensitive sex --method fmc --features age,job --set categorical_features=[1]",
-    ],
-)
-@pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.filterwarnings("ignore")
-def test_changed_models_give_plain_errors(fitted, people, options, part):
-    """A value of another type, shape or size in any place ends in an error of the table, or in labels.
-
-    Every place gets a fifth of the values, each place the next fifth. The slow tests put all values everywhere.
-    """
-    _, _, path = fitted(*options.split())
-    content, frame = json.loads(path.read_text()), pd.read_csv(people)
-    refused = 0
-    wrong = [None, True, -1, 0, 0.5, 1e308, float("nan"), 10**400]
-    wrong += ["x", "", [], [[1.0]], [[1], [1, 2]], {}, ["x"] * 3]
-    for number, at in enumerate(places(content, most=2)):
-        for value in wrong[number % part :: part]:
-            changed = copy.deepcopy(content)
-            inside_of(changed, at)[at[-1]] = value
-            path.write_text(json.dumps(changed))
-            try:
-                model = load_model(path, methods)
-                rows = frame[model.reasons(frame) == ""]
-                model.preparation.unseen(rows)
-                labels = model.predict(rows)
-            except ValueError as error:
-                assert len(str(error)) < 2000
-                refused += 1
-            else:
-                assert labels.dtype.kind == "i" and 0 <= labels.min() <= labels.max() < 3
-    assert refused > 500 / part
-
-
 def test_damaged_models_give_plain_errors(fitted):
     _, _, path = fitted("--sensitive", "sex")
     whole = path.read_bytes()
@@ -210,6 +168,7 @@ def test_damaged_models_give_plain_errors(fitted):
         whole.replace(b"PriceFairKMeans", b"__builtins__"),
         whole.replace(b"PriceFairKMeans", b"BeraFairKMeans"),
         whole.replace(b"0", b"\xff"),
+        *(whole[:n] + bytes([whole[n] ^ 1]) + whole[n + 1 :] for n in range(150, len(whole), 97)),
     ):
         path.write_bytes(content)
         with pytest.raises(TableError, match=r"is no model .* Fix: fit again with --save"):
