@@ -9,7 +9,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from fairclust.methods import FairDen, KMeans
 from fairclust.methods.spectral.fair_den import density_distances, density_similarities
-from fairclust.metrics import average_balance
 from twins import fair_spectral_coordinates
 
 
@@ -60,13 +59,3 @@ def test_outliers_are_noise_and_get_the_cluster_that_is_most_similar():
     np.testing.assert_array_equal(np.flatnonzero(model.noise_), [150, 151, 152])
     np.testing.assert_array_equal(model.labels_[150:], model.labels_[[100, 0, 50]])
     assert adjusted_rand_score(model.labels_[:150], np.repeat([0, 1, 2], 50)) > 0.9
-
-
-def test_fairer_than_without_groups():
-    """There are six dense spots in three pairs of near spots. The spots of a pair have different groups."""
-    rng = np.random.default_rng(0)
-    places = np.array([[0, 0], [1.5, 0], [8, 0], [9.5, 0], [0, 8], [1.5, 8]])
-    X = np.concatenate([rng.normal(scale=0.2, size=(30, 2)) + place for place in places])
-    codes = np.repeat(np.arange(6) % 2, 30)
-    labels = FairDen(3, random_state=0).fit_predict(X, sensitive_features=codes)
-    assert average_balance(labels, sensitive_features=codes) > 0.9

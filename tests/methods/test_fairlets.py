@@ -144,13 +144,6 @@ def test_balances_that_are_refused(method, wanted, message):
         method(3, balance=wanted).fit(np.zeros((len(codes), 1)), sensitive_features=codes)
 
 
-def test_with_one_group_it_is_plain_clustering(method, grouped_blobs):
-    X, _ = grouped_blobs()
-    model = method(4, clustering="kmeans", random_state=0).fit(X, sensitive_features=np.zeros(len(X)))
-    assert model.fairlet_cost_ == 0
-    assert model.fairlet_labels_.max() == len(X) - 1
-
-
 def test_fewer_fairlets_than_clusters(method):
     X, codes = np.arange(6.0)[:, None], np.array([0, 0, 0, 0, 1, 1])
     with pytest.warns(ConvergenceWarning, match=r"only 2 fairlets of balance 1/2, and so only 2 of 3"):

@@ -132,9 +132,3 @@ def test_every_road_finds_the_same_groups():
     listed, found = code_groups(SensitiveSpec(column="sex"), table["sex"].astype("category"), "")
     np.testing.assert_array_equal(listed, codes)
     assert list(found) == names.tolist()
-
-
-def test_combinations_of_one_name_are_refused():
-    columns = {"a": ["x & y", "x"] * 10, "b": ["z", "y & z"] * 10}
-    with pytest.raises(ValueError, match="two combinations have the name 'x & y & z'"):
-        PriceFairKMeans(2).fit(np.arange(40.0).reshape(20, 2), sensitive_features=columns)

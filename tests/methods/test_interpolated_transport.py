@@ -50,15 +50,6 @@ def test_the_transport_recomputed_by_linear_programs(data):
         np.testing.assert_allclose(found[codes == j], expected, atol=1e-6)
 
 
-def test_groups_that_differ_by_a_shift_meet_half_way():
-    rng = np.random.default_rng(0)
-    half = rng.normal(size=(20, 2))
-    X, codes = np.r_[half, half + np.array([3.0, 0.0])], np.repeat([0, 1], 20)
-    moved = transport(X, codes, X)
-    np.testing.assert_allclose(moved[:20], moved[20:], atol=0.2)
-    np.testing.assert_allclose(moved.mean(axis=0), X.mean(axis=0))
-
-
 def test_fuzzy_c_means_ends_at_a_fixed_point():
     X, _ = some_blobs()
     memberships, centers, cost = fuzzy_c_means(X, X[:3], 1.7, 1000)
