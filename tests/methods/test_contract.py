@@ -184,6 +184,8 @@ def test_odd_data(model, name):
         pytest.skip(str(reason))
     assert labels.min() >= 0
     assert labels.max() < 3
+    if name == "one group":
+        assert len(np.unique(labels)) == 3
 
 
 TOO_LARGE = [
