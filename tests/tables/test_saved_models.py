@@ -32,6 +32,10 @@ def people(tmp_path_factory):
             "income": [f"{x:,}" for x in rng.integers(900, 90_000, N)],
             "town": [f"town {i}" for i in rng.geometric(0.03, N)],
             "job": rng.choice(["x", "y", "z"], N),
+            "rent": [f"€ {x:,.2f}" for x in rng.lognormal(6, 0.5, N)],
+            "level": rng.choice(["low", "medium", "high"], N),
+            "member": rng.choice(["yes", "No", "Y", "n"], N),
+            "house": ["3B" if i % 40 == 0 else str(i % 90 + 1) for i in range(N)],
         }
     )
     frame.loc[:9, "age"] = np.nan
@@ -64,7 +68,8 @@ def fitted(people, tmp_path, monkeypatch, capsys):
 def assert_same(before, after, people):
     """Both models predict the same for the rows of the fit, and for rows with new values and missing cells."""
     frame = pd.read_csv(people)
-    new = frame.iloc[::-1].assign(town="nowhere", age=[None, *np.linspace(0, 99, N - 1)])
+    new = frame.iloc[::-1].assign(town="nowhere", age=[None, *np.linspace(0, 99, N - 1)], member="Yes")
+    assert "member" not in after.preparation.unseen(new)
     for rows in (frame, new):
         pd.testing.assert_series_equal(before.reasons(rows), after.reasons(rows))
         assert before.preparation.unseen(rows) == after.preparation.unseen(rows)
@@ -90,6 +95,7 @@ def test_a_saved_model_of_every_method_predicts_the_same(fitted, people, name, c
     "options",
     [
         ("--crossed",),
+        ("--clip", "age", "--log", "rent"),
         ("--scale", "l2", "--missing", "group"),
         ("--scale", "none", "--missing", "drop", "--features", "age,income"),
         ("--features", "job", "town", "--missing", "group"),
