@@ -53,6 +53,12 @@ def test_with_true_costs_the_objective_is_the_cost_of_the_labels(grouped_blobs):
     assert balance(contingency(model.labels_, codes)) == 1
 
 
+def test_one_group_is_clustered_by_k_means(grouped_blobs):
+    X, _ = grouped_blobs()
+    model = FairAlignmentKMeans(3, random_state=0).fit(X, sensitive_features=np.ones(len(X)))
+    assert model.objective_ == pytest.approx(sse(X, model.labels_), rel=1e-3)
+
+
 def test_peak_memory_in_tables_of_points_by_clusters():
     n_samples, n_clusters = 50_000, 40
     model = FairAlignmentKMeans(n_clusters, block_size=16, n_init=1, max_iter=1, random_state=0)
