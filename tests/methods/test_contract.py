@@ -115,6 +115,18 @@ def test_predict_follows_from_the_attributes(model, grouped_blobs):
     assert (best != model.labels_).sum() == getattr(model, "n_rounded_", 0) < 10
 
 
+def test_costs_are_in_the_unit_of_the_data(model, grouped_blobs):
+    X, codes = grouped_blobs(n_samples=300)
+    X = 50 * X - 1e7
+    model.fit(X, sensitive_features=codes)
+    costs = {name: getattr(model, name) for name in ("cost_", "inertia_", "radius_") if hasattr(model, name)}
+    if not costs:
+        pytest.skip("no cost of labels and centres")
+    distances = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
+    expected = distances.max() if "radius_" in costs else (distances**model._power).sum()
+    assert list(costs.values()) == [pytest.approx(expected, rel=1e-5)]
+
+
 def test_groups_in_any_form(model, grouped_blobs):
     X, codes = grouped_blobs()
     names = np.array(["f", "m"])[codes]

@@ -1,15 +1,11 @@
 """The search for good centres, in data where single starts end in local optima."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
-from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
 from fairclust.metrics import contingency, fairness_ratio, sse
-from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
-from fairclust.solvers.search import Search, plain_run
+from fairclust.solvers.alternation import Prototypes, overshot
 from twins import means_of
 
 SIDE = 6
@@ -68,23 +64,6 @@ def test_few_rows(n_clusters):
     assert model.labels_.shape == (8,)
     if n_clusters < 4:
         assert fairness_ratio(contingency(model.labels_, groups, n_clusters)) >= 0.5 - 1e-9
-
-
-def test_memory_of_the_search():
-    """Only one table of distances for more clusters exists at a time, as the docstring of the fits says."""
-    n, n_clusters = 40_000, 20
-    X = np.random.default_rng(0).normal(size=(n, 2))
-    points = TiledPoints.pack(X, np.zeros(n, np.int32), 1, n_clusters)
-    runs = [plain_run(points, Prototypes(X[:n_clusters]), mean_centers, 1e-5, 5)]
-
-    def run(points, start, _, n_steps):
-        return plain_run(points, start, mean_centers, 1e-5, n_steps)
-
-    tracemalloc.start()
-    Search(points, run, np.random.RandomState(0)).breathe(runs)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1.5 * 4 * n * (n_clusters + 5)
 
 
 def test_equal_rows_change_neither_bounds_nor_cost():

@@ -35,6 +35,19 @@ def test_fair_methods_see_through_the_groups_of_the_block_model():
         assert errors[1] == errors[2] < 0.05
 
 
+def test_attributes_say_how_exact_the_coordinates_are():
+    made = make_msbm(700, seed=5)
+    model = FairSpectralClustering(5, affinity="precomputed", random_state=0)
+    model.fit(made.W, sensitive_features=made.groups)
+    assert max(model.residual_, model.orthogonality_, model.constraint_) < 1e-8
+    assert model.embedding_.shape == (700, 5)
+    assert (np.diff(model.eigenvalues_) >= 0).all()
+    record = model.history_[0]
+    assert record["objective"] > 0
+    assert record["clustering"] == pytest.approx(model.eigenvalues_.sum())
+    assert 0 < record["embedding_seconds"] <= record["seconds"]
+
+
 def test_plain_spectral_clustering_agrees_with_scikit_learn(grouped_blobs):
     X, codes = grouped_blobs(n_samples=300)
     W = build_knn_graph(X, 20)[0]
