@@ -8,11 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import given, reject, settings
-from hypothesis import strategies as st
 
 import fairclust.methods as methods
-from fairclust.base import NotSupported
 from toys import make_grouped_blobs, with_one_thread_and_several
 
 pytestmark = [
@@ -105,39 +102,14 @@ def test_labels_are_the_same(request, name, change):
         np.testing.assert_array_equal(labels, labels_before(name, number, given_start)[rows])
 
 
-KINDS = {
-    "blobs": lambda X: X,
-    "duplicates": lambda X: np.round(2 * X),
-    "heavy tails": lambda X: np.sinh(3 * X),
-}
-
-
 @pytest.mark.parametrize("name", methods.__all__)
-def test_threads(name, seed=1, n_rows=600, n_groups=2, n_clusters=3, kind="duplicates"):
-    X, codes = make_grouped_blobs(n_rows, n_features=2, n_groups=n_groups, seed=seed)
-    quick = {"n_clusters": n_clusters, "random_state": 0, **QUICK.get(name, {})}
+def test_threads(name):
+    X, codes = make_grouped_blobs(600, n_features=2, seed=1)
     model = getattr(methods, name)()
+    quick = {"n_clusters": N_CLUSTERS, "random_state": 0, **QUICK.get(name, {})}
     model.set_params(**{key: value for key, value in quick.items() if key in model.get_params()})
-    try:
-        one, several = with_one_thread_and_several(
-            lambda: model.fit_predict(KINDS[kind](X), sensitive_features=codes)
-        )
-    except NotSupported:
-        # The method does not support this number of groups, so Hypothesis tries other data.
-        reject()
+    # Rounded numbers tie.
+    one, several = with_one_thread_and_several(
+        lambda: model.fit_predict(np.round(2 * X), sensitive_features=codes)
+    )
     np.testing.assert_array_equal(one, several)
-    assert 0 <= one.min() <= one.max() < n_clusters
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", methods.__all__)
-@settings(max_examples=15)
-@given(
-    seed=st.integers(0, 10_000),
-    n_rows=st.integers(30, 700),
-    n_groups=st.integers(1, 3),
-    n_clusters=st.integers(1, 5),
-    kind=st.sampled_from(list(KINDS)),
-)
-def test_threads_on_many_data(name, **drawn):
-    test_threads(name, **drawn)

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.methods import InterpolatedTransportClustering, KMeans
 from fairclust.methods.interpolated_transport import fuzzy_c_means, transport
+from toys import make_grouped_blobs
 
 
 def some_patients():
@@ -16,9 +17,7 @@ def some_patients():
 
 
 def some_blobs():
-    rng = np.random.default_rng(3)
-    codes = np.arange(24) % 3
-    return rng.normal(size=(24, 2)) + codes[:, None] * [1.0, -0.5], codes
+    return make_grouped_blobs(24, n_features=2, n_groups=3, seed=3)
 
 
 def plan_of(X, Y):
