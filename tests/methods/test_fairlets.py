@@ -87,8 +87,6 @@ def test_centres_and_costs(method, grouped_blobs):
     X, codes = grouped_blobs()
     medoids = method(4, random_state=0).fit(X, sensitive_features=codes)
     assert all((c == X).all(axis=1).any() for c in medoids.cluster_centers_)
-    distances = np.linalg.norm(X - medoids.cluster_centers_[medoids.labels_], axis=1)
-    assert medoids.cost_ == pytest.approx(distances.sum())
     assert kmedians_cost(X, medoids.labels_) <= medoids.cost_
     assert medoids.fairlet_cost_ == pytest.approx(kmedians_cost(X, medoids.fairlet_labels_))
     assert medoids.fairlet_cost_ < medoids.cost_

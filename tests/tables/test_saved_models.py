@@ -50,17 +50,14 @@ def fitted(people, tmp_path, monkeypatch, capsys):
     """Return a function that fits by the command and returns the model before and after it was saved, and its file."""
     from fairclust.cli import results
 
+    kept, save = [], results.TableModel.save
+    monkeypatch.setattr(results.TableModel, "save", lambda self, to: (kept.append(self), save(self, to)))
+
     def run(*options):
-        kept, path = [], tmp_path / "model.fairclust"
-        own = type(
-            "Kept",
-            (results.TableModel,),
-            {"save": lambda self, to: (kept.append(self), super(own, self).save(to))},
-        )
-        monkeypatch.setattr(results, "TableModel", own)
+        path = tmp_path / "model.fairclust"
         arguments = ["fit", people, "--n-clusters", 3, "--save", path, *options]
         assert main([str(argument) for argument in arguments]) == 0, capsys.readouterr().err
-        return kept[0], load_model(path, methods), path
+        return kept[-1], load_model(path, methods), path
 
     return run
 
