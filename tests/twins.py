@@ -51,10 +51,10 @@ def vfc(costs, update, start, codes, lam, *, target, lipschitz=2.0, energy=None)
     return labels, np.array(energies), inner, centers
 
 
-def ncut_potentials(W, labels, n_clusters):
-    """Compute the potentials of Table 1 at hard labels, for a dense W."""
+def ncut_potentials(W, labels, n_clusters, shift=0.0):
+    """Compute the potentials of Table 1 of W plus `shift` times its degrees at hard labels, for a dense W."""
     d, S = W.sum(axis=1), np.eye(n_clusters)[labels]
-    volume = d @ S
+    W, volume = W + shift * np.diag(d), d @ S
     return d[:, None] * np.diag(S.T @ W @ S) / volume**2 - 2 * W @ S / volume
 
 

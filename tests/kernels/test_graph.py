@@ -1,11 +1,49 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
+from fairclust.kernels.tiles import TILE, make_layout
+from twins import ncut_potentials
+
+
+def random_affinity(n, seed=0, density=0.1):
+    """Draw a graph with random weights and a few self-loops. It contains a ring, so it is connected."""
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((n, n), density=density, rng=rng).toarray()
+    A[np.arange(n), (np.arange(n) + 1) % n] += 0.5
+    return (A + A.T) / 2
+
+
+def unpack(potentials):
+    """Return the potentials as an N x K matrix in the order of the points, with the row minima added again."""
+    layout = potentials.layout
+    out = np.empty((len(layout.order), potentials.a.shape[1]))
+    for t, n in enumerate(layout.count):
+        rows = layout.order[layout.start[t] :][:n]
+        out[rows] = (potentials.a[t, :, :n] + potentials.row_min[t, :n]).T
+    return out
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("dtype, tol", [(np.float64, 1e-12), (np.float32, 1e-6)])
+@pytest.mark.parametrize("shift", [0.0, 0.7])
+def test_potentials_match_table_1(n_groups, dtype, tol, shift):
+    n = TILE + 88
+    rng = np.random.default_rng(n_groups)
+    codes, labels = rng.integers(n_groups, size=n), rng.integers(4, size=n).astype(np.int32)
+    W = random_affinity(n)
+    potentials = Potentials.empty(make_layout(codes, n_groups), n_groups, 4, dtype)
+    AffinityGraph.from_matrix(W).set_potentials(potentials, labels, shift=shift)
+    a = ncut_potentials(W, labels, 4, shift)
+    np.testing.assert_allclose(unpack(potentials), a, rtol=0, atol=tol * np.abs(a).max())
+    assert potentials.row_min_sum == pytest.approx(a.min(axis=1).sum(), rel=1e-5)
+    assert (potentials.a.min(axis=1) == 0).all()
 
 
 def test_affinity_symmetric_up_to_rounding_and_integers():
-    W = np.ones((30, 30))
+    W = random_affinity(30)
     W[0, 1] *= 1 + 1e-9
     AffinityGraph.from_matrix(W)
     assert AffinityGraph.from_matrix(np.ones((3, 3), int)).degrees.tolist() == [3.0, 3.0, 3.0]

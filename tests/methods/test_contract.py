@@ -223,7 +223,7 @@ def test_more_rows_than_a_method_is_made_for_are_refused(model, n_rows, message,
         model.fit(X, sensitive_features=codes)
 
 
-BERA = {"tolerance": [1.0, -0.1], "n_clusters": [0], "n_init": [0]}
+BERA = {"tolerance": [1.0, -0.1], "n_clusters": [0, True], "n_init": [0]}
 PRICES = {
     "tolerance": [1.0, -0.1], "min_balance": [1.5], "max_gap": [-1], "size_min": [-1],
     "max_cost": [-1.0], "crossed": ["yes"], "mean_tolerance": [0.1],

@@ -10,7 +10,7 @@ from fairclust.chunks.survey import survey
 from fairclust.datasets.read import code_groups
 from fairclust.datasets.spec import SensitiveSpec
 from fairclust.group_encoding import encode_groups, one_spelling, resolve_target
-from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
+from fairclust.methods import KMeans, PriceFairKMeans
 from fairclust.metrics import group_codes
 from fairclust.tables.preparation import Preparation, cross
 
@@ -108,12 +108,6 @@ def test_too_many_groups_are_reported_before_the_fit():
     X = np.random.default_rng(0).normal(size=(100, 2))
     with pytest.warns(UserWarning, match="30 groups in 100 rows are too many for 4 clusters"):
         KMeans(4, random_state=0).fit(X, sensitive_features=np.arange(100) % 30)
-
-
-def test_booleans_are_not_numbers():
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(ValueError, match="n_clusters=True: VariationalFairKMeans takes no boolean there"):
-        VariationalFairKMeans(True).fit(X, sensitive_features=np.arange(20) % 2)
 
 
 def test_every_road_finds_the_same_groups():
