@@ -115,6 +115,13 @@ def test_predict_follows_from_the_attributes(model, grouped_blobs):
     assert (best != model.labels_).sum() == getattr(model, "n_rounded_", 0) < 10
 
 
+def test_a_refit_has_no_attribute_of_the_fit_before(model, grouped_blobs):
+    X, groups = grouped_blobs(n_samples=60)
+    fresh = clone(model).set_params(n_clusters=1).fit(X, sensitive_features=groups)
+    model.fit(X, sensitive_features=groups).set_params(n_clusters=1).fit(X, sensitive_features=groups)
+    assert vars(model).keys() == vars(fresh).keys()
+
+
 def test_costs_are_in_the_unit_of_the_data(model, grouped_blobs):
     X, codes = grouped_blobs(n_samples=300)
     X = 50 * X - 1e7
