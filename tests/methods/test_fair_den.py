@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
-from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from fairclust.methods import FairDen, KMeans
+from fairclust.methods import FairDen
 from fairclust.methods.spectral.fair_den import density_distances, density_similarities
 from twins import fair_spectral_coordinates
 
@@ -40,15 +39,6 @@ def test_coordinates_are_those_of_the_published_null_space():
     assert_allclose(np.linalg.svd(inner)[1], 1.0, atol=1e-6)
     shares = np.eye(3)[codes] - np.bincount(codes) / 40
     assert_allclose(shares.T @ model.embedding_, 0, atol=1e-8)
-
-
-def test_moons():
-    X, truth = make_moons(300, noise=0.04, random_state=0)
-    groups = np.random.default_rng(0).integers(2, size=300)
-    model = FairDen(2, random_state=0).fit(X, sensitive_features=groups)
-    assert adjusted_rand_score(truth, model.labels_) > 0.95
-    plain = KMeans(2, random_state=0).fit(X, sensitive_features=groups)
-    assert adjusted_rand_score(truth, plain.labels_) < 0.7
 
 
 def test_outliers_are_noise_and_get_the_cluster_that_is_most_similar():
