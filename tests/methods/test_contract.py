@@ -132,6 +132,8 @@ def test_costs_are_in_the_unit_of_the_data(model, grouped_blobs):
     distances = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
     expected = distances.max() if "radius_" in costs else (distances**model._power).sum()
     assert list(costs.values()) == [pytest.approx(expected, rel=1e-5)]
+    if hasattr(model, "lower_bound_"):
+        assert model.lower_bound_ == pytest.approx(expected, rel=0.02)
 
 
 def test_groups_in_any_form(model, grouped_blobs):
@@ -203,7 +205,8 @@ def test_odd_data(model, name):
         pytest.skip(str(reason))
     assert labels.min() >= 0
     assert labels.max() < 3
-    if name == "one group":
+    # Balanced k-means fills clusters that its start left empty.
+    if name == "one group" or isinstance(model, methods.BalancedFairKMeans):
         assert len(np.unique(labels)) == 3
 
 
@@ -279,7 +282,6 @@ FALLING = [
     methods.BalancedFairKMeans(4),
     methods.FairAlignmentKMeans(4, transport_weight=1.0),
     methods.FairAlignmentKMeans(4, transport_weight=2.0),
-    methods.PriceFairKMedians(4, search=False),
     methods.SociallyFairKMeans(4),
     methods.VariationalFairKMeans(4),
     methods.VariationalFairKMedians(4),
