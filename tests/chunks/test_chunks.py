@@ -416,6 +416,7 @@ def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no more")
     lists = arrow(X, codes).set_column(3, "sex", pa.array([[1, 2]] * N))
     pq.write_table(lists, tmp_path / "lists.parquet")
+    pq.write_table(arrow(X, np.where(codes, np.nan, 1.0)), tmp_path / "nan.parquet")
     pq.write_table(pa.table({"sex": codes}), tmp_path / "only.parquet")
     pq.write_table(arrow(X, codes), tmp_path / "damaged.parquet", compression="snappy")
     damaged = bytearray((tmp_path / "damaged.parquet").read_bytes())
@@ -427,6 +428,7 @@ def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
         ((tmp_path / "nothing*.parquet", "sex"), "there is no Parquet file at"),
         ((tmp_path / "broken.parquet", "sex"), "cannot be read as Parquet"),
         ((tmp_path / "lists.parquet", "sex"), "column 'sex' is of type list.* not a type of groups"),
+        ((tmp_path / "nan.parquet", "sex"), "row .*: column 'sex' is missing"),
         ((tmp_path / "only.parquet", "sex"), "has only the column 'sex'"),
         ((tmp_path / "damaged.parquet", "sex"), r"damaged\.parquet, row 0 and after cannot be read"),
         ((parquet, codes), "is the name of their column"),

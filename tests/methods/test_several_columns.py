@@ -62,8 +62,6 @@ def test_predict_repeats_the_fit_and_adds_up_prices_of_new_combinations(people):
     new = 200 * (slopes[0][0] + slopes[1][2])
     reduced = ((X[~seen][:, None] - model.cluster_centers_) ** 2).sum(axis=2) + new
     assert (model.predict(X[~seen], columns[~seen]) == reduced.argmin(axis=1)).mean() > 0.97
-    with pytest.raises(ValueError, match="no column 'race'"):
-        model.predict(X[:2], {"sex": ["f", "m"]})
 
 
 def test_sweeps_add_the_gaps_of_every_column(people):
@@ -97,7 +95,5 @@ def test_other_methods_refuse_several_columns_by_name(people):
     reference = VariationalFairKMeans(K, match_reference=True)
     with pytest.raises(NotSupported, match="match_reference takes one sensitive column"):
         reference.fit(X, sensitive_features=columns)
-    one = KMeans(K, random_state=0).fit(X, sensitive_features={"sex": columns["sex"]})
-    assert one.groups_.tolist() == ["f", "m"]
     with pytest.raises(ValueError, match="target must be a mapping of sensitive column to shares"):
         VariationalFairKMeans(K, target=[0.5, 0.5]).fit(X, sensitive_features=columns)
