@@ -4,8 +4,6 @@ import pandas as pd
 import pytest
 from pages import made_up_scores, make_page_folder
 
-from browser import Page
-
 pytestmark = pytest.mark.browser
 
 
@@ -35,16 +33,6 @@ def opened(browser, tmp_path):
 
     yield open_page
     assert browser.errors == []
-
-
-@pytest.fixture(scope="module")
-def still(browser, file, tmp_path_factory):
-    """Open the page without JavaScript. The tests read it by scripts, though the page's own script did not run."""
-    still = Page(tmp_path_factory.mktemp("still"), javascript=False)
-    still.open(file)
-    still.call("Emulation.setScriptExecutionDisabled", value=False)
-    yield still
-    still.close()
 
 
 def pick(page, field, value):
@@ -404,13 +392,6 @@ def test_names_for_screen_readers(page):
     assert [text for text in page.all(named, f"({name}) ? '' : e.outerHTML.slice(0, 80)") if text] == []
     assert all(page.all("table", "!!(e.caption && e.querySelector('th[scope]'))"))
     assert page.js("document.documentElement.lang") == "en"
-
-
-def test_the_tables_are_there_without_javascript(still):
-    assert not still.js("document.documentElement.classList.contains('has-js')")
-    assert set(still.all(".js, .of", "getComputedStyle(e).display")) == {"none"}
-    assert "need JavaScript" in still.js("document.getElementById('fronts').innerText")
-    assert still.js("document.querySelectorAll('.board').length") > 1
 
 
 def test_a_graph_shows_the_cost_that_it_has(opened):
