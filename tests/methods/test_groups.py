@@ -74,7 +74,7 @@ def test_values_that_would_merge_or_are_damaged_are_refused(groups, message):
 @pytest.mark.parametrize("kind", [np.array, list, pd.Series, lambda groups: np.array(groups, dtype=object)])
 def test_texts_that_differ_in_their_spelling_are_one_group(kind):
     groups = kind(["é", "e\u0301", " f", "f", "1", "1.0"])
-    with pytest.warns(UserWarning, match=r"' f' \(1 row\) and 'f' \(1 row\) are one value"):
+    with pytest.warns(UserWarning, match="' f' and 'f' are one value"):
         codes, names = encode_groups(groups, 6)
     assert names.tolist() == ["1", "1.0", "f", "é"]
     assert codes.tolist() == [3, 3, 2, 2, 0, 1]

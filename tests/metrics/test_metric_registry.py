@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairclust import metrics as fm
-from fairclust.metrics import METRICS, Metric, Scored, score_labels
+from fairclust.metrics import METRICS, Metric, Scored, kmedians_cost, score_labels
 from fairclust.metrics.registry import doc_entries, doc_sections
 
 # Metrics that are undefined for a single cluster.

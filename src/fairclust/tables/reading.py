@@ -46,9 +46,7 @@ _ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
-_ATTRIBUTE = re.compile(
-    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
-)
+_ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)\s""", re.IGNORECASE)
 
 
 class TableError(UserError):
@@ -172,9 +170,7 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
         missing = () if isinstance(cells.dtype, pd.CategoricalDtype) else MISSING_TEXTS
         words = np.array([*(np.nan if value in missing else value for value in plain), np.nan], object)
         there = pd.notna(words[:-1])
-        counts = np.bincount(codes[codes >= 0], minlength=len(found))
-        told = describe_merged(found[there], words[:-1][there], counts[there])
-        notes += [f"{name}: {text}" for text in told]
+        notes += [f"{name}: {text}" for text in describe_merged(found[there], words[:-1][there])]
         frame.isetitem(i, pd.Series(words[codes], frame.index).infer_objects())
     return notes
 
@@ -501,7 +497,7 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
     names: list[str] = []
     for number, line in enumerate(lines, start=1):
         if found := _ATTRIBUTE.match(line):
-            names.append(next(name for name in found.groups() if name is not None))
+            names.append(found[1].strip("'\""))
         elif names and line.strip().lower().startswith("@data"):
             return number, names
     raise TableError(
@@ -570,37 +566,34 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     """
     as_written = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
     sheets = pd.read_excel(path, sheet_name=None, engine="calamine", **as_written)
-    places = {name: _header_place(_top(cells), form.names) for name, cells in sheets.items() if cells.size}
-    filled = [name for name in places if sheets[name].notna().any(axis=None)]
-    if not filled:
+    filled = {name: cells.dropna(axis=1, how="all") for name, cells in sheets.items()}
+    texts = {
+        name: cells.fillna("").astype(str).to_numpy().tolist() for name, cells in filled.items() if cells.size
+    }
+    places = {name: _header_place(rows[:_HEAD_ROWS], form.names) for name, rows in texts.items()}
+    if not places:
         raise TableError(f"{path} is empty")
     if form.sheet is not None and form.sheet not in places:
         raise TableError(
             f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, map(str, sheets))}"
         )
-    expected = [name for name in filled if places[name][1]]
-    name = form.sheet if form.sheet is not None else (expected or filled)[0]
-    cells = sheets[name].dropna(axis=1, how="all")
+    expected = [name for name, (_, is_expected) in places.items() if is_expected]
+    name = form.sheet if form.sheet is not None else (expected or [*places])[0]
     first = 0 if not form.header else places[name][0] if form.header_row is None else form.header_row - 1
-    above = [str(row.dropna().iloc[0]) for _, row in cells.iloc[:first].dropna(how="all").iterrows()]
-    rows = cells.iloc[first:].dropna(how="all")
+    rows = filled[name].iloc[first:].dropna(how="all")
     if rows.empty:
         raise TableError(
-            f"--header-row: {path} has {len(cells):,} rows, and no cell from row {first + 1:,} on. Fix: name another "
-            "row, or another sheet"
+            f"--header-row: {path} has {len(texts[name]):,} rows, and no cell from row {first + 1:,} on. Fix: name "
+            "another row, or another sheet"
         )
-    top = rows.head(_ROWS_AHEAD).astype(object).fillna("").astype(str)
-    names, n_below, notes = _heading(top.to_numpy().tolist(), form, path, first, above)
+    above = [next(filter(None, row)) for row in texts[name][:first] if any(row)]
+    top = [row for row in texts[name][first : first + _ROWS_AHEAD] if any(row)]
+    names, n_below, notes = _heading(top, form, path, first, above)
     frame = rows.iloc[form.header + n_below :].reset_index(drop=True).infer_objects().set_axis(names, axis=1)
-    if len(filled) > 1 and form.sheet is None:
-        others = shortened(", ".join(repr(of) for of in filled if of != name), 200)
+    if len(places) > 1 and form.sheet is None:
+        others = shortened(", ".join(repr(of) for of in places if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
     return frame, notes
-
-
-def _top(cells: pd.DataFrame) -> list[list[str]]:
-    rows = cells.dropna(axis=1, how="all").head(_HEAD_ROWS).itertuples(index=False)
-    return [["" if pd.isna(cell) else str(cell) for cell in row] for row in rows]
 
 
 _READERS: dict[str, Callable[[Path, Format], _Read]] = {
