@@ -49,6 +49,7 @@ def change(project, name):
     elif name == "deleted outputs":
         shutil.rmtree(project.results / "figures")
         (project.results / "fits/blobs/random.parquet").unlink()
+        project.config["report"]["html"] = True  # The page is made once, at the end.
 
 
 SETS = ("blobs", "people")
@@ -80,8 +81,9 @@ def life(tmp_path_factory):
     """Make all runs, and return what each has printed and made, by the name of the change."""
     project = Project(tmp_path_factory.mktemp("project") / "ein Ordner für alles")
     write_people(project.folder / "people.csv", n_rows=60)
+    both = [{"column": "sex"}, {"column": "ethnicity"}]
     project.config["datasets"]["people"] = table_of(
-        {"path": "people.csv"}, features=["age", "income"], n_clusters=3
+        {"path": "people.csv"}, features=["age", "income"], n_clusters=3, sensitive=both
     )
     project.config["run"]["datasets"] = list(SETS)
     seen = SimpleNamespace(project=project, steps={}, first=project.run(), cells=project.cells())
@@ -127,6 +129,17 @@ def test_a_dry_run_is_short_and_says_how_many_fits_will_be_made(life, name):
     assert len(life.steps[name].dry.splitlines()) <= 60
 
 
+def test_each_of_several_sensitive_columns_counts_and_is_shown(life):
+    scores = pd.read_parquet(life.project.results / "scores/scores.parquet")
+    for row in scores[scores.dataset == "people"].itertuples():
+        each = json.loads(row.by_column)
+        assert list(each) == ["sex", "ethnicity"]
+        assert row.balance == min(of["balance"] for of in each.values())
+        assert row.fairness_error == max(of["fairness_error"] for of in each.values())
+    page = (life.project.results / "report/index.html").read_text()
+    assert "Sensitive column" in page and ">ethnicity<" in page
+
+
 def test_the_new_metric_is_in_the_scores(life):
     assert life.dunn.notna().all()
 
@@ -147,8 +160,18 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     page.write_text("no marks\n")
     assert publish.main(["--out", str(out), "--readme", str(page)])
     assert "to put the numbers between" in capsys.readouterr().err and not out.exists()
+    other = tmp_path / "other.yaml"
+    asked = ["--out", str(out), "--wall-seconds", "5", "--page-of", str(other)]
+    other.write_text("results: nowhere")
+    assert publish.main(asked)
+    assert "nowhere/report/index.html does not exist: make this run first" in capsys.readouterr().err
+    other.write_text("results: results")
     for _ in range(2):  # the second time into the same folder
-        assert not publish.main(["--out", str(out), "--wall-seconds", "5"])
+        assert not publish.main(asked)
+    pages = [out / "report" / name for name in ("index.html", "other.html")]
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    of_other = pd.read_parquet(out / "scores/other.parquet")
+    assert {"sse", "counts", "params"} < {*of_other} and "key" not in of_other
     origin = json.loads((out / "provenance.json").read_text())
     assert origin["wall_seconds"] == 5
     assert run_crate.inputs_of(run_crate.checked(out)).keys() == {"people.csv", "digest of the configuration"}
