@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import criterion_of, from_blobs
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
@@ -14,7 +15,6 @@ from fairclust.methods.price.rounding import round_prices
 from fairclust.metrics import contingency
 from fairclust.sensitive import read_sensitive
 from fairclust.solvers.prices import solve, temperature_unit
-from problems import criterion_of, from_blobs
 from twins import counts_of
 
 
