@@ -124,7 +124,7 @@ class TiledPoints(Potentials):
         some = slice(None, None, -(-self.n_samples // _SOME_ROWS))
         if len(distinct_rows(self.X[some], groups[some])[0]) > (1 - _FEW_EQUAL) * len(groups[some]):
             return None
-        first, counts = distinct_rows(self.X, groups)
+        first, _, counts = distinct_rows(self.X, groups)
         mean = self.n_samples / len(first)
         if mean < _MANY_EQUAL or len(first) < _LEAST_POINTS * self.n_clusters:
             return None

@@ -95,17 +95,16 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
 
 
-def distinct_rows(rows: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first row of each kind, and the number of rows of this kind. Rows of a kind are equal and of one group.
+def distinct_rows(rows: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first row of each kind, the kind of each row, and the number of rows of each kind.
 
-    Numbers of an integer type must not be negative.
+    Rows of a kind are equal and of one group. Numbers of an integer type must not be negative.
     """
     key = groups.astype(np.int64)
     for column in rows.T:
         codes = column if column.dtype.kind in "iu" else np.unique(column, return_inverse=True)[1]
         key = np.unique(key, return_inverse=True)[1] * (int(codes.max(initial=0)) + 1) + codes
-    _, first, counts = np.unique(key, return_index=True, return_counts=True)
-    return first, counts
+    return np.unique(key, return_index=True, return_inverse=True, return_counts=True)[1:]
 
 
 def zero_tiles(n_tiles: int, n_rows: int, dtype: DTypeLike) -> np.ndarray:
