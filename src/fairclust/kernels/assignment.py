@@ -39,7 +39,7 @@ _MANY_CLUSTERS, _SMALL, _FEW, _CHUNK = 64, 1e-6, 32, 32
 # With many clusters, at most so many tiles of a group add to the same products. Otherwise clearing and adding the
 # products would take much of a pass.
 _BUNDLE = 16
-# Tables of costs are read in blocks of this many rows.
+# Points near boundaries are looked for in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
 # into this many bytes, but at least _LEAST_TILES.
@@ -330,62 +330,6 @@ def _argmin(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _reach(a, prices, layout, labels, most, reach):  # type: ignore[no-untyped-def]
-    """See `Potentials.reach_of`; `reach` is filled with infinity where `most` is positive."""
-    n_clusters = a.shape[1]
-    tile, slot = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
-    paid, regret = np.empty(len(labels)), np.empty(len(labels))
-    for j in np.flatnonzero(most):
-        for k in range(n_clusters):
-            n = 0
-            for t in range(len(layout.group)):
-                for i in range(layout.count[t] if layout.group[t] == j else 0):
-                    if labels[layout.order[layout.start[t] + i]] == k:
-                        tile[n], slot[n] = t, i
-                        paid[n] = np.float64(a[t, k, i]) + prices[j, k]
-                        n += 1
-            for other in range(n_clusters if n > most[j] else 0):
-                if other != k:
-                    for i in range(n):
-                        regret[i] = np.float64(a[tile[i], other, slot[i]]) + prices[j, other] - paid[i]
-                    reach[j, k, other] = np.partition(regret[:n], most[j] - 1)[most[j] - 1]
-
-
-@njit(cache=True, nogil=True)
-def _close(a, prices, layout, labels, reach, chosen):  # type: ignore[no-untyped-def]
-    """Mark the places of points that pay at most `reach[group, label, other]` to change to some other cluster."""
-    for t in range(len(layout.group)):
-        j = layout.group[t]
-        for i in range(layout.count[t]):
-            place = layout.start[t] + i
-            k = labels[layout.order[place]]
-            paid = np.float64(a[t, k, i]) + prices[j, k]
-            for other in range(a.shape[1]):
-                if other != k and np.float64(a[t, other, i]) + prices[j, other] - paid <= reach[j, k, other]:
-                    chosen[place] = True
-                    break
-
-
-@njit(cache=True, nogil=True)
-def _set_costs(lo, hi, costs, first, layout, a, row_min):  # type: ignore[no-untyped-def]
-    """Fill in the potentials of tiles from the costs of their points, of which the first has the place `first`."""
-    n_clusters = a.shape[1]
-    for t in range(lo, hi):
-        for i in range(TILE):
-            row_min[t, i] = 0.0
-            for k in range(n_clusters):
-                a[t, k, i] = 0.0
-        for i in range(layout.count[t]):
-            p = layout.start[t] - first + i
-            low = np.float64(costs[p, 0])
-            for k in range(1, n_clusters):
-                low = min(low, np.float64(costs[p, k]))
-            row_min[t, i] = low
-            for k in range(n_clusters):
-                a[t, k, i] = np.float64(costs[p, k]) - low
-
-
-@njit(cache=True, nogil=True)
 def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
     cost = 0.0
     for p in range(X.shape[0]):
@@ -443,9 +387,13 @@ class Potentials:
         for known in ("group_sizes", "of_distinct_rows"):
             self.__dict__.pop(known, None)
         self.weight = np.zeros((layout.n_tiles, TILE), self.a.dtype)
-        self._tile = np.repeat(np.arange(layout.n_tiles), layout.count)
-        self._slot = np.arange(len(layout.order)) - np.repeat(layout.start, layout.count)
-        self.weight[self._tile, self._slot] = weights[layout.order]
+        self.weight[self._places] = weights[layout.order]
+
+    @cached_property
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        """The tile of each point and its place in the tile, in the order of the layout."""
+        tile = np.repeat(np.arange(self.layout.n_tiles), self.layout.count)
+        return tile, np.arange(len(tile)) - self.layout.start[tile]
 
     @property
     def lists(self) -> Any:
@@ -469,7 +417,7 @@ class Potentials:
         """Number of points of each group, or the sum of their weights."""
         layout = self.layout
         if self.weights is not None:
-            return np.bincount(layout.group[self._tile], self.weights[layout.order], self.n_groups)
+            return np.bincount(layout.group[self._places[0]], self.weights[layout.order], self.n_groups)
         return np.bincount(layout.group, layout.count, self.n_groups)
 
     @property
@@ -492,22 +440,21 @@ class Potentials:
     def set_costs(self, costs: np.ndarray) -> None:
         """Fill in potentials of any kind, shape (n_samples, n_clusters), in the order of the points.
 
-        They are read in blocks of rows and never copied as a whole, so the array may be mapped from a file.
+        They are read tile by tile and never copied as a whole, so the array may be mapped from a file.
         """
         layout = self.layout
-        for tiles in blocks(layout.n_tiles, _BLOCK_ROWS // TILE):
-            of_part = layout.part(tiles)
-            first, last = of_part.start[0], of_part.start[-1] + of_part.count[-1]
-            part = np.asarray(costs[layout.order[first:last]])
-            out = self.a[tiles], self.row_min[tiles]
-            run_over_tiles(_set_costs, of_part.n_tiles, part.size, part, first, of_part, *out)
+        for t, (start, count) in enumerate(zip(layout.start, layout.count, strict=True)):
+            rows = np.asarray(costs[layout.order[start : start + count]], np.float64)
+            least = rows.min(axis=1)
+            self.row_min[t, :count] = least
+            self.a[t, :, :count] = (rows - least[:, None]).T
         if self.weights is None:
             self.row_min_sum = float(self.row_min.sum(dtype=np.float64))
         else:
             self.row_min_sum = self._weighed_minima()
 
     def _weighed_minima(self) -> float:
-        least = self.row_min[self._tile, self._slot].astype(np.float64)
+        least = self.row_min[self._places].astype(np.float64)
         return float(least @ self.weights[self.layout.order])  # type: ignore[index]
 
     def mean_excess(self) -> float:
@@ -536,10 +483,20 @@ class Potentials:
         The shape is (n_groups, n_clusters, n_clusters), for each change from a cluster to another. Where there are
         fewer points it is infinite, and minus infinity for groups of which no points are needed.
         """
-        n_clusters = self.n_clusters
-        reach = np.full((self.n_groups, n_clusters, n_clusters), np.inf)
+        K = self.n_clusters
+        reach = np.full((self.n_groups, K, K), np.inf)
         reach[most == 0] = -np.inf
-        _reach(self.a, prices, self.layout, labels, most, reach)
+        tile, slot = self._places
+        label, of_group = labels[self.layout.order], self.layout.group[tile]
+        for j in np.flatnonzero(most):
+            begin, end = np.searchsorted(of_group, (j, j + 1))
+            for k in range(K):
+                mine = begin + np.flatnonzero(label[begin:end] == k)
+                if len(mine) > most[j]:
+                    reduced = self.a[tile[mine], :, slot[mine]] + prices[j]
+                    regret = reduced - reduced[:, k : k + 1]
+                    reach[j, k] = np.partition(regret, most[j] - 1, axis=0)[most[j] - 1]
+        reach[:, range(K), range(K)] = -np.inf
         return reach
 
     def close(self, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -548,12 +505,16 @@ class Potentials:
         `labels` are those of `priced` at these prices. ``reach[g, k, l]`` is the most that a point of group g may pay
         to change from k to l. A point is returned if it can change to some cluster at that cost.
         """
-        layout, chosen = self.layout, np.zeros(self.n_samples, bool)
-        _close(self.a, prices, layout, labels, reach, chosen)
-        place = np.flatnonzero(chosen)
-        tile = np.searchsorted(layout.start, place, side="right") - 1
-        excess = self.a[tile, :, place - layout.start[tile]].astype(np.float64)
-        return layout.order[place], layout.group[tile], excess
+        parts = []
+        tile, slot = self._places
+        for block in blocks(self.n_samples, _BLOCK_ROWS):
+            rows, group = self.layout.order[block], self.layout.group[tile[block]]
+            excess = self.a[tile[block], :, slot[block]].astype(np.float64)
+            reduced, label = excess + prices[group], labels[rows]
+            paid = reduced[np.arange(len(rows)), label]
+            near = (reduced - paid[:, None] <= reach[group, label]).any(axis=1)
+            parts.append((rows[near], group[near], excess[near]))
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     def _two_cheapest(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The cheapest cluster of each point, its potential plus price, and how much more the second cheapest costs.
@@ -685,9 +646,10 @@ class Potentials:
         run_over_tiles(_argmin, layout.n_tiles, self.entries, *given, layout, *out)
         if self.weights is not None:
             label, weights = labels[layout.order], self.weights[layout.order]
-            cell = layout.group[self._tile] * self.n_clusters + label
+            tile, slot = self._places
+            cell = layout.group[tile] * self.n_clusters + label
             counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
-            paid = self.a[self._tile, label, self._slot].astype(np.float64)
+            paid = self.a[tile, label, slot].astype(np.float64)
             return labels, counts.reshape(self.n_groups, -1), float(paid @ weights) + self.row_min_sum
         counts = sum_by_group(mass, layout, self.n_groups)
         return labels, counts, float(potential.sum()) + self.row_min_sum

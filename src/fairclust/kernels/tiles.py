@@ -54,34 +54,16 @@ def most_tiles(n_points: int, n_groups: int) -> int:
     return n_points // TILE + n_groups
 
 
-@numba.njit(cache=True, nogil=True)
-def _lay_out(groups, n_groups, order, group, start, count):  # type: ignore[no-untyped-def]
-    """Fill in the layout and return the number of tiles."""
-    sizes = np.zeros(n_groups, np.int64)
-    for p in range(len(groups)):
-        sizes[groups[p]] += 1
-    place = np.zeros(n_groups, np.int64)
-    n_tiles = first = 0
-    for j in range(n_groups):
-        place[j] = first
-        for done in range(0, sizes[j], TILE):
-            group[n_tiles] = j
-            start[n_tiles] = first + done
-            count[n_tiles] = min(TILE, sizes[j] - done)
-            n_tiles += 1
-        first += sizes[j]
-    for p in range(len(groups)):
-        j = groups[p]
-        order[place[j]] = p
-        place[j] += 1
-    return n_tiles
-
-
 def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
     """Sort points by their group code and cut each group, which may be empty, into tiles."""
-    order, tiles = np.empty(len(groups), np.int64), np.empty((3, most_tiles(len(groups), n_groups)), np.int64)
-    n_tiles = _lay_out(groups, n_groups, order, *tiles)
-    return TileLayout(order, *tiles[:, :n_tiles])
+    sizes = np.bincount(groups, minlength=n_groups)
+    n_tiles = -(-sizes // TILE)
+    group = np.repeat(np.arange(n_groups), n_tiles)
+    done = TILE * (np.arange(len(group)) - (np.cumsum(n_tiles) - n_tiles)[group])
+    # NumPy sorts small integers in linear time.
+    order = np.argsort(groups.astype(np.min_scalar_type(n_groups)), kind="stable")
+    start, count = (np.cumsum(sizes) - sizes)[group] + done, np.minimum(TILE, sizes[group] - done)
+    return TileLayout(order, group, start, count)
 
 
 @numba.njit(cache=True, nogil=True)
