@@ -32,13 +32,6 @@ from fairclust.kernels.tiles import (
 
 # The scale of temperatures is at most _MOST_MEDIANS times the median gap, taken over at most _MEDIAN_POINTS points.
 _MOST_MEDIANS, _MEDIAN_POINTS = 30.0, 1 << 15
-# With many clusters, a point has a share of at least _SMALL in few of them, mostly in less than _FEW. Products of
-# smaller shares do not change the curvature noticeably.
-# Vectors of this many shares are skipped at once if all of them are smaller, as most are with a thousand clusters.
-_MANY_CLUSTERS, _SMALL, _FEW, _CHUNK = 64, 1e-6, 32, 32
-# With many clusters, at most so many tiles of a group add to the same products. Otherwise clearing and adding the
-# products would take much of a pass.
-_BUNDLE = 16
 # Points near boundaries are looked for in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
@@ -126,39 +119,9 @@ def _two_cheapest(lo, hi, a, offset, layout, labels, low, second):  # type: igno
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _few_products(s, n, out):  # type: ignore[no-untyped-def]
-    """As `_outer_products`, without entries of s below `_SMALL`; False if a point has more than `_FEW` others."""
-    n_clusters = s.shape[0]
-    zero = s.dtype.type(0)
-    n_kept = np.zeros(n, np.int32)
-    which = np.empty((n, _FEW), np.int32)
-    for k in range(n_clusters):
-        row = s[k]
-        for first in range(0, n, _CHUNK):
-            total = zero
-            for i in range(first, first + _CHUNK):
-                total += row[i]
-            if total < _SMALL:
-                continue
-            for i in range(first, first + _CHUNK):
-                if row[i] >= _SMALL:
-                    if n_kept[i] == _FEW:
-                        return False
-                    which[i, n_kept[i]] = k
-                    n_kept[i] += 1
-    for i in range(n):
-        for k in which[i, : n_kept[i]]:
-            for m in which[i, : n_kept[i]]:
-                out[k, m] += s[k, i] * s[m, i]
-    return True
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
     """Add sum_i s[k, i] s[l, i] to out[k, l], in blocks of 2 x 4 sums, so that a load is used in several products."""
     n_clusters = s.shape[0]
-    if n_clusters >= _MANY_CLUSTERS and _few_products(s, n, out):
-        return
     zero = s.dtype.type(0)
     for k in range(0, n_clusters, 2):
         x0, x1 = s[k], s[min(k + 1, n_clusters - 1)]
@@ -183,11 +146,10 @@ def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
+def _soft(lo, hi, a, scale, offset, layout, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
     """Sums over the softmax rows of every tile, each row times its weight, unless `weight` is None.
 
-    The tiles from ``edges[b]`` to ``edges[b + 1]`` are of one group and have the b-th products. Numba compiles one
-    version for points without weights and one for points with weights.
+    Numba compiles one version for points without weights and one for points with weights.
     """
     n_clusters = a.shape[1]
     zero = a.dtype.type(0)
@@ -199,12 +161,9 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
     top = np.empty(TILE, a.dtype)
     total = np.empty(TILE, a.dtype)
     weighted = np.empty(TILE, a.dtype)
-    bundle = lo
     if curved:
         products[lo:hi] = zero
-    for t in range(edges[lo], edges[hi]):
-        if t == edges[bundle + 1]:
-            bundle += 1
+    for t in range(lo, hi):
         n, width = layout.count[t], padded(layout.count[t])
         g = layout.group[t]
         top[:width] = -np.inf
@@ -269,7 +228,7 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
                 for i in range(n):
                     z[i] *= weighted[i]
         if curved:
-            _outer_products(s, width, products[bundle])
+            _outer_products(s, width, products[t])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, forceinline=True)
@@ -342,16 +301,6 @@ def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
                 apart = x - centers[k, f]
                 cost += apart * apart
     return cost
-
-
-def _bundles(group: np.ndarray, most: int) -> np.ndarray:
-    """Cut tiles into runs of at most `most` tiles of one group: the first tile of each run, and the number of tiles."""
-    if most == 1:
-        return np.arange(len(group) + 1)
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    ends = np.append(starts[1:], len(group))
-    firsts = [np.arange(start, end, most) for start, end in zip(starts, ends, strict=True)]
-    return np.concatenate([*firsts, [len(group)]]).astype(np.int64)
 
 
 @dataclass
@@ -585,22 +534,17 @@ class Potentials:
         shifted = (offset - base).astype(dtype)
         # Every tile has its own products, which are added in the order of the tiles. Each block of tiles overwrites the
         # products of the block before.
-        edges = _bundles(layout.group, _BUNDLE if len(moments) and n_clusters >= _MANY_CLUSTERS else 1)
-        most = len(edges) - 1
+        most = layout.n_tiles
         if len(moments):
-            least = _LEAST_TILES if n_clusters < _MANY_CLUSTERS else _LEAST_TILES // _BUNDLE
-            most = min(most, max(least, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
+            most = min(most, max(_LEAST_TILES, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
         products = np.empty((most if len(moments) else 0, n_clusters, n_clusters), dtype)
-        for bundles in blocks(len(edges) - 1, max(1, most)):
-            tiles = slice(edges[bundles.start], edges[bundles.stop])
-            a, ends = self.a[tiles], edges[bundles.start : bundles.stop + 1] - tiles.start
+        for tiles in blocks(layout.n_tiles, max(1, most)):
+            a, part = self.a[tiles], layout.part(tiles)
             weight = None if self.weight is None else self.weight[tiles]
             out = mass[tiles], potential[tiles], logsum[tiles], products
-            map_of = dtype.type(scale), shifted
-            run_over_tiles(_soft, len(ends) - 1, a.size, a, *map_of, layout.part(tiles), ends, weight, *out)
+            run_over_tiles(_soft, part.n_tiles, a.size, a, dtype.type(scale), shifted, part, weight, *out)
             if len(moments):
-                first = edges[bundles]
-                add_by_group(products[: len(first)], layout.group[first], moments)
+                add_by_group(products[: part.n_tiles], part.group, moments)
         return self._summed(scale, base, mass, potential, logsum)
 
     def _summed(
