@@ -49,9 +49,12 @@ class TileLayout(NamedTuple):
         return TileLayout(self.order, self.group[tiles], self.start[tiles], self.count[tiles])
 
 
-def most_tiles(n_points: int, n_groups: int) -> int:
-    """The largest number of tiles of so many points: the last tile of every group may be partly empty."""
-    return n_points // TILE + n_groups
+@numba.njit(cache=True, nogil=True)
+def _sort_by_group(groups, place, order):  # type: ignore[no-untyped-def]
+    """Fill in the points in the order of their groups, stable; `place` holds where each group begins."""
+    for p in range(len(groups)):
+        order[place[groups[p]]] = p
+        place[groups[p]] += 1
 
 
 def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
@@ -59,10 +62,10 @@ def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
     sizes = np.bincount(groups, minlength=n_groups)
     n_tiles = -(-sizes // TILE)
     group = np.repeat(np.arange(n_groups), n_tiles)
+    place, order = np.cumsum(sizes) - sizes, np.empty(len(groups), np.int64)
     done = TILE * (np.arange(len(group)) - (np.cumsum(n_tiles) - n_tiles)[group])
-    # NumPy sorts small integers in linear time.
-    order = np.argsort(groups.astype(np.min_scalar_type(n_groups)), kind="stable")
-    start, count = (np.cumsum(sizes) - sizes)[group] + done, np.minimum(TILE, sizes[group] - done)
+    start, count = place[group] + done, np.minimum(TILE, sizes[group] - done)
+    _sort_by_group(groups, place, order)
     return TileLayout(order, group, start, count)
 
 
