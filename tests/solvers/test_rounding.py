@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import criterion_of
 from scipy.optimize import linear_sum_assignment
 
 from fairclust import fair_assignment
 from fairclust.kernels.prices import cheapest_columns
-from fairclust.methods.price.tables import tables_near
+from fairclust.methods.price.tables import integer_tables, tables_near
 from fairclust.metrics import contingency
+from fairclust.sensitive import read_sensitive
 from fairclust.solvers.criteria import exact_shares
 
 
@@ -61,6 +63,28 @@ def test_no_nearby_table_is_closer_to_the_shares_of_two_groups(seed):
     excess = np.abs(tables - criterion.high[:, None] * tables.sum(axis=1, keepdims=True)).max(axis=(1, 2))
     least = excess[near & (tables >= 0).all(axis=(1, 2))].min()
     assert criterion.excess(table.astype(float)).max() <= least + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tables_of_one_column_and_bounded_sizes_are_whole(seed):
+    rng = np.random.default_rng(seed)
+    codes, n_clusters, bounds = (
+        rng.choice(4, 3000, p=[0.4, 0.3, 0.2, 0.1]),
+        30,
+        {"size_min": 0.9, "size_max": 1.1},
+    )
+    sizes = np.bincount(codes).astype(float)
+    criterion = criterion_of(n_clusters, read_sensitive(codes, 3000), sizes, tolerance=0.2, **bounds)
+    soft = np.outer(sizes / 30, rng.uniform(0.95, 1.05, n_clusters)) * rng.uniform(
+        0.95, 1.05, (4, n_clusters)
+    )
+    soft *= (sizes / soft.sum(axis=1))[:, None]
+    # They save less than a cell that is farther from the soft table costs.
+    prices = rng.normal(scale=0.005, size=soft.shape)
+    (table,) = integer_tables(soft, prices, criterion, np.zeros(criterion.limits.shape))
+    np.testing.assert_array_equal(table.sum(axis=1), sizes)
+    assert criterion.excess(table).max() <= 1e-9
+    assert np.abs(table - soft).max() < 2
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
