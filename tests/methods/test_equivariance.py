@@ -12,9 +12,7 @@ import pytest
 import fairclust.methods as methods
 from toys import make_grouped_blobs, with_one_thread_and_several
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*groups in .* rows are too many"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*groups in .* rows are too many")
 
 N_CLUSTERS = 3
 # Parameters that make fits of small data quick. All others have their defaults.

@@ -22,17 +22,13 @@ def energy_terms(W, labels, codes, target, n_clusters):
     return ncut(W, labels), padded_fairness(counts_of(labels, codes, n_clusters), target)
 
 
-def weighted_graph(X, seed):
-    """Return the neighbour graph with random weights, so that there are no ties."""
-    W, _ = build_knn_graph(X, 12)
-    noise = np.random.default_rng(seed).random(W.shape)
-    return sp.csr_array(W.multiply(0.5 + (noise + noise.T) / 2))
-
-
 @pytest.mark.parametrize(("n_groups", "lam"), [(1, 0.5), (2, 5.0), (3, 0.5)])
 def test_mm_replays_the_papers_update(grouped_blobs, n_groups, lam):
     X, codes = grouped_blobs(n_samples=60, n_groups=n_groups, seed=n_groups)
-    W = weighted_graph(X, seed=0)
+    W, _ = build_knn_graph(X, 12)
+    # With random weights there are no ties.
+    noise = np.random.default_rng(0).random(W.shape)
+    W = sp.csr_array(W.multiply(0.5 + (noise + noise.T) / 2))
     start = np.linalg.norm(X[:, None] - X[:4], axis=2).argmin(axis=1)
     target = np.bincount(codes) / len(codes)
 

@@ -51,8 +51,8 @@ def optimum(a, codes, criterion, weights=None):
     )
 
 
-def criterion_of(a, sensitive, sizes, **asked):
-    return bounds_criterion(Bounds(**asked), sensitive, sizes, a.shape[1])
+def criterion_of(n_clusters, sensitive, sizes, unit=None, **asked):
+    return bounds_criterion(Bounds(**asked), sensitive, sizes, n_clusters, unit=unit)
 
 
 def check(a, columns, **asked):
@@ -60,7 +60,7 @@ def check(a, columns, **asked):
     found = fair_assignment(a, columns, **asked)
     sensitive = read_sensitive(columns, len(a))
     table = contingency(found.labels, sensitive.codes, a.shape[1], len(sensitive.cells)).astype(float)
-    criterion = criterion_of(a, sensitive, table.sum(axis=1), **asked)
+    criterion = criterion_of(a.shape[1], sensitive, table.sum(axis=1), **asked)
     assert found.cost == pytest.approx(a[np.arange(len(a)), found.labels].sum(), abs=1e-9)
     np.testing.assert_allclose(found.violation, criterion.excess(table), atol=1e-9)
     best = optimum(a, sensitive.codes, criterion)
