@@ -59,8 +59,11 @@ def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Colu
             counts[found["fill"]] += int(lacks.sum())
         values = sorted(counts, key=lambda value: (value is None, value))
         n_rare = len(values) - MAX_CATEGORIES + 1 if len(values) > MAX_CATEGORIES else 0
-        found["rare"] = sorted(values, key=counts.__getitem__)[:n_rare]
-        found["frequent"] = [value for value in values if value not in found["rare"]]
+        rare = sorted(values, key=counts.__getitem__)[:n_rare]
+        frequent = [value for value in values if value not in rare]
+        found["names"] = ["missing" if value is None else value for value in frequent] + ["rare"] * bool(rare)
+        # The column of ones and zeros for each value.
+        found["places"] = {value: i for i, value in enumerate(frequent)} | dict.fromkeys(rare, len(frequent))
     return replace(column, reading={**column.reading, **found})
 
 
@@ -78,8 +81,7 @@ def encoded_names(columns: Iterable[Column]) -> list[str]:
         if column.is_number:
             found += [name, f"{name}_missing"] if "lacks" in known else [name]
         else:
-            words = ["missing" if value is None else value for value in known["frequent"]]
-            found += [f"{name}_{word}" for word in (*words, *(["rare"] if known["rare"] else []))]
+            found += [f"{name}_{word}" for word in known["names"]]
     return found
 
 
@@ -209,12 +211,10 @@ class Preparation:
                     mean, scale = known["lacks"]
                     parts.append((cells.isna() - mean) / scale)
                 continue
-            (of_rows, values), n_frequent = pd.factorize(cells), len(known["frequent"])
-            places = {value: place for place, value in enumerate(known["frequent"])}
-            places |= dict.fromkeys(known["rare"], n_frequent)
+            of_rows, values = pd.factorize(cells)
             # A category that did not occur in the fit is none of the known ones.
-            codes = np.array([places.get(value, -1) for value in (*values, known.get("fill"))])
-            parts += [codes[of_rows] == place for place in range(n_frequent + bool(known["rare"]))]
+            codes = np.array([known["places"].get(value, -1) for value in (*values, known.get("fill"))])
+            parts += [codes[of_rows] == place for place in range(len(known["names"]))]
         X = np.column_stack([np.asarray(part, np.float64) for part in parts])
         if self.scale == "l2":
             lengths = np.linalg.norm(X, axis=1, keepdims=True)
@@ -228,8 +228,7 @@ class Preparation:
         """
         found = {}
         for column in (column for column in self.columns if not column.is_number):
-            known = {*column.reading["frequent"], *column.reading["rare"]}
-            if new := {*read(frame[column.name], column).dropna().unique()} - known:
+            if new := {*read(frame[column.name], column).dropna().unique()} - {*column.reading["places"]}:
                 found[column.name] = sorted(new)
         return found
 
