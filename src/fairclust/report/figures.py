@@ -177,7 +177,7 @@ def draw_along_lam(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
         # Matplotlib would also mark a power of ten below the smallest lambda, over the zero.
         powers = np.arange(np.ceil(np.log10(positive.min())), np.floor(np.log10(positive.max())) + 1)
         axes.set_xticks([0, *10.0**powers])
-    style = {"color": colour, "linestyle": "-", "marker": "."}
+    style: dict[str, Any] = {"color": colour, "linestyle": "-", "marker": "."}
     if ok.seed.nunique() > 1:
         has_mean = np.isfinite(ok[y]).groupby(ok.lam).transform("all")
         _draw_band(axes, ok.assign(**{y: ok[y].where(has_mean)}), "lam", y, colour, "")
