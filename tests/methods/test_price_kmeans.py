@@ -4,10 +4,10 @@ import pytest
 from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust import fair_assignment
+from fairclust import fair_assignment, methods
 from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
-from fairclust.stored import Stored
+from fairclust.tables import TableModel, load_model
 
 BOTH = pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])
 
@@ -100,14 +100,14 @@ def test_the_cost_is_true_if_one_number_is_far_away(cls, far):
 
 
 @pytest.mark.parametrize("model", [KMeans(20), PriceFairKMeans(20, min_balance=0, n_init=1)])
-def test_a_saved_model_of_far_numbers_predicts_in_double_precision(model):
+def test_a_saved_model_of_far_numbers_predicts_in_double_precision(model, tmp_path):
     """In single precision, the far numbers would be rounded to multiples of 1 in the frame of the others."""
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(size=3000), 1e7 + 400 * rng.random(2000)].astype(np.float32)[:, None]
     codes = np.arange(len(X)) % 2
     labels = model.set_params(random_state=0).fit(X, sensitive_features=codes).predict(X, codes)
-    loaded = type(model)()
-    loaded._take_stored(Stored(model._stored()), 1)
+    TableModel(None, model).save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model", methods).estimator
     np.testing.assert_array_equal(loaded.predict(X, codes), labels)
 
 
