@@ -157,21 +157,6 @@ def test_the_evidence_has_full_numbers(values, cells, tmp_path):
     assert found.loc[("town", "own", "seconds"), "value_verdict"] == ""
 
 
-def test_two_lambdas_of_a_method(tmp_path):
-    values = reported(tmp_path, "own,sse,100.0", "1,town,10,8,own,sse,120.0,", lam=4)
-    cells = frame([*starts("own", [100.0], lam=4), *starts("own", [120.0], lam=8)])
-    rows = rows_in(made(tmp_path, {}, values, cells))
-    assert ["Own, λ = 4", "100.0✓ (100.0)"] in rows and ["Own, λ = 8", "120.0✓ (120.0)"] in rows
-    assert r"\toprule" in (tmp_path / "t.tex").read_text()
-
-
-def test_a_table_without_any_cell_is_made(values, cells, tmp_path):
-    text = made(tmp_path, {}, values, cells[:0])
-    assert ["Own, λ = 4", "– (100.5)", "– (0.10)"] in rows_in(text)
-    evidence = load_evidence([tmp_path / "t.evidence.csv"])
-    assert evidence.why.str.contains("the data set is not in this run").any()
-
-
 def test_the_layouts_of_the_papers_show_every_reported_value_once(catalogue, root):
     for name, paper in catalogue.papers.items():
         values = load_reported(root / f"config/papers/{name}.csv")
