@@ -412,13 +412,6 @@ def test_names_for_screen_readers(page):
     assert page.js("document.documentElement.lang") == "en"
 
 
-def test_everything_is_there_without_javascript(still):
-    assert not still.js("document.documentElement.classList.contains('has-js')")
-    assert set(still.all(".js", "getComputedStyle(e).display")) == {"none"}
-    assert still.js("document.querySelector('svg.front .p.l2').getBoundingClientRect().width > 0")
-    assert still.js("document.querySelectorAll('.board').length") > 1
-
-
 def test_a_graph_shows_the_cost_that_it_has(opened):
     frame = made_up_scores()
     frame.loc[frame.dataset == "bank_3", "ncut"] = frame.sse / 1e4
