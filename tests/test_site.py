@@ -3,6 +3,7 @@
 import doctest
 import importlib.util
 import inspect
+import re
 
 import pytest
 import yaml
@@ -98,6 +99,19 @@ def test_every_page_of_the_reference_has_an_example_that_runs(member):
     if member.__name__ in fairclust.methods.__all__:
         assert f"{member.__name__}(" in example.docstring.partition("Examples")[2]
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_the_drawing_of_the_workflow_has_its_rules(root):
+    rules = {
+        name
+        for file in (root / "workflow/rules").glob("*.smk")
+        for name in re.findall(r"^rule (\w+):", file.read_text(), re.MULTILINE)
+    }
+    drawing = (root / "docs/figures/workflow.svg").read_text()
+    drawn = set(re.findall(r'class="t">([^<]*)<', drawing))
+    assert {name for name in drawn if not (root / name).is_dir()} <= rules
+    # These make all outputs of another rule.
+    assert rules - drawn == {"download", "tables", "figures"}
 
 
 def test_the_citation_is_bibtex(hooks):

@@ -47,7 +47,7 @@ TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range
 """A small table of a user."""
 FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 """A source that no network has."""
-QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
+QUIET = {"fronts": [], "formats": ["png"], "html": False}
 """Switches the report off, for tests of fits."""
 
 

@@ -272,23 +272,20 @@ def test_expensive_metrics_are_scored_only_where_something_shows_them(tmp_path):
         assert metrics(plan, fit, 2) & DEAR == {"kmedians_cost"} | claimed
         assert metrics(plan, fit, 5) & DEAR == ({"dunn_index"} if fit[0] == "a" else claimed)
     assert not metrics(plan, "b/vfc.fig", 5) & DEAR
-    cheap = {name for name, metric in METRICS.items() if metric.needs == "table" and not metric.audit}
+    cheap = {name for name, metric in METRICS.items() if metric.needs == "table"}
     assert all(cheap | {"sse"} <= metrics(plan, f"{d}/vfc", k) for d in "ab" for k in (2, 5))
-
-
-AUDIT = {name for name, metric in METRICS.items() if metric.audit}
 
 
 @pytest.mark.parametrize(
     "changes, expected",
     [
-        ({"score": {"metrics": ["ncut", "absent_groups"]}}, {"kmedians_cost", "ncut", "absent_groups"}),
+        ({"score": {"metrics": ["ncut"]}}, {"kmedians_cost", "ncut"}),
         ({"score": {"dear_max_rows": 400}, "datasets": {"b": {"rows": 400}}}, DEAR),
         ({"score": {"dear_max_rows": 100}, "datasets": {"b": {"rows": 400}}}, {"kmedians_cost"}),
     ],
 )
 def test_other_metrics_are_scored_for_small_data_or_on_request(tmp_path, changes, expected):
-    assert metrics(doe(tmp_path, **changes), "b/vfc", 2) & (DEAR | AUDIT) == expected
+    assert metrics(doe(tmp_path, **changes), "b/vfc", 2) & DEAR == expected
 
 
 # The parameters of jobs

@@ -13,7 +13,7 @@ import run_crate
 from toys import forget_code, write_people
 from working_folder import METHOD, Project, newly_fitted, table_of
 
-KINDS = ("fits/*/*.parquet", "data/*/*/card.json", "tables/**/*.md", "figures/*/*.png", "scores/*.parquet")
+KINDS = ("fits/*/*.parquet", "data/*/*/card.json", "figures/*/*.png", "scores/*.parquet")
 
 
 def made_at(project):
@@ -47,8 +47,7 @@ def change(project, name):
     elif name == "scaling":
         project.config["datasets"]["people"]["scale"] = "minmax"
     elif name == "deleted outputs":
-        for kind in ("tables", "figures"):
-            shutil.rmtree(project.results / kind)
+        shutil.rmtree(project.results / "figures")
         (project.results / "fits/blobs/random.parquet").unlink()
         project.config["report"]["html"] = True  # The page is made once, at the end.
 
@@ -56,7 +55,7 @@ def change(project, name):
 SETS = ("blobs", "people")
 STRIPES = {(data, "stripes", lam, seed) for data in SETS for lam in (0.0, 0.5, 1.0) for seed in range(3)}
 RANDOM = {(data, "random", None, seed) for data in SETS for seed in range(3)}
-OF_FITS = {"tables/overview.md", "scores/scores.parquet", "scores/runs.parquet", "scores/settings.parquet"}
+OF_FITS = {"scores/scores.parquet", "scores/runs.parquet"}
 FRONTS = {f"figures/fronts/{data}.png" for data in SETS}
 ALL_FITS = {f"fits/{data}/{method}.parquet" for data in SETS for method in ("random", "stripes")}
 OF_PEOPLE = {name for name in ALL_FITS | FRONTS if "people" in name} | {"data/prepared/people/card.json"}
@@ -105,7 +104,7 @@ def test_a_run_writes_scores_tables_figures_and_a_page_and_prints_where(life):
     for words in ("12 fits: 12 ok", "results/scores/scores.csv"):
         assert words in life.first
     results = life.project.results
-    for name in ("tables/overview.tex", "scores/leaderboard.csv", "summary.json", "provenance.json",
+    for name in ("scores/leaderboard.csv", "summary.json", "provenance.json",
                  "logs/fit/blobs/stripes.log", "benchmarks/fit/blobs/stripes.tsv"):  # fmt: skip
         assert (results / name).stat().st_size > 0
 
@@ -179,4 +178,4 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     scores = pd.read_parquet(out / "scores/scores.parquet")
     assert scores.key.nunique() == len(STRIPES | RANDOM)
     # The fronts are on the page.
-    assert (out / "tables/overview.md").is_file() and not (out / "figures/fronts").exists()
+    assert (out / "scores/runs.parquet").is_file() and not (out / "figures/fronts").exists()
