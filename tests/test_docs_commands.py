@@ -123,16 +123,6 @@ def assert_options_exist(words):
         assert f'"{option}"' in text, words
 
 
-def test_dask_has_these_options():
-    for name in ("scheduler", "worker"):
-        command = pytest.importorskip(f"distributed.cli.dask_{name}").main
-        known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
-        used = [words[words.index("dask") + 1 :] for words in of("srun") if name in words]
-        assert used
-        for _, *words in used:
-            assert {word for word in words if word.startswith("--")} <= known
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Change to a folder as after a clone, with little to run, and with the files that the pages name."""
@@ -197,7 +187,6 @@ for words, run in json.loads(sys.argv[1]):
 def test_snakemake_accepts_these(folder):
     """All dry runs are made in one process, because most of their time is spent on imports."""
     asked = of("snakemake")
-    asked += [["snakemake", "--cores", "1", *shlex.split(span)] for span in shared_options()]
     env = {**os.environ}
     for _, setting in of("export"):
         name, _, place = setting.partition("=")
@@ -234,18 +223,11 @@ def options_of_ours():
     return options
 
 
-def shared_options():
-    """Return the options of Snakemake that pages name with a value but without the command."""
-    ours = options_of_ours()
-    named = [span for page in PAGES for span in spans(page) if span.startswith("--") and " " in span]
-    return [span for span in named if span.split()[0] not in ours]
-
-
 def test_options_named_without_a_command_exist():
     from snakemake.cli import get_argument_parser
 
     known = options_of_ours() | {*get_argument_parser()._option_string_actions}
-    named = {span for page in PAGES for span in spans(page) if span.startswith("--") and " " not in span}
+    named = {span.split()[0] for page in PAGES for span in spans(page) if span.startswith("--")}
     assert named - known == set()
 
 

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from commands import refused, run, told
 
-from fairclust.cli.results import _by_chance, _kept
-from fairclust.metrics import contingency
+from fairclust.cli.results import _kept
 from outline import Outline
 
 N = 240
@@ -105,17 +104,6 @@ def test_chance_stands_beside_shares(people, capsys):
     assert len(ranges) == 4
     for star, share, low, high in ranges:
         assert float(low) - 1 < float(share) < float(high) + 1 or star
-
-
-def test_labels_drawn_at_random_rarely_differ_by_more_than_chance_explains():
-    rng = np.random.default_rng(0)
-    groups, found = rng.integers(0, 2, 400), []
-    for _ in range(1000):
-        table = contingency(rng.integers(0, 4, 400), groups, 4, 2)
-        found.append(_by_chance(np.array(["f", "m"]), table)["p_value"] < 0.05)
-    # The number of false alarms in 1,000 tests at 5 % has a standard deviation of .7 %.
-    assert np.mean(found) < 0.075
-    assert _by_chance(np.array(["f", "m"]), np.array([[60, 40], [40, 60]]))["p_value"] < 0.01
 
 
 def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):

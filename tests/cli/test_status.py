@@ -110,6 +110,7 @@ def test_other_code_or_a_missing_cache_is_to_go(folder, capsys, again, monkeypat
         assert run(capsys)[0] == "a, one: 0 of 3 fits done, 3 to go"
     shutil.rmtree("results/cache")
     assert run(capsys)[0] == "a, one: 0 of 3 fits done, 3 to go"
+    assert not Path("results/cache").exists()
 
 
 def test_damaged_files_are_named_with_the_fix(folder, capsys, again):

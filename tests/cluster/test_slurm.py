@@ -8,54 +8,27 @@ import pytest
 import yaml
 from slurm import ACCOUNT, CPUS, PARTITION, SHORT_PARTITION, end
 
-from working_folder import Project, wait_until
+from working_folder import METHOD, Project, wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
 # The faults of these methods happen only on the cluster, so a local run gives the scores to compare with.
-FAULTY = '''
-"""A method that needs more memory or time than its job has, loses its node, or kills its job."""
-
-import os
-import signal
-import time
-from pathlib import Path
-
-import numpy as np
-
-from fairclust.base import FairClusterer
-
-
-class Faulty(FairClusterer):
-    _parameter_constraints = {}
-
-    def __init__(self, n_clusters=2, *, how="", step=0, random_state=None):
-        self.n_clusters = n_clusters
-        self.how = how
-        self.step = step
-        self.random_state = random_state
-
-    def _fit(self, X, codes):
+FAULT = """\
+        import os, signal, time
         job = os.environ.get("SLURM_JOB_ID")
         if job and len(X) == 600:  # and not a warm-up
             with open("fits.txt", "a") as file:
-                file.write(f"{self.how} {self.step} {job}\\n")
-            if self.how == "hungry":
-                np.ones(1100 * 2**17)
-            elif self.how == "slow":
-                time.sleep(20)
-            elif self.how in ("lost", "cancelled"):
-                while not Path("go").exists():
-                    time.sleep(0.2)
-            elif self.how == "deadly":
-                os.kill(os.getppid(), signal.SIGKILL)
-                time.sleep(60)
-        rank = np.argsort(np.argsort(X[:, 0]))
-        self.labels_ = (rank * self.n_clusters // len(X) + self.step) % self.n_clusters
-        self.n_iter_ = 1
-        self.history_ = []
-'''
-FAULTY_CLASS = "my_methods.faulty.Faulty"
+                file.write(f"{how} {{self.lam:g}} {{job}}\\n")
+            {what}
+"""
+WAIT = "while not os.path.exists('go'): time.sleep(0.2)"
+WHAT = {
+    "hungry": "np.ones(1100 * 2**17)",
+    "slow": "time.sleep(20)",
+    "lost": WAIT,
+    "cancelled": WAIT,
+    "deadly": "os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)",
+}
 
 
 def on_the_cluster(cluster, project, *arguments):
@@ -95,11 +68,13 @@ APART = ("--group-components", "data=4", "fit=1", "show=20")
 
 
 def toy_project(folder, *methods):
-    """Return a project that fits faulty methods to blobs, with one seed each."""
+    """Return a project that fits methods to blobs, with one seed each; those in `WHAT` are faulty."""
     project = Project(folder)
-    project.write("my_methods/faulty.py", FAULTY)
     for how in methods:
-        project.config["methods"][how] = {"class": FAULTY_CLASS, "params": {"how": how}}
+        fault = FAULT.format(how=how, what=WHAT.get(how, "pass"))
+        text = METHOD.format(name=how.title(), factor=1).replace("        # A comment.\n", fault)
+        project.write(f"my_methods/{how}.py", text)
+        project.config["methods"][how] = {"class": f"my_methods.{how}.{how.title()}"}
     project.config["run"] = {"datasets": ["blobs"], "methods": list(methods), "seeds": 1}
     project.config["jobs"] = {"mem_mb": 1500, "attempts": 3}
     return project
@@ -111,7 +86,7 @@ def faults(cluster, tmp_path_factory):
     methods = ("hungry", "slow", "lost", "cancelled")
     project, local = (toy_project(tmp_path_factory.mktemp(name), *methods) for name in ("faults", "local"))
     for one in (project, local):
-        one.config["methods"]["slow"] |= {"grid": {"step": [0, 1, 2, 3, 4]}, "jobs": {"runtime": 1}}
+        one.config["methods"]["slow"] |= {"grid": {"lam": [0, 1, 2, 3, 4]}, "jobs": {"runtime": 1}}
         # It has a node for itself: a job that dies beside it would be tried again with more memory and more time.
         one.config["methods"]["lost"] |= {"jobs": {"threads": CPUS}}
     local.run()

@@ -95,19 +95,6 @@ def test_every_reported_row_is_planned_as_published_or_excused(catalogue, planne
                 assert published or len({str(params) for params in settings}) == 1, row
 
 
-def test_stand_ins_are_planned_with_the_papers_own_number_of_clusters(catalogue, planned):
-    for paper, name, table in products(catalogue, "tables"):
-        for dataset, method, k, _ in rows_of(catalogue, paper, table):
-            for stand_in in table.stand_ins.get(dataset, []):
-                ks = {k for name, of, k in planned if (name, of) == (stand_in, method)}
-                assert not ks or k in ks, (paper, name, stand_in, method, k)
-        for original, others in table.stand_ins.items():
-            rows = [row for row in rows_of(catalogue, paper, table) if row[0] == original]
-            shown = {(method, k) for _, own, k, _ in rows for method in (own, *table.ours)}
-            for stand_in in others:
-                assert any((stand_in, method, k) in planned for method, k in shown), (paper, name, stand_in)
-
-
 def test_every_figure_has_all_its_methods_on_all_its_data_sets(catalogue, planned):
     lacking = []
     for paper, name, figure in products(catalogue, "figures"):
@@ -257,6 +244,7 @@ def test_the_shipped_values_of_programs_stand_beside_reported_ones(paper, catalo
     spec = catalogue.papers[paper]
     values = load_programs(ROOT / f"config/papers/{paper}_programs.csv", spec.programs)
     assert set(values.program) == set(spec.programs)
+    assert set(values.kind) <= {"program", "labels"}
     assert (values.low <= values["mean"] + 1e-9).all() and (values["mean"] <= values.high + 1e-9).all()
     if paper == "sfairsc":  # its poster prints no values of its figures
         return

@@ -24,6 +24,7 @@ def test_no_two_methods_of_a_run_look_the_same():
     names = ["stripes", "own", *(f"method {i}" for i in range(50))]
     found = looks_of(dict.fromkeys(names) | {"own": own})
     assert found["own"] == look("own", own) and found["stripes"] == look("stripes")
+    assert look("stripes") != look("dots")
     assert len({look(name) for name in names}) < len(names) == len(set(found.values()))
 
 

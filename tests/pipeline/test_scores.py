@@ -147,16 +147,6 @@ def test_types_do_not_depend_on_the_values(tmp_path, files):
         assert module.pq.read_schema(one).equals(module.pq.read_schema(other))
 
 
-def test_the_same_fits_give_the_same_bytes_whatever_time_they_took(tmp_path, files):
-    gather(tmp_path / "a", files)
-    again = [record("aa", params={"lam": 2}, wall_seconds=99.0, finished=1e9)]
-    write_fits(files[0], [(one, None) for one in [*again, record("bb", "error", params={"lam": 3})]])
-    gather(tmp_path / "b", files)
-    for name in ("scores.csv", "scores.parquet"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-    assert (tmp_path / "a/runs.csv").read_bytes() != (tmp_path / "b/runs.csv").read_bytes()
-
-
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])
 def test_a_damaged_file_is_named_with_the_fix_and_earlier_scores_stay(tmp_path, files, damage):
     gather(tmp_path / "g", files)

@@ -310,13 +310,6 @@ def test_points_are_drawn_from_stored_labels(tmp_path):
     assert "no network" in words(sheet("clusters", balanced, **given))
 
 
-def test_one_method_far_off_does_not_squeeze_the_others(cells):
-    far = tradeoff("adult", "bfkm", 3, cost=99_000.0)
-    found = sheet("front", pd.concat([cells, frame(far)], ignore_index=True), n_clusters=[3])
-    assert "settings of BFKM that cost more than the panel shows: 1, up to" in words(found)
-    assert all(axes.get_xlim()[1] < 2_000 for axes in found.panels if axes.lines)
-
-
 @pytest.fixture
 def sizes():
     """Cells of block models of two sizes and of a graph with two values of K."""
@@ -345,12 +338,6 @@ def test_one_figure_across_the_sizes_with_a_line_for_each_method(sizes):
     assert band.max() - band.min() == pytest.approx(2 * np.std([0.02, 0.03], ddof=1))
     assert error.get_ylim()[0] == 0
     assert seconds.get_yscale() == "log"
-
-
-def test_a_metric_by_k(sizes):
-    found = sheet("lines", sizes, datasets=["lastfm"], y=["average_balance"])
-    np.testing.assert_allclose(found.panels[0].lines[0].get_xydata(), [[2, 0.2], [3, 0.3]])
-    assert "lines: means over 2 starts, with a standard deviation to each side" in words(found)
 
 
 def test_shares_are_those_of_the_best_start(sizes):
