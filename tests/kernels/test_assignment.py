@@ -30,7 +30,7 @@ def potentials(X, codes, n_groups, centers, dtype, squared=True):
 
 
 @pytest.mark.parametrize("n_samples", SIZES)
-@pytest.mark.parametrize("squared, n_clusters", [(True, 1), (False, 2), (True, 4), (False, 5), (True, 11)])
+@pytest.mark.parametrize("squared, n_clusters", [(True, 1), (False, 2), (True, 4), (False, 5), (True, 70)])
 @pytest.mark.parametrize("dtype, rtol", [(np.float64, 1e-12), (np.float32, 3e-5)])
 def test_passes_match_numpy(n_samples, squared, n_clusters, dtype, rtol):
     rng = np.random.default_rng(n_samples)
@@ -90,22 +90,6 @@ def test_results_do_not_depend_on_threads():
         lambda: (*found.soft_moments(3.0, offset), *found.hard(3.0, offset))
     )
     np.testing.assert_equal(several, one)
-
-
-@pytest.mark.parametrize("scale", [50.0, 0.1])
-@pytest.mark.parametrize("n_samples, is_second", [(900, lambda p: p % 2), (20 * TILE, lambda p: p == 7)])
-def test_moments_of_many_clusters(scale, n_samples, is_second):
-    # With the larger scale each point has few clusters, with the smaller one it has many. The tiles of a group share
-    # their products, and a group may have a part of a tile only.
-    rng = np.random.default_rng(0)
-    X, codes = rng.normal(size=(n_samples, 2)), is_second(np.arange(n_samples)).astype(np.int32)
-    found = potentials(X, codes, 2, X[:80], np.float64)
-    mass, _, _, moments = found.soft_moments(scale, np.zeros((2, 80)))
-    s = twin(X, codes, X[:80], scale, np.zeros((2, 80)))[1]
-    assert ((s >= 1e-6).sum(axis=1) > 32).all() == (scale < 1)
-    expected = [s[codes == j].T @ s[codes == j] for j in range(2)]
-    np.testing.assert_allclose(moments, expected, atol=2e-3 * n_samples / 900)
-    np.testing.assert_allclose(mass, [s[codes == j].sum(axis=0) for j in range(2)], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("apart, spread", [(1.0, 1.0), (1e4, 1.0), (10.0, 1e-3)])
