@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairclust.kernels.flow import all_clusters, shortest_paths
+from fairclust.kernels.flow import shortest_paths
 from fairclust.kernels.points import TiledPoints
 from fairclust.solvers.alternation import Run
 from fairclust.solvers.criteria import Criterion
@@ -162,12 +162,13 @@ def _near(points: Points, prices: np.ndarray, labels: np.ndarray, units: np.ndar
     for j, rows, costs, listed in points.movable(
         prices, labels, np.minimum(units, _FEW_MOVED) if many else units
     ):
-        clusters = all_clusters(*costs.shape) if listed is None else listed
+        every = np.broadcast_to(np.arange(n_clusters, dtype=np.int32), costs.shape)
+        clusters = every if listed is None else listed
         if many and listed is None:
             reduced = costs + prices[j]
             # With equal costs, the cluster of the label must be among the cheapest.
             np.put_along_axis(reduced, labels[rows].astype(np.int64)[:, None], -np.inf, axis=1)
-            clusters = np.argpartition(reduced, _FEW_ENTERED, axis=1)[:, :_FEW_ENTERED]
+            clusters = np.argpartition(reduced, _FEW_ENTERED, axis=1)[:, :_FEW_ENTERED].astype(np.int32)
             costs = np.take_along_axis(costs, clusters, axis=1)
         parts.append((np.full(len(rows), j), rows, clusters, costs))
     group, rows, clusters, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
