@@ -49,23 +49,24 @@ _WORTH = 2e-3
 
 
 def round_prices(
-    points: Points, criterion: Criterion, solved: Prices
+    points: Points, criterion: Criterion, solved: Prices, unit: float = 0.0
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Labels within the bounds, obtained from the argmin at the prices by moving few points.
 
-    Returns them with the sum of their potentials and their table.
+    Returns them with the sum of their potentials and their table. Violations are charged in multiples of `unit`, by
+    default that of the temperatures.
     """
     labels, counts, cost, _ = points.priced(solved.prices)
     n_groups, n_clusters = counts.shape
     if n_clusters == 1:
         return labels, cost, counts
-    unit, table = temperature_unit(points), counts
+    unit, table = unit or temperature_unit(points), counts
     few = counts.size <= _FEW_CELLS and points.n_samples < _FEW_TO_MOVE * counts.size and points.lists is None
     if few:
         units = np.full(n_groups, points.n_samples)
     else:
         if points.weights is None:
-            table = whole_table(soft_table(solved), solved.prices / unit, criterion)
+            table = whole_table(soft_table(solved), solved.prices / temperature_unit(points), criterion)
         least = _NEARBY + int(criterion.excess(table).max())
         units = np.maximum(np.maximum(counts - table, 0).sum(axis=1).astype(int), least)
     near = _near(points, solved.prices, labels, units)
