@@ -53,7 +53,7 @@ def test_prices_that_are_off_by_many_points_are_brought_within_the_bounds(asked)
     """The error of the prices is a fraction of all points, which can be more points than rounding first moves."""
     problem = from_blobs(n_samples=20_000, n_groups=3)
     points, shape = problem.potentials, (3, 4)
-    criterion = criterion_of(problem.a, read_sensitive(problem.codes, 20_000), points.group_sizes, **asked)
+    criterion = criterion_of(4, read_sensitive(problem.codes, 20_000), points.group_sizes, **asked)
     exact = solve(points, criterion)
     prices = exact.prices + np.random.default_rng(0).normal(scale=0.01 * temperature_unit(points), size=shape)
     mass = points.priced(prices)[1]
