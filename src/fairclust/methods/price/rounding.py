@@ -10,7 +10,7 @@ to the rounded table at the least cost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ _WORTH = 2e-3
 
 def round_prices(
     points: Points, criterion: Criterion, solved: Prices, unit: float = 0.0
-) -> tuple[np.ndarray, float, np.ndarray]:
+) -> tuple[Any, float, np.ndarray]:
     """Labels within the bounds, obtained from the argmin at the prices by moving few points.
 
     Returns them with the sum of their potentials and their table. Violations are charged in multiples of `unit`, by
@@ -266,14 +266,13 @@ class _Moves:
         self._weighted = bool((near.weights != 1).any())
         self._chained = n_clusters < _MANY_CLUSTERS and not self._weighted
         # The cost, the point that leaves the old cluster, and the cluster to which it goes.
-        shape = n_groups, n_clusters, n_clusters
-        self._cost, self._point, self._first = np.empty(shape), np.empty(shape, int), np.empty(shape, int)
+        self._cost = np.empty((n_groups, n_clusters, n_clusters))
+        self._point, self._first = np.empty((2, *self._cost.shape), int)
         self._changed = set(range(n_groups))
         self.look_again()
         # The groups of two points that move together.
-        self._pairs = np.triu_indices(n_groups, 1)
-        if n_groups**2 * n_clusters**2 * (n_groups if self._weighted else 1) > _MOST_PAIRS:
-            self._pairs = np.empty((2, 0), int)
+        few = n_groups**2 * n_clusters**2 * (n_groups if self._weighted else 1) <= _MOST_PAIRS
+        self._pairs = np.array(np.triu_indices(n_groups if few else 0, 1))
 
     def look_again(self) -> None:
         """Find the cheapest moves of the groups whose labels have changed."""
