@@ -114,8 +114,3 @@ def shortest_paths(cost, clusters, before, surplus):  # type: ignore[no-untyped-
             end = k
         surplus[end] -= 1
     return labels
-
-
-def all_clusters(n_points: int, n_clusters: int) -> np.ndarray:
-    """The list of every point that may be in any cluster, shape (n_points, n_clusters)."""
-    return np.tile(np.arange(n_clusters, dtype=np.int32), (n_points, 1))

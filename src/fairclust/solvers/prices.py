@@ -36,7 +36,7 @@ from fairclust.solvers.points import Lists, MeasuredPoints, Points
 _FIRST, _NEXT = (0.2, 0.04, 0.008, 0.0016), (0.0016,)
 # Those of `solve`, from no prices and from the prices of a similar problem. The last one decides how tight the lower
 # bound is. Temperatures closer to each other are for problems in which Newton steps fail.
-COLD, _WARM = (*_FIRST, 0.0003), (*_NEXT, 0.0003)
+_COLD, _WARM = (*_FIRST, 0.0003), (*_NEXT, 0.0003)
 _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Lower temperatures, for problems with so few points that the bound is not tight yet. They need double precision.
 _DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
@@ -387,7 +387,7 @@ def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None)
     """Solve for the prices down to the last temperature, from zero or from the multipliers of a similar problem."""
     ascend = partial(_ascend, points, criterion)
     last_tol = min(_SOLVE_TOL, max(0.5 / points.n_samples, _LEAST_TOL))
-    solved = ascend(start=start, levels=COLD if start is None else _WARM, last_tol=last_tol)
+    solved = ascend(start=start, levels=_COLD if start is None else _WARM, last_tol=last_tol)
     lists, n_left = points.lists, _LISTINGS
     while lists is not None and n_left and lists.outgrown(solved.prices):
         n_left -= 1

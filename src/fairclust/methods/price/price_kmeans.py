@@ -32,6 +32,7 @@ from fairclust.solvers.prices import (
     approach,
     certificate_text,
     certified_gap,
+    lower_bound,
     paid_limits,
     price_step,
     solve,
@@ -458,6 +459,13 @@ class PriceFairKMeans(PrototypeClusterer):
         unit, prices = self._unit, solved.prices
         points.measure(run.prototypes.centers)
         labels, cost, counts = round_prices(points, criterion, solved)
+        if _is_expensive(
+            certified_gap(criterion, solved, cost, lower_bound(points, criterion, solved), counts), counts
+        ):
+            # If a cluster lies far from all others, the unit of the temperatures is large, and the mean cost is not.
+            unit_cost = points.priced(prices)[2] / points.n_samples
+            loose = round_prices(points, criterion, solved, unit_cost)
+            labels, cost, counts = loose if loose[1] < (1 - _LARGE_GAP) * cost else (labels, cost, counts)
         self._keep(points, run.prototypes, prices)
         # The tiles may be in single precision, so the cost of rows in memory is summed again from the rows.
         if codes is not None:
@@ -500,7 +508,6 @@ class PriceFairKMeans(PrototypeClusterer):
             )
         if criterion.work.is_cut:
             yield criterion.work.advice
-        per_cell = counts.sum() / counts.size
         if self.violation_ > 0 and 0 < self.cost_ < (1 - _LARGE_GAP) * self.lower_bound_:
             saved = self.lower_bound_ / self.cost_ - 1
             more = f"{percent(saved, 0)} more" if saved < 10 else f"{1 + saved:.2g} times as much"
@@ -508,7 +515,7 @@ class PriceFairKMeans(PrototypeClusterer):
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because labels "
                 f"within them cost at least {more}: a few points lie far from all others. {_LONG_TAIL}"
             )
-        elif self.gap_ > _LARGE_GAP and per_cell >= (_FEW_PER_CELL if self.gap_ > 1 else _PER_CELL):
+        elif _is_expensive(self.gap_, counts):
             yield (
                 f"the labels may cost up to {percent(self.gap_, 0)} more than the cheapest labels within the bounds, "
                 f"because a few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may "
@@ -527,6 +534,12 @@ class PriceFairKMeans(PrototypeClusterer):
         counts = np.zeros_like(prices)
         np.add.at(counts, (codes, labels), 1.0 if weights is None else weights)
         return self._paid(X, labels, self._centers, weights) + float((prices * counts).sum())
+
+
+def _is_expensive(gap: float, counts: np.ndarray) -> bool:
+    """Whether the bounds cost so much that a few points far from all others may be the reason."""
+    per_cell = counts.sum() / counts.size
+    return gap > _LARGE_GAP and bool(per_cell >= (_FEW_PER_CELL if gap > 1 else _PER_CELL))
 
 
 # What is reported in the unit of the user's weights.

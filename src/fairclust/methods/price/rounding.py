@@ -10,11 +10,11 @@ to the rounded table at the least cost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairclust.kernels.flow import all_clusters, shortest_paths
+from fairclust.kernels.flow import shortest_paths
 from fairclust.kernels.points import TiledPoints
 from fairclust.solvers.alternation import Run
 from fairclust.solvers.criteria import Criterion
@@ -49,23 +49,24 @@ _WORTH = 2e-3
 
 
 def round_prices(
-    points: Points, criterion: Criterion, solved: Prices
-) -> tuple[np.ndarray, float, np.ndarray]:
+    points: Points, criterion: Criterion, solved: Prices, unit: float = 0.0
+) -> tuple[Any, float, np.ndarray]:
     """Labels within the bounds, obtained from the argmin at the prices by moving few points.
 
-    Returns them with the sum of their potentials and their table.
+    Returns them with the sum of their potentials and their table. Violations are charged in multiples of `unit`, by
+    default that of the temperatures.
     """
     labels, counts, cost, _ = points.priced(solved.prices)
     n_groups, n_clusters = counts.shape
     if n_clusters == 1:
         return labels, cost, counts
-    unit, table = temperature_unit(points), counts
+    unit, table = unit or temperature_unit(points), counts
     few = counts.size <= _FEW_CELLS and points.n_samples < _FEW_TO_MOVE * counts.size and points.lists is None
     if few:
         units = np.full(n_groups, points.n_samples)
     else:
         if points.weights is None:
-            table = whole_table(soft_table(solved), solved.prices / unit, criterion)
+            table = whole_table(soft_table(solved), solved.prices / temperature_unit(points), criterion)
         least = _NEARBY + int(criterion.excess(table).max())
         units = np.maximum(np.maximum(counts - table, 0).sum(axis=1).astype(int), least)
     near = _near(points, solved.prices, labels, units)
@@ -162,12 +163,13 @@ def _near(points: Points, prices: np.ndarray, labels: np.ndarray, units: np.ndar
     for j, rows, costs, listed in points.movable(
         prices, labels, np.minimum(units, _FEW_MOVED) if many else units
     ):
-        clusters = all_clusters(*costs.shape) if listed is None else listed
+        every = np.broadcast_to(np.arange(n_clusters, dtype=np.int32), costs.shape)
+        clusters = every if listed is None else listed
         if many and listed is None:
             reduced = costs + prices[j]
             # With equal costs, the cluster of the label must be among the cheapest.
             np.put_along_axis(reduced, labels[rows].astype(np.int64)[:, None], -np.inf, axis=1)
-            clusters = np.argpartition(reduced, _FEW_ENTERED, axis=1)[:, :_FEW_ENTERED]
+            clusters = np.argpartition(reduced, _FEW_ENTERED, axis=1)[:, :_FEW_ENTERED].astype(np.int32)
             costs = np.take_along_axis(costs, clusters, axis=1)
         parts.append((np.full(len(rows), j), rows, clusters, costs))
     group, rows, clusters, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -264,14 +266,13 @@ class _Moves:
         self._weighted = bool((near.weights != 1).any())
         self._chained = n_clusters < _MANY_CLUSTERS and not self._weighted
         # The cost, the point that leaves the old cluster, and the cluster to which it goes.
-        shape = n_groups, n_clusters, n_clusters
-        self._cost, self._point, self._first = np.empty(shape), np.empty(shape, int), np.empty(shape, int)
+        self._cost = np.empty((n_groups, n_clusters, n_clusters))
+        self._point, self._first = np.empty((2, *self._cost.shape), int)
         self._changed = set(range(n_groups))
         self.look_again()
         # The groups of two points that move together.
-        self._pairs = np.triu_indices(n_groups, 1)
-        if n_groups**2 * n_clusters**2 * (n_groups if self._weighted else 1) > _MOST_PAIRS:
-            self._pairs = np.empty((2, 0), int)
+        few = n_groups**2 * n_clusters**2 * (n_groups if self._weighted else 1) <= _MOST_PAIRS
+        self._pairs = np.array(np.triu_indices(n_groups if few else 0, 1))
 
     def look_again(self) -> None:
         """Find the cheapest moves of the groups whose labels have changed."""

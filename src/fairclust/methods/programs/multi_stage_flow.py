@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import FairClusterer, initial_centers, record
 from fairclust.kernels.assignment import cluster_moments
-from fairclust.kernels.flow import all_clusters, shortest_paths
+from fairclust.kernels.flow import shortest_paths
 from fairclust.metrics import contingency
 
 # Largest number of times that the centres of clusters without a point of the largest group are drawn again.
@@ -191,5 +191,5 @@ def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndar
     before = np.r_[nearest, np.where(rank < inside[home], home, n_clusters)]
     wanted = np.r_[upper, n_samples - lower.sum()]
     surplus = np.bincount(before, minlength=n_clusters + 1) - wanted
-    clusters = all_clusters(*cost.shape)
+    clusters = np.tile(np.arange(cost.shape[1], dtype=np.int32), (len(cost), 1))
     return shortest_paths(cost, clusters, before.astype(np.int64), surplus.astype(np.int64))[:n_samples]
