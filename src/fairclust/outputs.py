@@ -148,8 +148,3 @@ def content_digest(path: str | Path) -> str:
     """The SHA-256 of a file, as 64 hex digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def is_damaged(path: Path, digest: str) -> bool:
-    """Whether a file is missing or its content does not match the digest."""
-    return not path.is_file() or content_digest(path) != digest

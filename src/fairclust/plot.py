@@ -24,7 +24,6 @@ MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
 """Metrics that `FrontDisplay` computes for every clustering."""
 # Control characters except the line feed: an SVG file cannot hold them.
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-_OTHER_LABELS = {"n_clusters": "Number of clusters", "silhouette": "Silhouette (higher is better)"}
 
 
 class FrontDisplay:
@@ -160,7 +159,7 @@ def _axis_label(name: str) -> str:
     """Axis label for a column of `FrontDisplay.points`: its name, and whether higher or lower is better."""
     if name in METRICS:
         return f"{METRICS[name].label} ({METRICS[name].direction} is better)"
-    return _OTHER_LABELS.get(name) or in_figure(name)
+    return "Number of clusters" if name == "n_clusters" else in_figure(name)
 
 
 def _setting(model: Any) -> str:

@@ -27,7 +27,6 @@ def prepare(tmp_path, lines=EDGES, nodes=NODES, **spec):
         "drop_rows": {"kind": [0]},
         "edges": {"ends": ["from", "to"], "node": "who"},
         "sensitive": {"column": "sex", "source": "nodes"},
-        "components": "largest",
         "n_clusters": 2,
         **spec,
     }
@@ -43,7 +42,7 @@ def test_largest_piece(tmp_path):
     assert_array_equal(ds.groups, [0, 1, 0, 1, 0])
     assert ds.group_names == ("f", "m")
     assert ds.X.shape == (5, 0) and ds.feature_names == ()
-    assert ds.card["graph"] == {"n_edges": 5, "n_pieces": 3, "components": "largest"}
+    assert ds.card["graph"] == {"n_edges": 5, "n_pieces": 3}
     assert ds.card["rows_read"] == 8
     assert ds.card["dropped"] == [
         {"column": "kind", "value": "0", "rows": 1},
@@ -69,7 +68,6 @@ def test_small_groups_are_left_out_with_their_nodes(tmp_path):
 @pytest.mark.parametrize(
     ("error", "changes", "message"),
     [
-        (DatasetError, {"components": "error"}, r"3 pieces; expected one piece; found 5 nodes.*'largest'$"),
         (DatasetError, {"nodes": NODES + "a,f\n"}, r"the node 'a' is listed twice"),
         (
             DatasetError,
@@ -79,7 +77,6 @@ def test_small_groups_are_left_out_with_their_nodes(tmp_path):
         (ValidationError, {"features": ["kind"]}, "a graph has no features"),
         (ValidationError, {"scale": "l2"}, "a graph has no scale"),
         (ValidationError, {"sensitive": {"column": "sex"}}, "a graph needs 'sensitive.source'"),
-        (ValidationError, {"edges": None}, "'components' belongs to a graph"),
     ],
 )
 def test_errors_say_what_to_do(tmp_path, error, changes, message):
@@ -89,7 +86,7 @@ def test_errors_say_what_to_do(tmp_path, error, changes, message):
 
 def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path):
     save_prepared(prepare(tmp_path), tmp_path / "data")
-    build_graph(tmp_path / "data", tmp_path / "graph", n_neighbors=5, exact_max_rows=100)
+    build_graph(tmp_path / "data", tmp_path / "graph", n_neighbors=5)
     assert load_graph(tmp_path / "graph")[0].nnz == 10
 
     def run(cls, graph, **params):

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, normalize
 from small_files import prepare_files
 
-from fairclust.datasets import DatasetError, SourceCorrupt
+from fairclust.datasets import DatasetError
 from fairclust.datasets.prepare import minmax, prepare_dataset, standardize, unit_rows
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared
@@ -144,8 +144,6 @@ def test_categorical_columns_are_codes_and_not_scaled(tmp_path):
 def test_all_features_leave_out_the_categorical_ones(tmp_path):
     ds = prepare(tmp_path, features="all", categorical=["city"])
     assert ds.feature_names == ("age", "hours", "city")
-    with pytest.raises(DatasetError, match="lists a column twice"):
-        prepare(tmp_path, categorical=["hours"])
 
 
 def test_true_classes_are_not_a_feature(tmp_path):
@@ -175,8 +173,6 @@ def test_constant_column_and_zero_row(tmp_path):
 
 FM = {"f": ["f"], "m": ["m"]}
 ERRORS = {
-    "missing column": ({"features": ["age", "hour"]}, "column 'hour': no such column; .*mean 'hours'"),
-    "text in a feature": ({"features": ["age", "city"]}, "'city': .*found 'x' in data row 1, 4 such cells"),
     "unknown group": (
         {"sensitive": {"column": "sex", "groups": FM}},
         "unknown group value 'o'; expected 'f', 'm'; found 'o' in 1 row, first in data row 4. Fix",
@@ -192,9 +188,9 @@ ERRORS = {
     "one group": ({"text": "age,sex,hours\n1,f,2\n2,f,3\n"}, "there is only one group; .*found f: 2"),
     "one row": ({"drop_rows": {"city": ["x", "y"]}}, "too little data; .*found 1 of 4 rows"),
     "no feature": ({"text": "sex\nf\nm\n", "features": "all"}, "found 2 of 2 rows, 0 features"),
-    "a value that hides the others": (
-        {"text": "age,sex,hours\n1e20,f,1\n2,m,2\n3,f,3\n4,m,5\n"},
-        "column 'age': a value is so large .* 15 orders of magnitude; found 1e\\+20. Fix: correct the value",
+    "a value whose square overflows": (
+        {"text": "age,sex,hours\n1e200,f,1\n2,m,2\n3,f,3\n4,m,5\n"},
+        "column 'age': values whose squares overflow; expected at most 1e\\+140; found 1e\\+200. Fix",
     ),
     "sensitive column as feature": ({"features": ["age", "sex"]}, "the groups must not be a feature"),
     "feature twice": ({"features": ["age", 0]}, r"lists a column twice.*\['age', 'age'\]"),
@@ -259,7 +255,7 @@ def test_sources_on_the_card(tmp_path):
     unknown = dict.fromkeys(("member", "homepage", "note"))
     assert card["sources"] == [{**stated, **unknown, "check": "verified"}]
     wrong = right.model_copy(update={"sha256": "0" * 64})
-    with pytest.raises(SourceCorrupt, match=f"is {sha256}, expected 000"):
+    with pytest.raises(DatasetError, match=f"is {sha256}, expected 000"):
         prepare_dataset("demo", named, {"s": path}, {"s": wrong})
 
 
@@ -297,5 +293,3 @@ def test_ordered_categories_are_scaled_like_numbers(tmp_path):
     assert_allclose(ds.X, np.c_[raw, [0, 1, 0]], atol=1e-15)
     assert ds.card["ordered"] == {"band": ["0-35", "35-55", "55<="]}
     assert ds.card["categories"] == {"c": ["x", "y"]}
-    with pytest.raises(DatasetError, match="lists a column twice"):
-        prepare(tmp_path, text, features=["v"], ordered=["sex"])

@@ -1,10 +1,7 @@
 """Data sets of the catalogue as data frames."""
 
-import subprocess
-import sys
 from unittest import mock
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -25,8 +22,6 @@ def test_a_generated_data_set_needs_no_file(tmp_path):
     assert isinstance(X, pd.DataFrame) and X.attrs["title"] == "Synthetic"
     assert group.name == "group" and group.value_counts().tolist() == [200, 200]
     assert not any(tmp_path.iterdir())
-    scaled, _ = datasets.fetch_dataset("synthetic", scale="l2")
-    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1)
 
 
 @pytest.mark.mirror
@@ -54,8 +49,6 @@ def test_a_graph_is_a_matrix(mirror, tmp_path):
 def test_unavailable_data_sets_give_an_error(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="there is no data set 'adlut'; did you mean 'adult'"):
         datasets.fetch_dataset("adlut")
-    with pytest.raises(ValueError, match="scale"):
-        datasets.fetch_dataset("synthetic", scale="robust")
     monkeypatch.setattr(
         datasets.download,
         "_download",
@@ -72,13 +65,3 @@ def test_the_data_home(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRCLUST_DATA", str(tmp_path / "elsewhere"))
     assert datasets.get_data_home() == tmp_path / "elsewhere"
     assert datasets.get_data_home("here").name == "here"
-
-
-def test_a_missing_extra_is_named():
-    code = (
-        "import sys; sys.modules['requests'] = None\n"
-        "try:\n    from fairclust.datasets import fetch_dataset\n"
-        "except ModuleNotFoundError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'fairclust[datasets]'" in done.stdout

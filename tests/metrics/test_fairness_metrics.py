@@ -46,21 +46,6 @@ def test_by_hand(function, expected):
     assert_allclose(function(TWO), expected, rtol=1e-14)
 
 
-def test_fairness_error_of_a_given_target():
-    # P_1 = (2/5, 3/5), P_2 = (4/5, 1/5), U = (1/2, 1/2).
-    expected = 0.5 * (log(0.5 / 0.4) + log(0.5 / 0.6) + log(0.5 / 0.8) + log(0.5 / 0.2))
-    assert_allclose(fm.fairness_error(TWO, [0.5, 0.5]), expected, rtol=1e-14)
-    assert_allclose(fm.fairness_error(TWO, [2 / 3, 1 / 3]), fm.fairness_error(TWO), rtol=1e-13)
-    # With a target of 0 the second group does not count, and -log P_k1 of the first group is left.
-    assert_allclose(fm.fairness_error(TWO, [1, 0]), -log(0.4) - log(0.8), rtol=1e-14)
-
-
-@pytest.mark.parametrize("target", [[0.5, 0.5, 0.0], [0.5, 0.4], [1.5, -0.5], [np.nan, 1.0], 1.0])
-def test_malformed_target_raises(target):
-    with pytest.raises(ValueError, match="target"):
-        fm.fairness_error(TWO, target)
-
-
 def test_a_cluster_that_lacks_a_group():
     table = [[5, 5], [10, 0]]
     assert fm.balance(table) == 0.0
@@ -83,12 +68,6 @@ def test_an_empty_cluster_is_0_for_ratios_and_nothing_for_sums():
 @pytest.mark.parametrize("metric", FAIRNESS, ids=lambda metric: metric.name)
 def test_a_group_without_points_is_left_out(metric):
     assert metric.function([[2, 8], [0, 0], [3, 2]]) == metric.function(TWO)
-
-
-def test_a_group_without_points_but_with_a_target():
-    table = [[2, 8], [0, 0], [3, 2]]
-    assert fm.fairness_error(table, [0.6, 0.1, 0.3]) == inf
-    assert_allclose(fm.fairness_error(table, [2 / 3, 0, 1 / 3]), fm.fairness_error(TWO), rtol=1e-13)
 
 
 @pytest.mark.parametrize("metric", FAIRNESS, ids=lambda metric: metric.name)

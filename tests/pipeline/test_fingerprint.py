@@ -122,7 +122,7 @@ def test_every_way_to_use_another_module_is_followed(package, text):
 def test_a_scorer_is_the_code_of_the_modules_of_its_metrics():
     homes = {METRICS[name].function.__module__ for name in ("balance", "sse")}
     closure = fingerprint._closure("fairclust.metrics.table", *homes)
-    assert homes <= set(closure) and "fairclust.metrics.individual" not in closure
+    assert homes <= set(closure) and "fairclust.metrics.social" not in closure
 
 
 @pytest.mark.parametrize(

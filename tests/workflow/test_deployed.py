@@ -15,6 +15,7 @@ import pytest
 import yaml
 from a_paper_of_the_user import add_paper
 
+from fairclust.datasets.store import load_prepared
 from working_folder import FAR, QUIET, ROOT, TABLE, Project, run_snakemake, table_of
 
 # The Snakefile that `snakedeploy deploy-workflow` writes, with the path of a clone where that names a host.
@@ -93,7 +94,7 @@ def test_a_paper_of_the_user_has_tables_figures_claims_and_a_place_on_the_page(d
     for name in ("fig1.png", "fig2.png"):
         assert (results / "figures/doe" / name).stat().st_size > 1000
     # A figure of the points shows them unscaled.
-    scaled, plane = (np.load(results / f"data/{kind}/synthetic/X.npy") for kind in ("prepared", "unscaled"))
+    scaled, plane = (load_prepared(results / f"data/{kind}/synthetic").X for kind in ("prepared", "unscaled"))
     np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1)
     assert np.ptp(np.linalg.norm(plane, axis=1)) > 0.1
     page = (results / "report/index.html").read_text()
@@ -145,15 +146,15 @@ def test_verify_accepts_intact_results_and_finds_every_kind_of_damage(direct, tm
     assert "all checksums match" in output and "scored again" in output
     frame = pd.read_parquet(theirs / "fits/synthetic/vfc_kmeans.parquet")
     frame.assign(sse=1.0).to_parquet(theirs / "fits/synthetic/vfc_kmeans.parquet")
-    broken = ("data/prepared/people/X.npy", "data/graphs/far/graph.npz", "data/raw/far/far/far.csv",
+    broken = ("data/prepared/people/arrays.npz", "data/graphs/far/arrays.npz", "data/raw/far/far/far.csv",
               "fits/people/random.parquet")  # fmt: skip
     for name in broken:
         flip(theirs / name)
     output = project.fairclust("verify", "theirs", "--sample", "1000", code=2)
     assert "Traceback" not in output
     for words in (
-        "'theirs/data/prepared/people/X.npy' is damaged",
-        "'theirs/data/graphs/far/graph.npz' is damaged",
+        "'theirs/data/prepared/people' holds no arrays.npz, or a damaged one",
+        "'theirs/data/graphs/far' holds no arrays.npz, or a damaged one",
         "'theirs/data/raw/far' does not hold the file that was downloaded",
         "theirs/fits/people/random.parquet is damaged",
         "theirs/scores/scores.parquet: the row of the fit",

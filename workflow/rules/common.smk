@@ -16,7 +16,6 @@ from fairclust.pipeline.plan import (
     Plan,
     all_plain,
     code_of,
-    existing,
     megabytes,
     plain,
     share_sources,

@@ -2,9 +2,6 @@
 
 
 rule download_source:
-    input:
-        # The prefix of a module is not for the user's own files.
-        ask(lambda source: local(existing([PLAN.source(source)]))),
     output:
         directory(f"{RESULTS}/data/raw/{{source}}"),
     log:
@@ -29,6 +26,7 @@ rule download_source:
 rule prepare_dataset:
     input:
         sources=ask(PLAN.source_folders),
+        # The prefix of a module is not for the user's own files.
         own=ask(lambda dataset: local(PLAN.own_files(dataset))),
     output:
         directory(f"{RESULTS}/data/prepared/{{dataset}}"),
@@ -87,7 +85,6 @@ rule neighbour_graph:
         runtime=scaled(60, per_input_mb=0.5),
     params:
         n_neighbors=CONFIG.graph.n_neighbors,
-        exact_max_rows=CONFIG.graph.exact_max_rows,
         code=lambda _: code_of(
             "fairclust.pipeline.data",
             packages=("numpy", "scipy", "scikit-learn", "numba", "pynndescent"),

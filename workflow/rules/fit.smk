@@ -41,7 +41,6 @@ rule fit:
         code=of_fit(PLAN.fit_code),
         scorer=of_fit(PLAN.scorer_code),
         cell_seconds=CONFIG.limits.cell_seconds,
-        dunn_max_rows=CONFIG.score.dunn_max_rows,
     message:
         "Fitting {wildcards.method} on {wildcards.dataset}"
     script:

@@ -11,5 +11,4 @@ with job(snakemake):
         Path(snakemake.input[0]),
         Path(snakemake.output[0]),
         n_neighbors=snakemake.params.n_neighbors,
-        exact_max_rows=snakemake.params.exact_max_rows,
     )

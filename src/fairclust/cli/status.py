@@ -51,7 +51,7 @@ def _checked(plan: Plan) -> list[str]:
     lines = []
     for name in dict.fromkeys(fit.dataset for fit in plan.fits.values()):
         sources = config.sources_of(name)
-        is_read = sources and all(source.reads_in_place for source in sources.values())
+        is_read = sources and all(source.path is not None for source in sources.values())
         if not is_read or Path(config.results, "data/prepared", name).exists():
             continue
         cells = [cell for fit in plan.fits.values() if fit.dataset == name for cell in fit.cells()]

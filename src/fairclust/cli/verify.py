@@ -107,7 +107,7 @@ def _score_again(results: Path, fit: Any) -> None:
     stated = {name: fit[name] for name in METRICS if not math.isnan(fit[name])}
     W = load_graph(results / "data" / "graphs" / fit.dataset)[0] if "ncut" in stated else None
     scored = data.scored(unpacked_labels(fit.labels, fit.n_rows), fit.n_clusters, W)
-    again = score_labels(scored, stated, dunn_max_rows=None)
+    again = score_labels(scored, stated)
     for name, value in stated.items():
         if not math.isclose(again[name], value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
             raise DatasetError(f"{where}: {name} is {again[name]:g}, and the file says {value:g}")

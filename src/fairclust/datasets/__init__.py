@@ -9,7 +9,6 @@ from fairclust.lazy import members
 _HOMES = {
     "DatasetError": "errors",
     "Generated": "generate",
-    "SourceCorrupt": "errors",
     "SourceUnavailable": "errors",
     "fetch_dataset": "fetch",
     "get_data_home": "fetch",

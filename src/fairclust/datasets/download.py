@@ -29,9 +29,9 @@ from urllib.parse import urljoin
 import pooch
 import requests
 
-from fairclust.datasets.errors import SourceCorrupt, SourceUnavailable
+from fairclust.datasets.errors import SourceUnavailable
 from fairclust.datasets.spec import SourceSpec, is_secure_url
-from fairclust.outputs import content_digest, is_damaged, temporary_beside
+from fairclust.outputs import content_digest, temporary_beside
 
 CHUNK = 1 << 18
 # Further tries for each URL after a server error, a timeout, a broken connection or a body that ends early. Servers of
@@ -47,10 +47,6 @@ log = logging.getLogger(__name__)
 
 class _PlaceFailed(Exception):
     """One place did not deliver; the next one is tried."""
-
-
-class _Mismatch(_PlaceFailed):
-    """A place delivered another file than the one that the catalogue describes."""
 
 
 class _Transient(_PlaceFailed):
@@ -76,12 +72,12 @@ class _Limited(io.BufferedWriter):
 
 def local_paths(name: str, spec: SourceSpec, raw_dir: str | Path) -> tuple[Path, Path]:
     """The file that a source publishes, and the one to read, which is another if it is the member of an archive."""
-    stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
+    stored = Path(raw_dir, spec.file) if spec.file is not None else Path(str(spec.path))
     if spec.member is None:
         return stored, stored
     # The member's own path is untrusted, so it only becomes part of a flat file name.
     flat = re.sub(r"[^\w.-]", "_", spec.member)
-    return stored, (Path(raw_dir) if spec.file is None else stored.parent) / f"{name}--{flat}"
+    return stored, stored.parent / f"{name}--{flat}"
 
 
 def fetch_source(
@@ -91,41 +87,35 @@ def fetch_source(
 
     The `mirrors`, folders or base URLs, are tried before the addresses of the source. A file that is present already is
     used if its hash is right, or if the source states no hash. `REQUESTS_CA_BUNDLE` can name the certificates of a
-    private authority. SourceUnavailable lists every place with its reason; a wrong hash is a SourceCorrupt.
+    private authority. SourceUnavailable lists every place with its reason.
     """
     stored, target = local_paths(name, spec, raw_dir)
-    if spec.content_sha256 is not None:
-        is_current = not is_damaged(target, spec.content_sha256)
-    else:
-        # The user may have replaced an archive since its member was unpacked.
-        is_current = target.is_file() and (spec.path is None or spec.member is None)
-    if is_current:
+    expected = spec.content_sha256
+    if target.is_file() and (expected is None or content_digest(target) == expected):
         return target
-    tried, wanted, is_mismatch = "", spec.file or spec.path, False
+    tried = ""
     for place in _places(spec, stored, mirrors):
         try:
             _obtain(place, spec, stored, target)
         except _PlaceFailed as failure:
             log.warning("source '%s': %s: %s", name, place, failure)
             tried += f"\n  - '{place}': {str(failure)[:LONGEST_REASON]}"
-            is_mismatch |= isinstance(failure, _Mismatch)
         else:
             return target
-    if is_mismatch:
-        raise SourceCorrupt(
-            f"source '{name}': '{wanted}' was found, but it is not the file that the catalogue describes. "
-            f"Tried:{tried}\nFix: delete or replace the wrong copy; if upstream has published a new version, "
-            "check it and put its sha256 into the catalogue."
-        )
-    fix = "check the network, or put the file into a mirror folder and name that folder in the settings."
+    fix = (
+        "check the network, or put the file into a mirror folder and name that folder in the settings. If the sha256 "
+        "differs because upstream has published a new version, check it and put its sha256 into the catalogue."
+    )
     if spec.path is not None:
-        fix = "check the path, which is relative to the working folder, and the file."
-    raise SourceUnavailable(f"source '{name}': '{wanted}' could not be fetched. Tried:{tried}\nFix: {fix}")
+        fix = "check the path, which is relative to the working folder, and the sha256."
+    raise SourceUnavailable(
+        f"source '{name}': '{spec.file or spec.path}' could not be fetched. Tried:{tried}\nFix: {fix}"
+    )
 
 
 def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:
     if spec.file is None or stored.is_file():
-        # The user's own file, an archive fetched earlier, or a file whose hash was just found wrong.
+        # The user's own file, an archive of an earlier download, or a file whose hash was just found wrong.
         yield stored
     if spec.file is not None:
         for mirror in mirrors:
@@ -151,35 +141,30 @@ def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path) -> 
                 if attempt == RETRIES:
                     raise _PlaceFailed(f"{error} ({RETRIES + 1} tries)") from error
             time.sleep(BACKOFF * 2**attempt)
-        if _accept(temp, spec, target):
-            temp.replace(stored)
+        _accept(temp, spec, target)
+        temp.replace(stored)
 
 
-def _accept(file: Path, spec: SourceSpec, target: Path) -> bool:
-    """Check the hashes of a file and put its member at `target`; return whether `file` is what the source publishes."""
+def _accept(file: Path, spec: SourceSpec, target: Path) -> None:
+    """Check the hashes of a file, and put its member at `target`."""
     if spec.member is None:
         _compare(file, spec.file or file.name, spec.content_sha256)
-        return True
+        return
     if spec.content_sha256 is None and spec.sha256 != "unknown":
-        _compare(file, spec.file or file.name, spec.sha256)
-    # A mirror may hold the unpacked member instead of the archive.
-    alone = spec.content_sha256 is not None and content_digest(file) == spec.content_sha256
+        _compare(file, str(spec.file), spec.sha256)
     with _temporary(target) as temp:
         with _Limited(temp, spec.max_bytes) as out:
-            if alone:
-                _copy(file, out)
-            elif Path(spec.file or spec.path or "").suffix == ".json":
+            if str(spec.file).endswith(".json"):
                 _write_rows(file, spec.member, out)
             else:
                 _unpack(file, spec.member, out)
         _compare(temp, spec.member, spec.content_sha256)
         temp.replace(target)
-    return not alone
 
 
 def _compare(file: Path, what: str, expected: str | None) -> None:
     if expected is not None and (found := content_digest(file)) != expected:
-        raise _Mismatch(f"sha256 of {what} is {found}, expected {expected}")
+        raise _PlaceFailed(f"sha256 of {what} is {found}, expected {expected}")
 
 
 @contextmanager

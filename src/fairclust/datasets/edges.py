@@ -71,26 +71,17 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     return Generated(np.empty((n_nodes, 0)), codes, (), kept_names, W, card=card)
 
 
-def join_pieces(made: Generated, components: str) -> Generated:
-    """Check the connected components of a graph, or restrict it to the largest.
-
-    A graph in pieces is a DatasetError if `components` is "error".
-    """
+def largest_piece(made: Generated) -> Generated:
+    """Restrict a graph to its largest connected component, and say on the card what was left out."""
     W = made.W
     assert W is not None
     n_pieces, piece = sp.csgraph.connected_components(W, directed=False)
-    sizes = np.bincount(piece, minlength=n_pieces)
-    if components == "error" and n_pieces > 1:
-        raise DatasetError(
-            f"the graph falls into {n_pieces} pieces; expected one piece; found {count(int(sizes.max()), 'node')} in "
-            f"the largest, {count(int((sizes == 1).sum()), 'isolated node')}. Fix: set 'components' to 'largest'"
-        )
     dropped = list(made.card["dropped"])
     if n_pieces > 1:
-        inside = piece == sizes.argmax()
+        inside = piece == np.bincount(piece).argmax()
         dropped.append({"column": "piece", "value": "not the largest", "rows": int((~inside).sum())})
         truth = None if made.truth is None else made.truth[inside]
         W = W[inside][:, inside]
         made = made._replace(X=made.X[inside], groups=made.groups[inside], W=W, truth=truth)
-    found = {"n_edges": int(W.nnz // 2), "n_pieces": int(n_pieces), "components": components}
-    return made._replace(card={**made.card, "dropped": dropped, "graph": found, "scaling": []})
+    graph = {"n_edges": int(W.nnz // 2), "n_pieces": int(n_pieces)}
+    return made._replace(card={**made.card, "dropped": dropped, "graph": graph, "scaling": []})

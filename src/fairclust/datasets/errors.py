@@ -8,11 +8,7 @@ class DatasetError(Exception):
 
 
 class SourceUnavailable(DatasetError):
-    """No place could deliver a source file."""
-
-
-class SourceCorrupt(DatasetError):
-    """A source file was found, but it is not the file that the catalogue describes."""
+    """No place could deliver a source file, or only another one than the catalogue describes."""
 
 
 class DatasetSkipped(Exception):

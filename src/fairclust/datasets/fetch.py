@@ -1,4 +1,4 @@
-"""Data sets of the catalogue as data frames. They are downloaded once, checked and read, and scaled only on request."""
+"""Data sets of the catalogue as data frames. They are downloaded once, checked and read, and not scaled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ try:
 
     from fairclust.datasets.download import fetch_source
     from fairclust.datasets.prepare import prepare_dataset
-    from fairclust.datasets.spec import SCALES, Catalogue, DatasetSpec
+    from fairclust.datasets.spec import Catalogue, DatasetSpec
     from fairclust.datasets.store import PreparedDataset
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
@@ -66,7 +66,7 @@ def get_data_home(data_home: str | Path | None = None) -> Path:
 
 
 def fetch_dataset(
-    name: str, *, data_home: str | Path | None = None, mirror: str | Path | None = None, scale: str = "none"
+    name: str, *, data_home: str | Path | None = None, mirror: str | Path | None = None
 ) -> tuple[Any, pd.Series]:
     """Load a data set of the catalogue. Its files are downloaded if they are not there yet.
 
@@ -79,9 +79,6 @@ def fetch_dataset(
     mirror : path or URL, optional
         A folder or base URL that is tried before the original addresses. Default: the environment variable
         ``FAIRCLUST_MIRROR``. The SHA-256 of the file is checked wherever it comes from.
-    scale : {'none', 'standardize', 'l2'}, default='none'
-        'l2' gives the features as most papers use them: standardised, then rows of unit length. Categories are
-        never scaled, nor are graphs.
 
     Returns
     -------
@@ -96,11 +93,9 @@ def fetch_dataset(
     Raises
     ------
     ValueError
-        `name` is not in the catalogue, or `scale` is not one of the above.
+        `name` is not in the catalogue.
     SourceUnavailable
-        No address gave the file. The message lists every address and why it failed.
-    SourceCorrupt
-        Files were found, but none with the right hash.
+        No address gave the file with the right hash. The message lists every address and why it failed.
 
     Examples
     --------
@@ -112,9 +107,7 @@ def fetch_dataset(
     catalogue = shipped_catalogue()
     if name not in catalogue.datasets:
         raise ValueError(f"there is no data set {name!r}; {nearest(name, list_datasets())}")
-    if scale not in SCALES:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, found {scale!r}")
-    spec = catalogue.datasets[name].model_copy(update={"scale": SCALES[scale]})
+    spec = catalogue.datasets[name].model_copy(update={"scale": ()})
     sources = catalogue.sources_of(name)
     place = mirror or os.environ.get(MIRROR)
     mirrors = [str(place)] if place else []

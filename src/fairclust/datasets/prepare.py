@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.datasets.edges import join_pieces, read_graph
-from fairclust.datasets.errors import DatasetError, SourceCorrupt
+from fairclust.datasets.edges import largest_piece, read_graph
+from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.read import read_rows
 from fairclust.datasets.spec import MEANING, DatasetSpec, ScaleStep, SourceSpec
@@ -26,8 +26,6 @@ _KEYS = {
     "'names' or by numbers from 0",
 }
 LARGEST = 1e140
-# Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
-HIDING = 1e15
 # Features are scaled in place and in blocks of so many rows, so that a large matrix is not copied.
 BLOCK_ROWS = 1 << 16
 
@@ -41,12 +39,10 @@ def prepare_dataset(
     """Read or generate a data set, code its groups, scale its features; a DatasetError says why that is impossible.
 
     `paths` has the file of every source of `DatasetSpec.stated_sources`. `sources` has those that are only named there,
-    for the card, and so that their hashes are checked: another hash is a SourceCorrupt.
+    for the card, and so that their hashes are checked.
     """
     try:
         return _prepare(name, spec, paths, sources or {})
-    except SourceCorrupt:
-        raise
     except (DatasetError, UserError) as error:
         message = str(error)
         for option, key in _KEYS.items():
@@ -64,7 +60,7 @@ def _prepare(
         files, origin["sources"] = _files(name, spec, paths, sources)
         made = (read_graph if spec.edges else read_rows)(spec, files)
     if made.W is not None:
-        made = join_pieces(made, spec.components)
+        made = largest_piece(made)
     (rows, width), rows_read = made.X.shape, made.card["rows_read"]
     if rows < 2 or (width < 1 and made.W is None):
         raise DatasetError(
@@ -132,7 +128,7 @@ def _files(
         found, own = content_digest(path), sources.get(source) if stated is None else stated
         expected = None if own is None else own.content_sha256
         if expected not in (None, found):
-            raise SourceCorrupt(
+            raise DatasetError(
                 f"source '{source}': sha256 of '{path.name}' is {found}, expected {expected}. "
                 "Fix: fetch the source again"
             )
@@ -155,14 +151,6 @@ def _scale(raw: Generated, steps: tuple[ScaleStep, ...]) -> list[dict[str, Any]]
             f"column '{raw.feature_names[int(largest.argmax())]}': values whose squares overflow; expected at most "
             f"{LARGEST:g}; found {largest.max():g}. Fix: measure the column in a larger unit"
         )
-    for i, big in enumerate(largest):
-        sizes = np.abs(X[:, i])
-        if 2 * np.count_nonzero((sizes > 0) & (sizes * HIDING < big)) > np.count_nonzero(sizes):
-            raise DatasetError(
-                f"column '{raw.feature_names[i]}': a value is so large that most others count as zero beside it; "
-                f"expected values within 15 orders of magnitude; found {X[sizes.argmax(), i]:g}. Fix: correct the "
-                "value, or list it under 'drop_rows'"
-            )
     cards: list[dict[str, Any]] = []
     for step in steps:
         card: dict[str, Any] = {"step": step, "meaning": MEANING[step]}

@@ -23,8 +23,6 @@ from pydantic import (
 from fairclust.messages import nearest
 
 GIB = 1 << 30
-# Files that the pipeline writes beside a source.
-RESERVED_FILES = frozenset({"source.json", ".snakemake_timestamp"})
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Sha256 = Annotated[str, Field(pattern=r"^(unknown|[0-9a-f]{64})$")]
@@ -104,11 +102,6 @@ class SourceSpec(Spec):
             raise ValueError(f"'{value}' must be a relative path such as 'adult/adult.data', without '..'")
         if not value.isprintable():
             raise ValueError(f"{value!r} holds a character that cannot be printed")
-        if path.parts[0].casefold() in RESERVED_FILES:
-            raise ValueError(
-                f"'{value}' would be overwritten, because the record of the download has the name "
-                f"'{path.parts[0]}'; put the file into a folder, such as 'data/{path.name}'"
-            )
         return value
 
     @field_validator("urls")
@@ -126,8 +119,8 @@ class SourceSpec(Spec):
         if self.member_sha256 is not None and self.member is None:
             raise ValueError("'member_sha256' needs 'member'")
         if self.path is not None:
-            if self.urls:
-                raise ValueError("a source with 'path' is read in place and has no 'urls'")
+            if self.urls or self.member is not None:
+                raise ValueError("a source with 'path' is read in place and has no 'urls' and no 'member'")
             return self
         if not self.urls:
             raise ValueError("a source with 'file' needs 'urls'")
@@ -138,11 +131,6 @@ class SourceSpec(Spec):
         if self.member is None and self.sha256 is None:
             raise ValueError("a source with 'file' needs 'sha256' (or 'unknown')")
         return self
-
-    @property
-    def reads_in_place(self) -> bool:
-        """Whether this is a user's file, which is read at its place."""
-        return self.path is not None and self.member is None
 
     @property
     def content_sha256(self) -> str | None:
@@ -304,8 +292,6 @@ class DatasetSpec(Spec):
     """Column of true classes, with which labels are compared. It is no feature, and methods do not see it."""
     edges: EdgesSpec | None = None
     """If given, the rows of the table are the edges of a graph."""
-    components: Literal["error", "largest"] = "error"
-    """Treatment of a graph in several pieces: an error, or use of the largest piece."""
     scale: Annotated[
         tuple[ScaleStep, ...], BeforeValidator(lambda of: SCALES.get(of, of) if isinstance(of, str) else of)
     ] = ("standardize", "l2")
@@ -366,8 +352,6 @@ class DatasetSpec(Spec):
                 raise ValueError(f"a graph has no {', '.join(sorted(foreign))}")
             if len(columns) != 1 or columns[0].source is None:
                 raise ValueError("a graph needs 'sensitive.source', the file with the groups of its nodes")
-        elif self.generator is None and "components" in self.model_fields_set:
-            raise ValueError("'components' belongs to a graph, which needs 'edges' or a generator")
         if len(set(self.scale)) < len(self.scale):
             raise ValueError("'scale' holds a step twice")
         return self

@@ -1,19 +1,16 @@
-"""A prepared data set, or a graph, in memory and on disk.
+"""A prepared data set, or a graph, in memory and on disk: a folder with a card and the arrays.
 
-The card holds the SHA-256 of each other file of the folder. They are checked on reading, because a byte that changed on
-the disk would otherwise change results unnoticed.
+The arrays are in one file, a zip archive with a checksum of each array. It is compared on reading, because a byte that
+changed on the disk would otherwise change results unnoticed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,12 +18,9 @@ import scipy.sparse as sp
 
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.metrics.table import Scored
-from fairclust.outputs import content_digest, replace_folder
+from fairclust.outputs import replace_folder
 
-CARD, GRAPH = "card.json", "graph.npz"
-ARRAYS = frozenset({"X.npy", "groups.npy", "truth.npy", "columns.npy", "numbers.npy"})
-# Snakemake writes a time stamp file into a folder that is an output.
-KNOWN_FILES = ARRAYS | {GRAPH, CARD, ".snakemake_timestamp"}
+CARD, ARRAYS = "card.json", "arrays.npz"
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ class PreparedDataset:
 def save_prepared(data: PreparedDataset, folder: str | Path) -> None:
     """Write the arrays, the graph and the card into a folder, which appears only when it is complete.
 
-    An older data set in the folder is replaced then. A folder with other files is a DatasetError.
+    An older folder of this name is replaced then.
     """
     arrays = {"X": data.X, "groups": data.groups}
     if data.truth is not None:
@@ -90,114 +84,85 @@ def save_prepared(data: PreparedDataset, folder: str | Path) -> None:
     for name, columns in (("columns", data.columns), ("numbers", data.numbers)):
         if columns:
             arrays[name] = np.column_stack(list(columns.values()))
-    _write(folder, data.card, arrays, data.W)
+    _write(folder, data.card, arrays | ({} if data.W is None else _parts(data.W)))
 
 
 def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> None:
     """Write the graph of a data set, and a card with its description, into a folder of its own, as `save_prepared`."""
-    _write(folder, {"status": "ok", "graph": info}, W=W)
+    _write(folder, {"status": "ok", "graph": info}, _parts(W))
 
 
 def write_skipped(folder: str | Path, name: str, reason: str) -> None:
     """Write a folder whose card says, in one sentence, why there is no data set."""
-    _write(folder, {"status": "skipped", "name": name, "reason": reason})
+    _write(folder, {"status": "skipped", "name": name, "reason": reason}, {})
 
 
-def _write(
-    folder: str | Path,
-    card: dict[str, Any],
-    arrays: Mapping[str, np.ndarray] = MappingProxyType({}),
-    W: sp.csr_array | None = None,
-) -> None:
-    folder = Path(folder).absolute()
-    foreign = {p.name for p in folder.iterdir()} - KNOWN_FILES if folder.exists() else set()
-    if foreign:
-        raise DatasetError(
-            f"'{folder}' is not replaced: it holds other files ({', '.join(sorted(foreign)[:5])}). "
-            "Fix: give each data set a folder of its own"
-        )
-
+def _write(folder: str | Path, card: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     def write(temp: Path) -> None:
-        for name, array in arrays.items():
-            np.save(temp / f"{name}.npy", array, allow_pickle=False)
-        if W is not None:
-            parts = {"indptr": W.indptr, "indices": W.indices, "data": W.data, "n_nodes": W.shape[0]}
-            np.savez(temp / GRAPH, allow_pickle=False, **parts)
-        write_card(temp, card)
+        if arrays:
+            np.savez(temp / ARRAYS, allow_pickle=False, **arrays)
+        text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False)
+        (temp / CARD).write_text(text + "\n", encoding="utf-8", newline="")
 
-    replace_folder(folder, write)
+    replace_folder(Path(folder), write)
 
 
-def write_card(folder: Path, card: dict[str, Any]) -> None:
-    """Write the card with a digest of each array in the folder."""
-    digests = {path.name: content_digest(path) for path in sorted(folder.glob("*.np[yz]"))}
-    text = json.dumps({**card, "digests": digests}, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / CARD).write_text(text + "\n", encoding="utf-8", newline="")
+def _parts(W: sp.csr_array) -> dict[str, np.ndarray]:
+    return {"weights": W.data, "indices": W.indices, "indptr": W.indptr}
+
+
+def _graph(arrays: Mapping[str, np.ndarray]) -> sp.csr_array:
+    n_nodes = len(arrays["indptr"]) - 1
+    return sp.csr_array((arrays["weights"], arrays["indices"], arrays["indptr"]), shape=(n_nodes, n_nodes))
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
     """Read only the card. Its ``status`` is 'ok', or 'skipped' with a ``reason``; no card is a DatasetError."""
-    return _card_and_digests(Path(folder))[0]
-
-
-def _card_and_digests(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     try:
-        card = json.loads((folder / CARD).read_bytes())
-        return card, card.pop("digests")
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise DatasetError(
-            f"'{folder}' holds no data card, or a damaged one ({type(error).__name__}: {error}). "
-            f"Fix: delete the folder '{folder}' and run again"
-        ) from error
+        card = json.loads(Path(folder, CARD).read_bytes())
+        if "status" not in card:
+            raise ValueError("it has no status")
+        return card
+    except (OSError, ValueError, TypeError) as error:
+        raise _damaged(folder, "data card", error) from error
 
 
 def load_prepared(folder: str | Path) -> PreparedDataset:
     """Read what `save_prepared` wrote. A DatasetSkipped has the reason if the data set was skipped.
 
-    No data set, or a damaged file, is a DatasetError. The digest of a file is computed once per process, at about 1 GB
-    per second.
+    No data set, or a damaged file, is a DatasetError.
     """
-    with _opened(Path(folder)) as (card, found):
-        names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
-        columns, numbers = (
-            dict(zip(card.get(key, ()), found[own].T if own in found else (), strict=True))
-            for key, own in (("sensitive", "columns"), ("numbers", "numbers"))
-        )
-        graph, truth = found.get("graph"), found.get("truth")
-        return PreparedDataset(found["X"], found["groups"], *names, card, graph, truth, columns, numbers)
+    card, found = _read(folder)
+    names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
+    columns, numbers = (
+        dict(zip(card.get(key, ()), found[own].T if own in found else (), strict=True))
+        for key, own in (("sensitive", "columns"), ("numbers", "numbers"))
+    )
+    W = _graph(found) if "weights" in found else None
+    return PreparedDataset(found["X"], found["groups"], *names, card, W, found.get("truth"), columns, numbers)
 
 
 def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
     """Read the graph and the description that `save_graph` wrote. The errors are those of `load_prepared`."""
-    with _opened(Path(folder)) as (card, found):
-        return found["graph"], card["graph"]
+    card, found = _read(folder)
+    return _graph(found), card["graph"]
 
 
-@contextmanager
-def _opened(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The card of a folder, and the arrays and the graph by name. What cannot be read is an error."""
-    card, digests = _card_and_digests(folder)
-    if card.get("status") == "skipped":
+def _read(folder: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The card of a folder and its arrays by name."""
+    card = read_card(folder)
+    if card["status"] == "skipped":
         raise DatasetSkipped(card["reason"])
-    found = {}
     try:
-        # Only known names are used, because a card from elsewhere could list any path.
-        for file in sorted((ARRAYS | {GRAPH}) & digests.keys()):
-            path = folder / file
-            if content_digest(path) != digests[file]:
-                raise DatasetError(
-                    f"'{path}' is damaged: its content is not what was written. "
-                    f"Fix: delete the folder '{folder}' and run again"
-                )
-            found[path.stem] = np.load(path, allow_pickle=False)
-        if "graph" in found:
-            with found["graph"] as file:
-                parts, n_nodes = (file["data"], file["indices"], file["indptr"]), int(file["n_nodes"])
-            found["graph"] = sp.csr_array(parts, shape=(n_nodes, n_nodes))
-            found["graph"].check_format()
-        yield card, found
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise DatasetError(
-            f"'{folder}' holds no prepared data set or graph ({type(error).__name__}: {error}). "
-            f"Fix: delete the folder '{folder}' and run again"
-        ) from error
+        with np.load(Path(folder, ARRAYS), allow_pickle=False) as file:
+            return card, dict(file)
+    except Exception as error:
+        # NumPy parses an array before its checksum is compared, so damage raises errors of many kinds.
+        raise _damaged(folder, ARRAYS, error) from error
+
+
+def _damaged(folder: str | Path, what: str, error: Exception) -> DatasetError:
+    return DatasetError(
+        f"'{folder}' holds no {what}, or a damaged one ({type(error).__name__}: {error}). "
+        f"Fix: delete the folder '{folder}' and run again"
+    )

@@ -1,19 +1,16 @@
-"""Helpers of the metrics that read the points: checks, blocks and samples of rows, cluster means, distances."""
+"""Helpers of the metrics that read the points: checks, blocks of rows, cluster means, distances."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.group_encoding import group_codes
 from fairclust.metrics.counts import cluster_sizes
 
 # Rows per block, so that temporary arrays stay in the cache and do not grow with the data.
 _CHUNK_ROWS = 16_384
 # Largest number of distances between rows that are computed at once.
 _PAIRS = 2**22
-# A fixed seed, so that all metrics look at the same sample of rows in every run.
-_SEED = 0
 
 
 def points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
@@ -33,17 +30,6 @@ def finite_points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, 
     if not np.isfinite(points).all():
         raise ValueError("X must be finite")
     return points, codes
-
-
-def finite_points_and_groups(
-    X: ArrayLike, labels: ArrayLike, sensitive_features: ArrayLike
-) -> tuple[NDArray, NDArray[np.integer], NDArray[np.integer]]:
-    """Points and labels as `finite_points_and_labels` gives them, and the group codes of the points."""
-    points, codes = finite_points_and_labels(X, labels)
-    groups = group_codes(sensitive_features)
-    if groups.shape != codes.shape:
-        raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
-    return points, codes, groups
 
 
 def blocks(n_rows: int, height: int = _CHUNK_ROWS) -> list[slice]:
@@ -92,25 +78,3 @@ def nearest_centers(X: NDArray, centers: NDArray) -> tuple[NDArray[np.int64], ND
         table = cdist(X[rows], centers, "sqeuclidean")
         labels[rows], squares[rows] = table.argmin(axis=1), table.min(axis=1)
     return labels, squares
-
-
-def sampled_rows(n_samples: int, max_rows: int | None) -> NDArray[np.int64]:
-    """Sorted indices of all rows, or of a random sample of `max_rows` rows, which is the same in every call."""
-    if max_rows is None or n_samples <= max_rows:
-        return np.arange(n_samples)
-    return np.sort(np.random.default_rng(_SEED).choice(n_samples, max_rows, replace=False))
-
-
-def checked_centers(
-    X: NDArray, labels: NDArray[np.integer], centers: ArrayLike | None
-) -> NDArray[np.float64]:
-    """The given centres as floats, or the means of the clusters if none are given.
-
-    ValueError if a label has no centre, or the numbers of features differ.
-    """
-    if centers is None:
-        return cluster_means(X, labels)
-    places = np.asarray(centers, dtype=float)
-    if places.ndim != 2 or places.shape[1] != X.shape[1] or len(places) <= labels.max():
-        raise ValueError(f"centers has shape {places.shape}, X has {X.shape}, labels go to {labels.max()}")
-    return places

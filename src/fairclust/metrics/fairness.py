@@ -70,46 +70,23 @@ def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
 
 
 @metric("Fairness error", (0.0, inf), "lower", "Ziko et al. 2021 (VFC), eq. (2), (3)")
-def fairness_error(
-    labels: ArrayLike, target: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
-) -> float:
-    """Summed Kullback-Leibler divergence of the shares from the target: sum_k KL(U || P_k), natural log.
+def fairness_error(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
+    """Summed Kullback-Leibler divergence of the shares from those in the data: sum_k KL(mu || P_k), natural log.
 
     As in the paper, this is the sum over the clusters and not their mean, so it grows with K. It is ``inf`` if a
-    cluster that has points lacks a group with a positive target. Empty clusters, whose shares are undefined, add
-    nothing.
-
-    Parameters
-    ----------
-    target : array-like of shape (n_groups,), optional
-        Proportions U wanted in every cluster, non-negative, summing to one; all others are a ValueError. Default: the
-        groups' shares mu_j in the data.
+    cluster that has points lacks a group. Empty clusters, whose shares are undefined, add nothing.
     """
-    if target is None:
-        counts = _table(labels, sensitive_features)
-        group_sizes = counts.sum(axis=1)
-        total = group_sizes.sum()
-        wanted = group_sizes / total
-    else:
-        # A group with a target but without points must not be left out, because it makes every cluster infinitely
-        # unfair.
-        counts = _table(labels, sensitive_features, keep_absent=True)
-        wanted = np.asarray(target, dtype=np.float64)
-        if wanted.shape != (counts.shape[0],):
-            raise ValueError(f"target must have shape ({counts.shape[0]},), not {wanted.shape}")
-        if not (wanted >= 0).all() or not np.isclose(wanted.sum(), 1.0, rtol=0, atol=1e-6):
-            raise ValueError("target must be non-negative and sum to one")
+    counts = _table(labels, sensitive_features)
+    group_sizes = counts.sum(axis=1)
+    total = group_sizes.sum()
+    wanted = group_sizes / total
     counts = counts[:, counts.sum(axis=0) > 0]
+    if (counts == 0).any():
+        return inf
     sizes = counts.sum(axis=0)
     error = 0.0
-    for j in np.flatnonzero(wanted > 0):
-        if (counts[j] == 0).any():
-            return float("inf")
-        if target is None:
-            ratio = group_sizes[j] * sizes / (counts[j] * total)
-        else:
-            ratio = wanted[j] * sizes / counts[j]
-        error += wanted[j] * np.log(ratio).sum()
+    for share, size, of_group in zip(wanted, group_sizes, counts, strict=True):
+        error += share * np.log(size * sizes / (of_group * total)).sum()
     # The terms have both signs, so rounding can make the sum slightly negative.
     return max(0.0, float(error))
 
@@ -188,17 +165,6 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     return min(0.5, float(sizes @ distances / sizes.sum()))
 
 
-@metric("Absent groups", (0.0, inf), "lower", "count", decimals=0, audit=True)
-def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> int:
-    """Number of pairs of a group and a cluster in which the cluster has points, but none of the group.
-
-    The balance is 0 as soon as one group is absent from one cluster; this metric counts how often that happens.
-    Groups without any point do not count.
-    """
-    counts = _table(labels, sensitive_features)
-    return int((counts[:, counts.sum(axis=0) > 0] == 0).sum())
-
-
 @metric("Deviation of means", (0.0, inf), "lower", "ours", needs="numbers")
 def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
     """Largest difference between the mean of a column of numbers in a cluster and in all rows, in standard deviations.
@@ -225,13 +191,8 @@ def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float
     return float(np.abs(far).max()) / spread if spread > 0 else 0.0
 
 
-def _table(
-    labels: ArrayLike, sensitive_features: ArrayLike | None, keep_absent: bool = False
-) -> NDArray[np.float64]:
-    """The group-by-cluster table as float64, counted from labels if groups are given.
-
-    Groups without any point are left out, unless `keep_absent`.
-    """
+def _table(labels: ArrayLike, sensitive_features: ArrayLike | None) -> NDArray[np.float64]:
+    """The counts of the groups that have points in the clusters, from a table or from labels and groups."""
     if sensitive_features is None:
         counts = np.asarray(labels, dtype=np.float64)
         if counts.ndim != 2:
@@ -246,7 +207,7 @@ def _table(
     present = counts.sum(axis=1) > 0
     if not present.any():
         raise ValueError("the table holds no point")
-    return counts if keep_absent else counts[present]
+    return counts[present]
 
 
 def _cluster_balances(counts: NDArray[np.float64]) -> NDArray[np.float64]:

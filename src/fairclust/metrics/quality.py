@@ -21,8 +21,9 @@ from fairclust.metrics.registry import metric
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-# Members to try in each cluster if nothing is proved, those near the geometric median first.
-_NEAR_MEDIAN = 16
+# With more rows, no medoid is proved, and so many members of each cluster are tried, those near the geometric median
+# first.
+_EXACT_MAX_ROWS, _NEAR_MEDIAN = 200_000, 16
 _SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
 
 
@@ -57,29 +58,22 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     needs="X",
     decimals=1,
 )
-def kmedians_cost(
-    X: ArrayLike,
-    labels: ArrayLike,
-    *,
-    max_evaluations: int | None = 10_000,
-    exact_max_rows: int | None = 200_000,
-) -> float:
+def kmedians_cost(X: ArrayLike, labels: ArrayLike, *, max_evaluations: int = 10_000) -> float:
     """Sum of Euclidean distances to the cluster medoids, the k-medians objective.
 
-    The medoids are exact up to `exact_max_rows`. The cost is ``nan`` if the search for a medoid was given up.
+    The cost is ``nan`` if the search for a medoid was given up. With more than 200,000 rows, the best of sixteen
+    members near a cluster's geometric median replaces its medoid, because proving a medoid takes hours. The cost is
+    then an upper bound.
 
     Parameters
     ----------
-    max_evaluations : int or None, default 10,000
-        Give up on a cluster if its medoid is not proved after this many points were tried. None for never.
-    exact_max_rows : int or None, default 200,000
-        With more rows, the best of sixteen members near a cluster's geometric median replaces its medoid, because
-        proving a medoid takes hours. The cost is then an upper bound. None for always exact.
+    max_evaluations : int, default 10,000
+        Give up on a cluster if its medoid is not proved after this many points were tried.
     """
     from fairclust.kernels.medoid import medoids
 
     points, codes = finite_points_and_labels(X, labels)
-    proves = exact_max_rows is None or len(points) <= exact_max_rows
+    proves = len(points) <= _EXACT_MAX_ROWS
     most = max_evaluations if proves else _NEAR_MEDIAN
     tried = medoids(points, codes, codes.max() + 1, max_evaluations=most)
     cost = sum((medoid.cost for medoid in tried), 0.0)

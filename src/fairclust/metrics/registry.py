@@ -10,12 +10,6 @@ X : array-like of shape (n_samples, n_features)
     Finite points.
 labels : array-like of int, shape (n_samples,)
     Cluster of each point, from 0.
-sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-    The group of each point, without missing ones. If there are several columns, each combination of values is a group.
-n_clusters : int, optional
-    k. Default: the largest label plus one.
-centers : array-like of shape (n_clusters, n_features), optional
-    Default: the means of the clusters.
 
 Raises
 ------
@@ -42,7 +36,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _HEADING = re.compile(r"\n\n(\w+)\n-+\n")
 _NO_PAPERS = ("count", "ours")
 # Arguments with an entry for each row. pandas objects among them must have one order.
-_OF_ROWS = ("X", "labels", "plain_labels", "truth", "groups", "sensitive_features")
+_OF_ROWS = ("X", "labels", "truth", "groups", "sensitive_features")
 _ORDER = ("Parameters", "Attributes", "Returns", "Raises", "Notes", "References", "Examples")
 
 
@@ -68,8 +62,6 @@ class Metric:
         The input from which it is computed. 'numbers' are sensitive columns of numbers.
     decimals : int
         Digits to print after the point.
-    audit : bool
-        Whether `audit` reports it. A run computes it only if a configuration, table or figure names it.
 
     Examples
     --------
@@ -88,16 +80,11 @@ class Metric:
     source: str
     needs: Needs = "table"
     decimals: int = 4
-    audit: bool = False
 
     def worst(self, values: Iterable[float]) -> float:
         """The value of the least fair sensitive column; ``nan`` if there is none."""
         worst = max if self.direction == "lower" else min
         return worst((value for value in values if not math.isnan(value)), default=math.nan)
-
-    def takes(self, name: str) -> bool:
-        """Whether ``function`` has a parameter of this name."""
-        return name in inspect.signature(self.function).parameters
 
 
 DECLARED: list[Metric] = []

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
+_DUNN_MAX_ROWS = 33_000
 # The modules are imported by their names, because a change of one of them is no change of the scores by another one.
-for _home in ("fairness", "quality", "social", "individual"):
+for _home in ("fairness", "quality"):
     importlib.import_module(f"fairclust.metrics.{_home}")
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
-    {
-        metric.name: metric
-        for metric in sorted(DECLARED, key=lambda metric: (metric.audit, metric.needs == "numbers"))
-    }
+    {metric.name: metric for metric in sorted(DECLARED, key=lambda metric: metric.needs == "numbers")}
 )
 """Every metric by name, in the order in which tables print them. Read-only."""
 
@@ -88,9 +86,7 @@ class Scored:
         } or {"": self.table}
 
 
-def score_labels(
-    scored: Scored, metrics: Iterable[str] | None = None, *, dunn_max_rows: int | None = 50_000
-) -> dict[str, float]:
+def score_labels(scored: Scored, metrics: Iterable[str] | None = None) -> dict[str, float]:
     """Compute metrics of a clustering from its labels.
 
     Parameters
@@ -99,14 +95,13 @@ def score_labels(
         The labels, and the points, groups and graph.
     metrics : iterable of str, optional
         Names in `METRICS`. Default: all.
-    dunn_max_rows : int or None, default 50,000
-        With more rows, the Dunn index is not computed. None for no limit.
 
     Returns
     -------
     dict of str to float
-        In the order of ``metrics``. ``nan`` if a metric does not apply: its input was not given, the size is beyond a
-        limit, or the definition gives 0/0 (such as the Dunn index of one cluster).
+        In the order of ``metrics``. ``nan`` if a metric does not apply: its input was not given, the definition gives
+        0/0 (such as the Dunn index of one cluster), or it is the Dunn index of more than 33,000 rows, whose time grows
+        with their square.
 
     Raises
     ------
@@ -121,7 +116,7 @@ def score_labels(
     n_samples = int(scored.table.sum())
     if n_samples == 0:
         raise ValueError("there is no point to score")
-    too_large = {"dunn_index"} if dunn_max_rows is not None and n_samples > dunn_max_rows else set()
+    too_large = {"dunn_index"} if n_samples > _DUNN_MAX_ROWS else set()
     return {
         name: math.nan
         if name in too_large
@@ -142,11 +137,4 @@ def _values(metric: Metric, scored: Scored) -> Iterator[float]:
         if scored.truth is not None:
             yield call(labels, scored.truth)
     elif (given := getattr(scored, metric.needs)) is not None:
-        more: dict[str, Any] = {}
-        if metric.takes("n_clusters"):
-            more["n_clusters"] = scored.table.shape[1]
-        if metric.takes("sensitive_features"):
-            for codes in (scored.columns or {"": scored.groups}).values():
-                yield call(given, labels, **more, sensitive_features=codes)
-        else:
-            yield call(given, labels, **more)
+        yield call(given, labels)

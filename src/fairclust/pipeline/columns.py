@@ -61,15 +61,13 @@ def column_of(name: str) -> Column:
     return COLUMNS.get(name) or Column(_TERMS.get(name, name.replace("_", " ")), 0, "none")
 
 
-def record_of(
-    scored: Scored, metrics: Iterable[str], groups: Iterable[str], **options: Any
-) -> dict[str, Any]:
+def record_of(scored: Scored, metrics: Iterable[str], groups: Iterable[str]) -> dict[str, Any]:
     """What a record states of a clustering: metrics by name, and the rows of the `groups` in each cluster.
 
     If there are several sensitive columns, it has the metrics in `BY_COLUMN` for each of them, and `mean_deviation` for
-    columns of numbers that are cut into ranges. Metrics that are undefined are None. The options are of `score_labels`.
+    columns of numbers that are cut into ranges. Metrics that are undefined are None.
     """
-    record: dict[str, Any] = {"metrics": _plain(score_labels(scored, metrics, **options))}
+    record: dict[str, Any] = {"metrics": _plain(score_labels(scored, metrics))}
     if scored.columns:
         record["by_column"] = {}
     for name, table in scored.tables.items() if scored.columns else ():

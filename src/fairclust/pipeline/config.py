@@ -121,25 +121,17 @@ class ScoreSpec(Spec):
     """Expensive metrics for every cell, in addition to those that tables, figures and claims show."""
     dear_max_rows: int = Field(default=2_000, ge=0)
     """Up to this many rows, every cell gets the expensive metrics."""
-    dunn_max_rows: int = Field(default=33_000, ge=0)
-    """With more rows than this, the Dunn index is not computed."""
 
 
 class GraphSpec(Spec):
     """The neighbour graph of methods with `input: graph`."""
 
     n_neighbors: int = Field(default=20, ge=2, description="Neighbours of a point, itself included.")
-    exact_max_rows: int = Field(default=50_000, ge=0)
-    """With more rows than this, neighbours are found approximately."""
 
 
 class ReportSpec(Spec):
     """What the report contains in addition to the papers' tables and figures."""
 
-    overview: bool = True
-    """Whether to make the table of every method and data set."""
-    fairness_error: float = Field(default=0.05, ge=0)
-    """The fairness error that the overview's settings must reach."""
     fronts: Annotated[Names, AfterValidator(_check_metrics)] = Field(
         default_factory=lambda: ["balance", "delta", "fairness_error", "fairness_ratio"],
         description="Fairness metrics of the fronts, one figure per data set, one panel per metric; empty: no fronts.",
@@ -147,7 +139,7 @@ class ReportSpec(Spec):
     formats: Annotated[list[Literal["png", "pdf", "svg"]], AfterValidator(_check_unique)] = Field(
         default=["png", "pdf"], min_length=1
     )
-    html: bool = Field(default=True, description="Whether to write report/index.html and report.zip.")
+    html: bool = Field(default=True, description="Whether to write report/index.html.")
 
 
 class Config(Catalogue):

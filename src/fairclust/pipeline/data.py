@@ -53,7 +53,7 @@ def prepare(
     spec = DatasetSpec.model_validate(dataset)
     specs = {source: SourceSpec.model_validate(entry) for source, entry in sources.items()}
     fetched = {folder.name: folder for folder in folders}
-    paths = {name: Path(str(source.path)) for name, source in specs.items() if source.reads_in_place}
+    paths = {name: Path(source.path) for name, source in specs.items() if source.path is not None}
     missing = [record["reason"] for record in map(read_record, fetched.values()) if record["status"] != "ok"]
     if missing:
         write_skipped(output, name, missing[0])
@@ -68,7 +68,7 @@ def prepare(
         write_skipped(output, name, reason)
 
 
-def build_graph(data: Path, output: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
+def build_graph(data: Path, output: Path, *, n_neighbors: int) -> None:
     """Build the neighbour graph of a prepared data set, or copy its own. If the data were skipped, so is the graph."""
     try:
         prepared = load_prepared(data)
@@ -81,7 +81,7 @@ def build_graph(data: Path, output: Path, *, n_neighbors: int, exact_max_rows: i
     # Imported here, because importing scikit-learn takes seconds and preparing data sets does not need it.
     from fairclust.kernels.graph import build_knn_graph
 
-    W, info = build_knn_graph(prepared.X, n_neighbors, exact_max_rows=exact_max_rows)
+    W, info = build_knn_graph(prepared.X, n_neighbors)
     save_graph(output, W, info)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from fairclust.datasets.store import load_graph, load_prepared, read_card
 from fairclust.pipeline.columns import record_of
 from fairclust.pipeline.fit_cell import fit_cell, takes_columns, warm_up
 from fairclust.pipeline.fit_process import FitEnded, FitProcess
-from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
+from fairclust.pipeline.grids import Cell, Grid, canonical_json, cells_of_grids
 from fairclust.pipeline.provenance import git_commit, package_versions
 from fairclust.pipeline.scores import write_fits
 
@@ -33,6 +34,8 @@ Outcome = tuple[dict[str, Any], np.ndarray | None]
 
 # Statuses with which a fit is finished. Others are tried again when their job runs again.
 _FINAL = {"ok", "skipped", "diverged"}
+# Other starts of a setting are not tried after so many have exceeded the limit of time.
+_ENOUGH_TIMEOUTS = 2
 # Compiling takes less, but the few rows of a warm-up can be a program of hours.
 _WARM_UP_SECONDS = 120
 
@@ -59,7 +62,6 @@ class Request:
     scorer: str  # fingerprint of the metrics: when it changes, fits are scored again
     cell_seconds: float
     cell_memory_mb: float
-    dunn_max_rows: int | None = None
     threads: int = 1
 
     def cells(self) -> list[Cell]:
@@ -125,6 +127,7 @@ class _Job:
     origin: Mapping[str, Any]  # threads, commit and versions, for the records of new fits
     stack: ExitStack
     process: FitProcess | None = None
+    timeouts: Counter[str] = field(default_factory=Counter)  # the fits of each setting over the limit of time
 
     def outcome(self, cell: Cell, data_hash: str, given_up: str) -> Outcome:
         """The record and the labels of a cell, from a cache or from a fit, with the scores of the present metrics."""
@@ -138,7 +141,7 @@ class _Job:
         if labels is None:
             return record, None
         metrics = list(request.metrics[cell.n_clusters])
-        asked = f"{key}: {request.scorer}, {metrics}, {request.dunn_max_rows}"
+        asked = f"{key}: {request.scorer}, {metrics}"
         try:
             return record | self.cached(asked, lambda: self._score(cell, labels, metrics)), labels
         except FitEnded as ended:
@@ -147,15 +150,18 @@ class _Job:
     def _fit(self, cell: Cell, given_up: str) -> Outcome:
         if given_up:
             raise Unfinished({"status": "error", "reason": given_up, "lost": True})
+        setting, limit = canonical_json([cell.n_clusters, cell.params]), self.request.cell_seconds
+        if self.timeouts[setting] == _ENOUGH_TIMEOUTS:
+            why = f"not tried: {_ENOUGH_TIMEOUTS} other starts of this setting exceeded the limit of {limit:g} s"
+            raise Unfinished({"status": "timeout", "reason": why})
         call, inputs = self._process().call, (self.data, self.graph, self.request.class_path, cell)
         with suppress(FitEnded):
             call(_warm_up, *inputs, seconds=_WARM_UP_SECONDS)
         begin = time.perf_counter()
         try:
-            record, labels = call(
-                _fit, *inputs, seconds=self.request.cell_seconds, limit=" (limits.cell_seconds)"
-            )
+            record, labels = call(_fit, *inputs, seconds=limit, limit=" (limits.cell_seconds)")
         except FitEnded as ended:
+            self.timeouts[setting] += ended.status == "timeout"
             took = {"wall_seconds": time.perf_counter() - begin, "cpu_seconds": None, "peak_memory_mb": None}
             record, labels = {"status": ended.status, "reason": str(ended), "warnings": [], **took}, None
         record |= {**self.origin, "finished": time.time()}
@@ -164,9 +170,7 @@ class _Job:
         return record, labels
 
     def _score(self, cell: Cell, labels: np.ndarray, metrics: Sequence[str]) -> dict[str, Any]:
-        return self._process().call(
-            _score, self.data, self.graph, labels, cell.n_clusters, metrics, self.request.dunn_max_rows
-        )
+        return self._process().call(_score, self.data, self.graph, labels, cell.n_clusters, metrics)
 
     def _process(self) -> FitProcess:
         if self.process is None:
@@ -216,12 +220,11 @@ def _score(
     labels: np.ndarray,
     n_clusters: int,
     metrics: Sequence[str],
-    most: int | None,
 ) -> dict[str, Any]:
     """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
     begin, (prepared, W) = time.perf_counter(), _loaded(data, graph)
     scored = prepared.scored(labels, n_clusters, W)
-    record = record_of(scored, metrics, prepared.group_names, dunn_max_rows=most)
+    record = record_of(scored, metrics, prepared.group_names)
     return {**record, "score_seconds": time.perf_counter() - begin}
 
 

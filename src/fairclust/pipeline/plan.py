@@ -36,10 +36,9 @@ from fairclust.pipeline.provenance import installed_version
 
 DEFAULT_SEEDS = 5
 ALL = "*"
-TABLE_FORMATS = ("md", "csv", "tex")
-_USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
-_CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
-_EXPENSIVE = tuple(name for name in _USUAL if name not in _CHEAP)
+FORMATS = {"tables": ("md", "csv", "tex"), "claims": ("md", "csv")}
+_CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
+_EXPENSIVE = tuple(name for name in METRICS if name not in _CHEAP)
 # Cheap metrics that are computed for every fit of a graph, or of a data set whose true clusters are known.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
 
@@ -124,11 +123,6 @@ def megabytes(paths: Iterable[str]) -> float:
         files = path.rglob("*") if path.is_dir() else [path]
         size += sum(file.stat().st_size for file in files if not file.is_dir())
     return size / 2**20
-
-
-def existing(sources: Iterable[SourceSpec]) -> list[str]:
-    """The files of the user that sources name, as far as they exist."""
-    return [str(spec.path) for spec in sources if spec.path is not None and Path(spec.path).is_file()]
 
 
 def digest_of(value: Any) -> str:
@@ -362,21 +356,20 @@ class Plan:
         files = []
         for paper, section, name in self.shown:
             if section in sections and (not papers or paper in papers):
-                figures = self.config.report.formats if section == "figures" else None
-                folder = f"{self.results}/{'figures' if figures else 'tables'}/{paper}"
-                files += [f"{folder}/{name}.{end}" for end in ends or figures or TABLE_FORMATS]
+                formats = self.config.report.formats if section == "figures" else FORMATS[section]
+                folder = f"{self.results}/{'figures' if section == 'figures' else 'tables'}/{paper}"
+                files += [f"{folder}/{name}.{end}" for end in ends or formats]
         return files
 
     def table_files(self) -> list[str]:
-        """The files of all tables, three for each."""
-        boards = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.files("tables"))
-        ends = [f"{name}.{end}" for name in boards for end in TABLE_FORMATS]
-        return [*self.files("tables", "claims"), *(f"{self.results}/tables/{end}" for end in ends)]
+        """The files of all tables."""
+        board = [f"{self.results}/tables/scoreboard.{end}" for end in FORMATS["claims"]]
+        return [*self.files("tables", "claims"), *(board if self.files("tables") else [])]
 
     def targets(self) -> list[str]:
         """All that a complete run makes. The files of fits are among it, so that a deleted one is made again."""
         ends = ["scores/scores.parquet", "scores/leaderboard.csv"]
-        ends += ["report/index.html", "report.zip"] if self.config.report.html else []
+        ends += ["report/index.html"] if self.config.report.html else []
         made = [f"{self.results}/{end}" for end in ends]
         return [*made, *self.table_files(), *self.files("figures"), *self.fit_files()]
 
@@ -392,9 +385,7 @@ class Plan:
     def source_folders(self, *datasets: str) -> list[str]:
         """Folders of the fetched sources of data sets."""
         sources = {name: spec for dataset in datasets for name, spec in self.sources_of(dataset).items()}
-        return [
-            f"{self.results}/data/raw/{name}" for name, spec in sources.items() if not spec.reads_in_place
-        ]
+        return [f"{self.results}/data/raw/{name}" for name, spec in sources.items() if spec.path is None]
 
     def sources_of(self, dataset: str) -> dict[str, SourceSpec]:
         _entry("data set", dataset, self.config.datasets)
@@ -402,7 +393,8 @@ class Plan:
 
     def own_files(self, dataset: str) -> list[str]:
         """The existing files of the user that a data set reads in place."""
-        return existing(spec for spec in self.sources_of(dataset).values() if spec.reads_in_place)
+        paths = [spec.path for spec in self.sources_of(dataset).values() if spec.path is not None]
+        return [path for path in paths if Path(path).is_file()]
 
     def dataset(self, name: str) -> dict[str, Any]:
         """What a data set's entry says of its content, as plain data."""

@@ -73,7 +73,7 @@ class Rows(NamedTuple):
         members, counts = np.arange(n_levels + 1, dtype=np.int32)[:, None], np.ones(len(codes))
         if merge and columns.sizes:
             if not len(columns.numeric):
-                kept, counts = distinct_rows(levels, codes)
+                kept, _, counts = distinct_rows(levels, codes)
                 numeric, levels, codes = numeric[kept], levels[kept], codes[kept]
             levels, members = _joint_categories(levels, n_levels)
         layout = make_layout(codes, n_groups)
