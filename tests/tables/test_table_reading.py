@@ -253,6 +253,22 @@ def test_values(tmp_path, cells, values, note):
     assert typed.dropna().tolist() == kept.tolist()
 
 
+@pytest.mark.parametrize(
+    ("head", "row", "last"),
+    [
+        ("a;b", "1,5;2,25", [1.5, 2.25]),
+        ("a\tb", "1,5\tx, y", [1.5, "x, y"]),
+        ("name;pay", "Smith, John, Jr;3,5", ["Smith, John, Jr", 3.5]),
+        ("Report, of 2020\n\na;b;c", "1,5;x;2,5", [1.5, "x", 2.5]),
+        ("a,b,c", "1,u; v; w; x,3", [1, "u; v; w; x", 3]),
+        ('"a;\nb;",c', "1,2", [1, 2]),
+    ],
+)
+def test_the_delimiter_is_the_sign_that_all_lines_have_equally_often(tmp_path, head, row, last):
+    frame = read_text(tmp_path, f"{head}\n" + f"{row}\n" * 9)
+    assert len(frame) == 9 and frame.iloc[-1].tolist() == last
+
+
 def test_three_digits_behind_every_point_are_thousands_beside_whole_numbers(tmp_path):
     rows = "g;pay;height\nf;950;1,78 m\nm;1.050;1,80 m\nf;12.300;1,6 m\n"
     for text in (rows, rows.replace(",", "."), rows.replace(",", "/").replace(".", ",")):
