@@ -459,12 +459,11 @@ class PriceFairKMeans(PrototypeClusterer):
         unit, prices = self._unit, solved.prices
         points.measure(run.prototypes.centers)
         labels, cost, counts = round_prices(points, criterion, solved)
-        if _is_expensive(
-            certified_gap(criterion, solved, cost, lower_bound(points, criterion, solved), counts), counts
-        ):
+        gap = certified_gap(criterion, solved, cost, lower_bound(points, criterion, solved), counts)
+        # Rows in chunks are so many that a few do not matter.
+        if codes is not None and _is_expensive(gap, counts):
             # If a cluster lies far from all others, the unit of the temperatures is large, and the mean cost is not.
-            unit_cost = points.priced(prices)[2] / points.n_samples
-            loose = round_prices(points, criterion, solved, unit_cost)
+            loose = round_prices(points, criterion, solved, points.priced(prices)[2] / points.n_samples)
             labels, cost, counts = loose if loose[1] < (1 - _LARGE_GAP) * cost else (labels, cost, counts)
         self._keep(points, run.prototypes, prices)
         # The tiles may be in single precision, so the cost of rows in memory is summed again from the rows.

@@ -163,8 +163,9 @@ def _near(points: Points, prices: np.ndarray, labels: np.ndarray, units: np.ndar
     for j, rows, costs, listed in points.movable(
         prices, labels, np.minimum(units, _FEW_MOVED) if many else units
     ):
-        every = np.broadcast_to(np.arange(n_clusters, dtype=np.int32), costs.shape)
-        clusters = every if listed is None else listed
+        clusters = listed
+        if clusters is None:
+            clusters = np.tile(np.arange(n_clusters, dtype=np.int32), (len(rows), 1))
         if many and listed is None:
             reduced = costs + prices[j]
             # With equal costs, the cluster of the label must be among the cheapest.
